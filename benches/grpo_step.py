@@ -51,8 +51,9 @@ from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
 from muarl.observe.metrics import episode_metrics
-from muarl.recipes.common import GENERATED_RULES, Setting, make_agent, make_engine, play
+from muarl.recipes.common import make_agent, make_engine, play
 from muarl.recipes.rl import learner_config, samples_of
+from muarl.recipes.setting import GENERATED_RULES, Setting
 from muarl.recipes.tiny import make_model
 from muarl.rollout import collect_groups
 from muarl.tokens import CONTROL_TOKENS, ChatTokens

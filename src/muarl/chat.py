@@ -118,17 +118,40 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model sees it: name, description, and its parameters as a JSON Schema object."""
+    """A tool as a model sees it: name, description, and its parameters as a JSON Schema object.
+
+    ``doc``: a benchmark's own document of the tool, where its prompts show it as it is. ``extra``: further keys of the
+    OpenAI API's "function" object.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    doc: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict that ``from_json`` restores exactly."""
+        out = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return out | ({"doc": self.doc} if self.doc is not None else {}) | ({"extra": self.extra} if self.extra else {})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ToolSpec:
+        """The inverse of ``to_json``. KeyError if a field is missing."""
+        return cls(
+            data["name"], data["description"], data["parameters"], doc=data.get("doc"), extra=data.get("extra", {})
+        )
 
     def to_openai(self) -> dict[str, Any]:
         """The ``{"type": "function", "function": {...}}`` form of the OpenAI chat API."""
         return {
             "type": "function",
-            "function": {"name": self.name, "description": self.description, "parameters": dict(self.parameters)},
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": dict(self.parameters),
+                **self.extra,
+            },
         }
 
 

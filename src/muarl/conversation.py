@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import groupby
 from time import perf_counter
-from typing import Literal
 
-from muarl.agents.base import Agent, AgentSession
+from muarl.agents.base import Agent, AgentSession, TakesTools
 from muarl.chat import (
-    GREETING,
     STOP_WORDS,
     Message,
     Requestor,
@@ -22,70 +21,10 @@ from muarl.chat import (
 from muarl.domains.base import Task, World
 from muarl.episode import Episode, StopReason, Turn, Usage
 from muarl.errors import InfrastructureError, MuarlError
+from muarl.rules import DONE, PASSED_ON, Limits, Rules, VoidReply
 from muarl.users.base import User
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Where an episode is cut; None: nowhere. Tokens a turn and context are limits of the agent (agents.sampled).
-
-    ``turns``: how often the agent may act; each of its messages counts as one, whether it speaks or calls tools,
-    however many calls it makes. The user still answers the last one. ``tool_errors``: that many failed calls, both
-    sides together, end the episode after the message that made them. ``user_calls``: how many messages with tool calls
-    a user may write in a row; more are a broken simulator.
-
-    ``steps``: TAU2's own count. Every message of either side is a step, and so are the results of its calls together;
-    the greeting is none. It is looked at when the word passes to a participant, never between calls and their results,
-    and it outdoes a stop word: a user who ends the conversation with the very last step has not ended it.
-    """
-
-    turns: int | None = 30
-    tool_errors: int | None = 10
-    user_calls: int | None = 30
-    steps: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What differs between ways of playing an episode. The defaults are TAU2's, but for ``broken``.
-
-    ``greeting``: what the agent is taken to have said first. ``greeting_in_context``: whether the agent's own context
-    begins with it (TAU2) or only the user sees it (TAU1, MUA-RL's training). ``transfer_ends``: whether a call of one
-    of ``transfer_tools`` that succeeds ends the episode, rather than leaving that to the user's ###TRANSFER###; "any":
-    one that fails, too (TAU1). ``fatal``: a result whose text begins so ends the episode (TAU1 breaks off at some).
-    ``stop_words``: what ends the episode in a user's message without calls; ``first_may_stop``: in its first one too.
-    ``one_call``: only the first call of an agent's message counts, as if the others had never been written (TAU1).
-
-    ``broken``: what becomes of an agent's message with nothing in it, or with a call that cannot be read. "answered":
-    nothing ends the episode (``empty_reply``), and such a call gets an error to read. "aborts": the attempt is void,
-    for a user's message too, and the episode an infrastructure failure (TAU2). "ends": such a call ends the episode, as
-    does a message without any text; a text of nothing is passed on, a user's too (TAU1).
-
-    ``solo``: the agent works alone, with the user's tools beside its own, until it calls ``done`` (TAU2).
-    """
-
-    greeting: str = GREETING
-    greeting_in_context: bool = True
-    transfer_ends: bool | Literal["any"] = False
-    transfer_tools: tuple[str, ...] = ("transfer_to_human_agents",)
-    stop_words: tuple[str, ...] = STOP_WORDS
-    first_may_stop: bool = True
-    one_call: bool = False
-    fatal: tuple[str, ...] = ()
-    broken: Literal["answered", "aborts", "ends"] = "answered"
-    solo: bool = False
-
-
-class VoidReply(InfrastructureError):
-    """A reply that voids the attempt (see Rules.broken): nothing is out of order but the model that wrote it."""
-
-
-DONE = ToolSpec(
-    "done",
-    "Call this function when you are done with the task.",
-    {"properties": {}, "title": "parameters", "type": "object"},
-)
-"""The tool with which an agent that works alone says so (TAU2's, to the letter)."""
+__all__ = ["DONE", "Limits", "Rules", "VoidReply", "agent_view", "run_episode"]
 
 
 def agent_view(messages: Iterable[Message], rules: Rules | None = None) -> list[Message]:
@@ -112,15 +51,15 @@ async def run_episode(
     system: str | None = None,
     tools: Sequence[ToolSpec] | None = None,
 ) -> Episode:
-    """Play one episode to its end and return it unscored.
+    """Play one episode to its end and return it unscored. The world is opened here, and closed by whoever scores it.
 
     The user speaks first, after the greeting; where the task has a history, whoever its last message is for goes on
     from there. All tool calls of a message are run in order and all results go back to the side that called; text
     beside tool calls reaches nobody else. The episode ends when the user says a stop word, at a transfer (see Rules),
     or at a limit.
 
-    ``system`` and ``tools``: what the agent is told, None for the domain's policy and all its tools. ``episode_id``
-    must be unique among live episodes. Timings are seconds: "agent", "user", "world", "total".
+    ``system`` and ``tools``: what the agent is told, None for the domain's policy and tools for this task.
+    ``episode_id`` must be unique among live episodes. Timings are seconds: "agent", "user", "world", "total".
 
     A failure outside the policy (InfrastructureError, or an unexpected exception of agent, user or world) gives an
     episode that ends with ``infrastructure``; ``error`` says what failed, ``tags["boundary"]`` whose failure it is,
@@ -131,16 +70,14 @@ async def run_episode(
     domain = world.domain
     tags = dict(task.tags)
     error = None
+    system = domain.policy_for(task) if system is None else system
+    tools = domain.specs_for(task) if tools is None else tools
     session: AgentSession | None = None
     play = _Play(task, world, user, limits or Limits(), rules or Rules())
     try:
         try:
-            session = agent.open(
-                domain.policy_text if system is None else system,
-                domain.tool_specs("assistant") if tools is None else tools,
-                seed=seed,
-                session=episode_id,
-            )
+            await play.open_world()
+            session = agent.open(system, tools, seed=seed, session=episode_id)
             stop = await play.run(session)
         finally:
             if session is not None:
@@ -167,6 +104,8 @@ async def run_episode(
         agent_usage=play.agent_usage,
         user_usage=play.user_usage,
         error=error,
+        system=system,
+        tools=tuple(tools),
     )
 
 
@@ -188,15 +127,27 @@ class _Play:
         self.users_own = frozenset(world.domain.tool_names("user")) if rules.solo else frozenset()
         _catch_up(world, task.history)
 
+    async def open_world(self) -> None:
+        """Start what the world needs."""
+        started = perf_counter()
+        try:
+            await self.world.aopen()
+        except MuarlError:
+            raise
+        except Exception as bug:
+            raise _unexpected(bug, "world") from bug
+        finally:
+            self.seconds["world"] += perf_counter() - started
+
     async def run(self, session: AgentSession) -> StopReason:
         new, speaker = self.opening()
-        acted = in_a_row = 0
+        acted = in_a_row = agents_in_a_row = 0
         while True:
             ended = None
             if speaker == "user":
-                message = await self.user_speaks()
+                message = await self.user_speaks(session)
                 if message.tool_calls:
-                    self.run_calls("user", message.tool_calls)
+                    await self.run_calls("user", message.tool_calls)
                     in_a_row += 1
                 else:
                     new, speaker, in_a_row = [*new, message], "assistant", 0
@@ -208,12 +159,16 @@ class _Play:
                 message, ended = await self.agent_acts(session, new)
                 if ended is not None and ended is not StopReason.AGENT_STOP:
                     return ended
-                new, transferred = self.run_calls("assistant", message.tool_calls)
+                calls = self.to_run(message)
+                new, transferred = await self.run_calls("assistant", calls)
                 if transferred and self.rules.transfer_ends:
                     return StopReason.TRANSFER
                 if self.rules.fatal and any((m.content or "").startswith(self.rules.fatal) for m in new):
                     return StopReason.BROKEN_CALL
-                speaker = "assistant" if message.tool_calls else "user"
+                speaker = "assistant" if calls else "user"
+                agents_in_a_row = agents_in_a_row + 1 if calls else 0
+                if self.limits.agent_calls is not None and agents_in_a_row > self.limits.agent_calls:
+                    return StopReason.MAX_TURNS
             reached = self.limit_reached()
             if reached is not None or ended is not None:
                 return reached or ended  # type: ignore[return-value]
@@ -259,11 +214,15 @@ class _Play:
         message, stop = turn.message, turn.stop
         if self.rules.one_call and len(message.tool_calls) > 1:
             message = replace(message, tool_calls=message.tool_calls[:1])
+        if self.rules.broken == "passes" and stop in PASSED_ON:
+            stop = None
         if stop in (None, StopReason.EMPTY_REPLY):
             broken = self.what_is_broken(message, "agent")
             stop = broken if self.rules.broken == "ends" else broken or stop
         if self.rules.solo and stop is None:
             message, stop = _alone(message)
+        if self.rules.agent_may_stop and stop is None and is_stop(message, self.rules.stop_words):
+            stop = StopReason.AGENT_STOP
         self.steps += 1
         self.add(Turn(message, spent, turn.span, turn.version))
         return message, stop
@@ -272,7 +231,7 @@ class _Play:
         """The end that a message with nothing in it, or with a call that can't be read, brings; see Rules.broken."""
         unreadable = next((c.invalid for c in message.tool_calls if c.invalid is not None), None)
         empty = self.is_void(message)
-        if not empty and (unreadable is None or self.rules.broken == "answered"):
+        if self.rules.broken == "passes" or (not empty and (unreadable is None or self.rules.broken == "answered")):
             return None
         if self.rules.broken == "aborts":
             what = "said nothing" if empty else f"wrote a tool call that cannot be read: {unreadable}"
@@ -281,12 +240,12 @@ class _Play:
 
     def is_void(self, message: Message) -> bool:
         """Whether there is nothing in a message."""
-        if self.rules.broken == "ends" and message.content is not None:
+        if self.rules.broken == "passes" or (self.rules.broken == "ends" and message.content is not None):
             return False
         return not message.tool_calls and not (message.content or "").strip()
 
-    async def user_speaks(self) -> Message:
-        """The user's next message: words to the agent, or calls of its own tools."""
+    async def user_speaks(self, session: AgentSession) -> Message:
+        """The user's next message: words to the agent, perhaps with tools for it, or calls of its own tools."""
         started = perf_counter()
         try:
             reply = await self.user.reply(visible_to_user(self.messages))
@@ -299,6 +258,8 @@ class _Play:
             self.seconds["user"] += spent
         self.user_usage += reply.usage
         message = reply.message
+        if reply.tools and isinstance(session, TakesTools):
+            session.offer(reply.tools)
         if self.is_void(message):
             raise InfrastructureError("the simulated user said nothing", boundary="user")
         if self.rules.broken == "aborts":
@@ -307,36 +268,46 @@ class _Play:
         self.add(Turn(message, spent))
         return message
 
-    def run_calls(self, requestor: Requestor, calls: Iterable[ToolCall]) -> tuple[list[Message], bool]:
+    def to_run(self, message: Message) -> tuple[ToolCall, ...]:
+        """The calls of an agent's message that are run."""
+        if self.rules.broken == "passes" and any(c.invalid is not None for c in message.tool_calls):
+            return ()
+        return message.tool_calls
+
+    async def run_calls(self, requestor: Requestor, calls: Sequence[ToolCall]) -> tuple[list[Message], bool]:
         """Run a message's calls in order; their results, and whether one of them was a transfer that succeeded."""
         results: list[Message] = []
         transferred = False
-        for call in calls:
-            started = perf_counter()
-            side: Requestor = "user" if call.name in self.users_own else requestor
-            try:
-                result = self.world.call(side, replace(call, requestor=requestor))
-            except MuarlError:
-                raise
-            except Exception as bug:
-                raise _unexpected(bug, "world", f" in tool {call.name}") from bug
-            finally:
-                spent = perf_counter() - started
-                self.seconds["world"] += spent
-            self.errors += result.error
-            counts = not result.error or self.rules.transfer_ends == "any"
-            transferred |= counts and call.name in self.rules.transfer_tools
-            results.append(
-                Message(
-                    "tool",
-                    result.content,
-                    tool_call_id=call.id,
-                    name=call.name,
-                    requestor=requestor,
-                    error=result.error,
+        sides = ["user" if c.name in self.users_own else requestor for c in calls]
+        for side, several in groupby(zip(calls, sides, strict=True), key=lambda pair: pair[1]):
+            batch = [replace(call, requestor=side) for call, _ in several]
+            answers = self.world.answers(side, batch)
+            for call in batch:
+                started = perf_counter()
+                try:
+                    result = await anext(answers)
+                except MuarlError:
+                    raise
+                except Exception as bug:
+                    raise _unexpected(bug, "world", f" in tool {call.name}") from bug
+                finally:
+                    spent = perf_counter() - started
+                    self.seconds["world"] += spent
+                self.errors += result.error
+                counts = not result.error or self.rules.transfer_ends == "any"
+                transferred |= counts and call.name in self.rules.transfer_tools
+                results.append(
+                    Message(
+                        "tool",
+                        result.content,
+                        tool_call_id=call.id,
+                        name=call.name,
+                        requestor=requestor,
+                        error=result.error,
+                    )
                 )
-            )
-            self.add(Turn(results[-1], spent))
+                self.add(Turn(results[-1], spent))
+            await answers.aclose()  # type: ignore[attr-defined]
         self.steps += bool(results)
         return results, transferred
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from muarl.chat import Message
+from muarl.chat import Message, ToolSpec
 from muarl.files import whole_file
 
 SCHEMA_VERSION = 1
@@ -170,7 +170,8 @@ class Episode:
 
     ``group`` names the set of rollouts of one task at one training step. ``tags`` carry what reports group by: intent,
     persona, difficulty. ``error`` says what failed where ``stop`` is ``infrastructure``. ``tokens`` is None for agents
-    that no sampler of ours drives.
+    that no sampler of ours drives. ``system`` and ``tools``: what the agent was told; they are in memory, and in files
+    whose episodes do not share them (see ``to_json``).
     """
 
     id: str
@@ -189,6 +190,8 @@ class Episode:
     agent_usage: Usage = Usage()
     user_usage: Usage = Usage()
     error: str | None = None
+    system: str | None = None
+    tools: tuple[ToolSpec, ...] | None = None
 
     @property
     def messages(self) -> list[Message]:
@@ -202,8 +205,11 @@ class Episode:
             raise ValueError(f"episode {self.id} has no verdict")
         return self.verdict.reward
 
-    def to_json(self) -> dict[str, Any]:
-        """A plain dict that ``from_json`` restores exactly; "schema" says which version of the form it is."""
+    def to_json(self, *, context: bool = False) -> dict[str, Any]:
+        """A plain dict that ``from_json`` restores exactly; "schema" says which version of the form it is.
+
+        ``context``: with what the agent was told, for episodes of several domains in one file.
+        """
         turns = []
         for t in self.turns:
             row: dict[str, Any] = {"message": t.message.to_json(), "seconds": t.seconds}
@@ -212,6 +218,9 @@ class Episode:
             if t.version is not None:
                 row["version"] = t.version
             turns.append(row)
+        told: dict[str, Any] = {}
+        if context and self.system is not None and self.tools is not None:
+            told = {"system": self.system, "tools": [t.to_json() for t in self.tools]}
         return {
             "schema": SCHEMA_VERSION,
             "id": self.id,
@@ -237,6 +246,7 @@ class Episode:
             "agent_usage": self.agent_usage.to_json(),
             "user_usage": self.user_usage.to_json(),
             "error": self.error,
+            **told,
         }
 
     @classmethod
@@ -272,17 +282,22 @@ class Episode:
                 agent_usage=Usage(**data["agent_usage"]),
                 user_usage=Usage(**data["user_usage"]),
                 error=data["error"],
+                system=data.get("system"),
+                tools=tuple(map(ToolSpec.from_json, data["tools"])) if "tools" in data else None,
             )
         except KeyError as missing:
             raise ValueError(f"episode row lacks the field {missing}") from None
 
 
-def write_episodes(path: Path, episodes: Iterable[Episode]) -> int:
-    """Write episodes as JSON lines, whole or not at all; returns how many. MuarlError if the disk is full."""
+def write_episodes(path: Path, episodes: Iterable[Episode], *, context: bool = False) -> int:
+    """Write episodes as JSON lines, whole or not at all; returns how many. MuarlError if the disk is full.
+
+    ``context``: see ``Episode.to_json``.
+    """
     count = 0
     with whole_file(path) as out:
         for episode in episodes:
-            out.write(json.dumps(episode.to_json(), ensure_ascii=False) + "\n")
+            out.write(json.dumps(episode.to_json(context=context), ensure_ascii=False) + "\n")
             count += 1
     return count
 

@@ -191,9 +191,10 @@ async def rollout(
     limits: Limits | None = None,
     rules: Rules | None = None,
     system: Callable[[Task], str | None] | str | None = None,
-    tools: Sequence[ToolSpec] | None = None,
+    tools: Callable[[Task], Sequence[ToolSpec] | None] | Sequence[ToolSpec] | None = None,
     executor: Executor | None = None,
     retries: int = 2,
+    score_cut: bool = False,
     backoff: float = 1.0,
     budget: Budget | None = None,
     give_up: int | None = None,
@@ -202,16 +203,18 @@ async def rollout(
     """Play and score one episode per request.
 
     ``score`` (it may be a coroutine) gets the world as the episode left it; it is not asked about episodes that a limit
-    cut, which get reward 0 with the part "finished": 0.0. ``audit`` adds figures to every verdict. ``progress`` is
-    called with each episode when it is final, how many are, and how many there will be: keep the episode there if it
-    must survive an interruption.
+    cut, unless ``score_cut``: they get reward 0 with the part "finished": 0.0.
+
+    ``audit`` adds figures to every verdict. ``progress`` is called with each episode when it is final, how many are,
+    and how many there will be: keep the episode there if it must survive an interruption.
 
     An episode that ends with ``infrastructure`` is played again in a fresh world, up to ``retries`` times, after a
     random wait below ``backoff`` * 2**attempt seconds; ``tags["attempts"]`` counts from the second on. RolloutError
     where trying again cannot help, after ``give_up`` episodes in a row for which agent or user could not be reached, or
     for any other MuarlError; cancellation closes all sessions.
 
-    ``system`` and ``tools``: what the agent is told, None for the domain's policy and all its tools.
+    ``system`` and ``tools``: what the agent is told, None for the domain's policy and tools for the task. Every world
+    is closed once its episode is scored.
     """
     if retries < 0:
         raise ValueError(f"retries must not be negative, not {retries}")
@@ -239,8 +242,15 @@ async def rollout(
         return episode
 
     async def attempt_once(request: RolloutRequest, attempt: int) -> Episode:
-        task, name = request.task, request.episode_id
-        world = make_world(task)
+        name = request.episode_id
+        world = make_world(request.task)
+        try:
+            return await attempt_in(world, request, name, attempt)
+        finally:
+            await world.aclose()
+
+    async def attempt_in(world: World, request: RolloutRequest, name: str, attempt: int) -> Episode:
+        task = request.task
         user_seed = request.seed if request.user_seed is None else request.user_seed
         episode = await run_episode(
             task,
@@ -254,13 +264,13 @@ async def rollout(
             rules=rules,
             user_name=make_user.name,
             system=system(task) if callable(system) else system,
-            tools=tools,
+            tools=tools(task) if callable(tools) else tools,
         )
         episode.id = name
         if episode.stop is StopReason.INFRASTRUCTURE:
             return episode
         try:
-            episode.verdict = await _verdict(task, world, episode, score, audit)
+            episode.verdict = await _verdict(task, world, episode, score, audit, score_cut)
         except InfrastructureError as failure:
             episode.error = f"{failure.boundary}: {failure}"
             episode.tags |= {
@@ -304,8 +314,10 @@ async def rollout(
     return Rollout(_ordered(done), end, spent, perf_counter() - started)
 
 
-async def _verdict(task: Task, world: World, episode: Episode, score: Score, audit: Audit | None) -> Verdict:
-    if episode.stop.truncated:
+async def _verdict(
+    task: Task, world: World, episode: Episode, score: Score, audit: Audit | None, score_cut: bool
+) -> Verdict:
+    if episode.stop.truncated and not score_cut:
         verdict = Verdict(0.0, {"finished": 0.0}, note=f"cut: {episode.stop.value}")
     else:
         given = score(task, world, episode)

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from muarl import data
 from muarl.cli import app
 from muarl.recipes import common
+from muarl.recipes.setting import make_setting
 from support.eval_servers import READY, alone, brief, cast, polite
 from support.fake_openai import Answer, FakeOpenAI, text
 
@@ -166,7 +167,7 @@ def test_what_doing_nothing_earns(evaluate: Callable[..., Any], name: str, split
 
     options = [f"domain.name={name}", f"eval.split={split}", "eval.tasks=null", "eval_user.kind=llm"]
     config = load_config("cpu", [*options, "eval_user.endpoint.model=m"])
-    setting = common.make_setting(config, measuring=True)
+    setting = make_setting(config, measuring=True)
     with Progress() as progress:
         assert _floor(config, setting, eval_tasks(config, setting), progress) == pytest.approx(floor)
 

@@ -29,7 +29,7 @@ SOLVABLE = "domain.intents=[forbidden]"
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that groups differ whatever the model says."""
 
-    async def toss(task: Any, world: Any, episode: Episode, score: Any, audit: Any) -> Verdict:
+    async def toss(task: Any, world: Any, episode: Episode, score: Any, audit: Any, score_cut: bool) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
     monkeypatch.setattr("muarl.rollout._verdict", toss)

@@ -11,9 +11,9 @@ import pytest
 
 from muarl.config import load_config
 from muarl.errors import ConfigError
-from muarl.recipes import common
-from muarl.recipes.common import make_setting
+from muarl.recipes import setting as settings
 from muarl.recipes.official import draw_tasks
+from muarl.recipes.setting import make_setting
 
 LLM = ["eval_user.kind=llm", "eval_user.endpoint.model=m", "eval_user.endpoint.base_url=http://127.0.0.1:9/v1"]
 TAU2 = ["domain.name=tau2-retail", *LLM]
@@ -43,8 +43,8 @@ def test_an_unknown_intent_is_told_with_the_known_ones() -> None:
 
 
 def test_an_intent_that_hardly_occurs_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common, "TRIES_PER_TASK", 2)
-    monkeypatch.setattr(common, "known_intents", lambda name, size: {"outside"})
+    monkeypatch.setattr(settings, "TRIES_PER_TASK", 2)
+    monkeypatch.setattr(settings, "known_intents", lambda name, size: {"outside"})
     setting = make_setting(load_config("quickstart", ["domain.intents=[outside]"]))
     with pytest.raises(ConfigError, match="too seldom"):
         setting.draw("train", 4, 0, 0)

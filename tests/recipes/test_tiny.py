@@ -13,7 +13,7 @@ from muarl.conversation import agent_view
 from muarl.domains.generated import generated
 from muarl.domains.retail.generated import generated_retail
 from muarl.recipes import tiny
-from muarl.recipes.common import GENERATED_RULES
+from muarl.recipes.setting import GENERATED_RULES
 from muarl.tokens import CONTROL_TOKENS, ChatTokens
 from support.generated import expert, made
 

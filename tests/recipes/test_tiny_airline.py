@@ -10,7 +10,7 @@ from muarl.conversation import agent_view
 from muarl.domains.airline.generated import generated_airline
 from muarl.domains.generated import generated
 from muarl.recipes import tiny
-from muarl.recipes.common import GENERATED_RULES
+from muarl.recipes.setting import GENERATED_RULES
 from muarl.tokens import CONTROL_TOKENS, ChatTokens
 from support.airline import expert, made
 

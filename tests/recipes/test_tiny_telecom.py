@@ -11,7 +11,7 @@ from muarl.domains.generated import generated
 from muarl.domains.telecom import phrases
 from muarl.domains.telecom.generated import generated_telecom
 from muarl.recipes import tiny
-from muarl.recipes.common import GENERATED_RULES
+from muarl.recipes.setting import GENERATED_RULES
 from muarl.tokens import CONTROL_TOKENS, ChatTokens
 from support.telecom import expert, made
 

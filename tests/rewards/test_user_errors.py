@@ -68,7 +68,8 @@ def test_scripted_callers_of_generated_tasks_make_no_errors() -> None:
     from muarl.agents.expert import ExpertAgent
     from muarl.agents.idle import IdleAgent
     from muarl.config import load_config
-    from muarl.recipes.common import make_setting, make_users, play
+    from muarl.recipes.common import make_users, play
+    from muarl.recipes.setting import make_setting
 
     config = load_config("quickstart")
     setting = make_setting(config)

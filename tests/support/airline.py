@@ -16,7 +16,7 @@ from muarl.domains.airline.generated import generated_airline
 from muarl.domains.base import Task
 from muarl.domains.experts import Habits
 from muarl.episode import Episode
-from muarl.recipes.common import GENERATED_RULES
+from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import audit, outcome
 from muarl.rollout import requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory

@@ -14,7 +14,7 @@ from muarl.domains.experts import Habits
 from muarl.domains.retail import generator
 from muarl.domains.retail.generated import generated_retail
 from muarl.episode import Episode
-from muarl.recipes.common import GENERATED_RULES
+from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import audit, outcome
 from muarl.rollout import requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory

@@ -19,7 +19,7 @@ from muarl.domains.telecom.faults import Place, breaking
 from muarl.domains.telecom.generated import generated_telecom
 from muarl.domains.telecom.records import telecom_database
 from muarl.episode import Episode
-from muarl.recipes.common import GENERATED_RULES
+from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import audit, outcome
 from muarl.rollout import requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from muarl.chat import Message, ToolSpec
 from muarl.episode import StopReason, TokenTrace, Usage
@@ -42,6 +42,15 @@ class AgentSession(Protocol):
 
     def close(self) -> None:
         """Free what the session holds (key/value cache). Called once, also after a failure."""
+        ...
+
+
+@runtime_checkable
+class TakesTools(Protocol):
+    """A session that can be given tools in the middle of an episode; others must be told in words."""
+
+    def offer(self, tools: Sequence[ToolSpec]) -> None:
+        """Tools that the agent has from its next turn on, beside those it had."""
         ...
 
 

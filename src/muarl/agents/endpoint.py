@@ -12,6 +12,7 @@ from muarl.chat import Message, ToolSpec, to_openai
 from muarl.endpoints import Endpoint, PromptRefused, Reply
 from muarl.episode import StopReason, TokenTrace
 
+NOT_RUN = "Error: the tool call could not be read, so nothing was called."
 _ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -72,6 +73,7 @@ class EndpointAgentSession:
         A turn that the server cut is ``turn_length``, a conversation that outgrew the model ``context_full``, an answer
         with nothing in it ``empty_reply``. InfrastructureError if the endpoint itself fails.
         """
+        self._answer_open_calls(new)
         self._history.extend(to_openai(m) for m in new)
         agent = self._agent
         try:
@@ -95,6 +97,18 @@ class EndpointAgentSession:
         message = Message("assistant", reply.content, tool_calls=calls, reasoning=reply.reasoning)
         self._history.append(_as_sent_back(message))
         return AgentTurn(message, stop=_stop_of(reply, agent.keep_cut), usage=reply.usage)
+
+    def offer(self, tools: Sequence[ToolSpec]) -> None:
+        """Send these tools too, from the next request on."""
+        self._tools += tuple(tools)
+
+    def _answer_open_calls(self, new: Sequence[Message]) -> None:
+        """Servers refuse a conversation in which a call stays unanswered, as it does where a message with a broken call
+        passes the word to the user (see Rules.broken)."""
+        answered = {m.tool_call_id for m in new if m.role == "tool"}
+        for call in self._history[-1].get("tool_calls", ()):
+            if call["id"] not in answered:
+                self._history.append({"role": "tool", "tool_call_id": call["id"], "content": NOT_RUN})
 
     def close(self) -> None:
         """Nothing to free."""

@@ -77,7 +77,7 @@ async def _chat(
     from muarl.conversation import Limits, run_episode
     from muarl.episode import StopReason, write_episodes
     from muarl.errors import InfrastructureError
-    from muarl.recipes.common import GENERATED_RULES
+    from muarl.recipes.setting import GENERATED_RULES
     from muarl.rewards.outcome import score
 
     task = _task(domain_name, size, split, index)

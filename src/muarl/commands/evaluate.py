@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from muarl.commands.train import Checkpoint, Config, DryRun, Name, Seed, run_recipe
+
+if TYPE_CHECKING:
+    from muarl.recipes.official import Official
 
 Given = Annotated[
     list[str] | None,
@@ -197,12 +200,16 @@ def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
     """
     yaml: dict[str, Any] = {"domain.name": name, "name": f"eval-{name}"}
     if not name.endswith("-generated"):
-        yaml |= {"eval.tasks": None, "eval.trials": 1, "eval.seed": 300, "eval.temperature": 0.0}
-        yaml |= {"eval.concurrency": CONCURRENCY, "eval.split": "base" if name.startswith("tau2-") else "test"}
+        source = _source(name)
+        yaml |= {"eval.tasks": None, "eval.trials": 1, "eval.seed": 300, "eval.temperature": source.temperature}
+        yaml |= {"eval.concurrency": CONCURRENCY, "eval.split": source.splits[0]}
         if settings.get("seed") is not None:
             yaml["eval.seed"] = settings["seed"]
         requests = settings.get("eval.concurrency") or CONCURRENCY
-        for section, temperature in (("eval.endpoint", 0.0), ("eval_user.endpoint", _user_temperature(name))):
+        for section, temperature in (
+            ("eval.endpoint", source.temperature),
+            ("eval_user.endpoint", source.user_temperature),
+        ):
             if f"{section}.model" in settings:
                 yaml |= {f"{section}.max_tokens": None, f"{section}.temperature": temperature}
                 yaml |= {f"{section}.concurrency": requests, f"{section}.timeout": 300.0, f"{section}.deadline": 900.0}
@@ -212,9 +219,11 @@ def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
     return [f"{key}={json.dumps(value)}" for key, value in yaml.items()]
 
 
-def _user_temperature(name: str) -> float | None:
-    """TAU1 leaves its user's temperature to the server."""
-    return None if name.startswith("tau1-") else 0.0
+def _source(name: str) -> Official:
+    """What the benchmark says of itself; a name that is none's is told later, as a setting."""
+    from muarl.recipes.official import NAMES, official
+
+    return official(name if name in NAMES else NAMES[0])
 
 
 def _context(checkpoint: str | None) -> int:

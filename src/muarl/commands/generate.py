@@ -69,7 +69,8 @@ def baselines(made: Sequence[Task], domain: str, size: str, *, seed: int = 0) ->
     from muarl.agents.expert import ExpertAgent
     from muarl.agents.idle import IdleAgent, TransferAgent
     from muarl.config import load_config
-    from muarl.recipes.common import make_setting, make_users, play
+    from muarl.recipes.common import make_users, play
+    from muarl.recipes.setting import make_setting
 
     config = load_config("quickstart", [f"domain.name={domain}", f"domain.size={size}"])
     setting, users = make_setting(config), make_users(config.eval_user)

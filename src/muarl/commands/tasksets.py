@@ -39,7 +39,7 @@ def task_set(name: str, *, count: int = 2000, size: str | None = None, seed: int
         return TaskSet(f"{domain}:{split or 'train'} ({count} tasks)", found, made.domain(size).kind_of)
     if domain in NAMES:
         source = official(domain)
-        chosen = split or _default(source.family, source.own_name)
+        chosen = split or EVERYTHING.get(source.own_name, source.splits[0])
         return TaskSet(f"{domain}:{chosen}", source.tasks(chosen), source.domain("official").kind_of)
     if Path(name).is_file():
         return _from_file(Path(name))
@@ -68,10 +68,6 @@ def benchmarks_of(training: TaskSet) -> list[TaskSet]:
             f"no installed benchmark has the domain {', '.join(sorted(names))}: name one with --benchmark"
         )
     return sets
-
-
-def _default(family: str, name: str) -> str:
-    return "test" if family == "tau1" else EVERYTHING.get(name, "base")
 
 
 def _from_file(path: Path) -> TaskSet:

@@ -310,6 +310,11 @@ class EvalConfig(Section):
         description="By model name, US dollars for a million prompt and a million completion tokens, for endpoints and "
         "judges that state no price of their own: `{NAME: [2, 8]}`.",
     )
+    mode: Literal["auto", "native", "text"] = Field(
+        "auto",
+        description="How tool calls reach a benchmark: `native` (the model's function calling) or `text` (in the "
+        "agent's words, by the benchmark's own prompt). `auto`: as the benchmark's scores are published.",
+    )
     user_judge: str | None = Field(
         None,
         description="A model that also looks for errors of simulated users, beside the rules: `endpoint:MODEL`.",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -186,6 +186,14 @@ class Domain:
         kit = self.toolkit(requestor)
         return () if kit is None else tuple(t.schema.spec for t in kit._tools.values())
 
+    def specs_for(self, task: Task) -> tuple[ToolSpec, ...]:
+        """The tools that the agent is offered at the start of a task; hook for domains where tasks differ in them."""
+        return self.tool_specs("assistant")
+
+    def policy_for(self, task: Task) -> str:
+        """The policy that the agent is told in a task; hook for domains where tasks differ in it."""
+        return self.policy_text
+
     def kind_of(self, tool_name: str) -> Kind:
         """ "read", "write" or "generic". KeyError if neither side has such a tool."""
         for kit in (self, self._user):
@@ -227,6 +235,26 @@ class World:
     def toolkit(self, requestor: Requestor = "assistant") -> Any:
         """The live toolkit of a side (a Domain whose ``db`` is this world's view), or None."""
         return self._kits.get(requestor)
+
+    async def aopen(self) -> None:
+        """Hook: start what the world needs (processes, connections), before the first turn."""
+
+    async def aclose(self) -> None:
+        """Hook: end what the world has started. Called once an episode is over and scored, also after a failure."""
+
+    async def answers(self, requestor: Requestor, calls: Iterable[ToolCall]) -> AsyncIterator[ToolResult]:
+        """The results of all calls of one message, in order. Worlds with slow tools wait for them here."""
+        for result in self.call_all(requestor, calls):
+            yield result
+
+    def call_all(self, requestor: Requestor, calls: Iterable[ToolCall]) -> Iterator[ToolResult]:
+        """Run the calls of one message, each when its result is asked for."""
+        for call in calls:
+            yield self.call(requestor, call)
+
+    async def state_digest(self) -> str:
+        """``digest``, for worlds that must ask somebody for their state."""
+        return self.digest()
 
     def call(self, requestor: Requestor, call: ToolCall) -> ToolResult:
         """Run one tool call. Never raises for what is wrong with the call: that becomes an error result."""

@@ -25,10 +25,11 @@ from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
 from muarl.observe.progress import Progress
-from muarl.recipes.common import Setting, make_setting, make_users, open_logger, open_run, prepare
+from muarl.recipes.common import make_users, open_logger, open_run, prepare
 from muarl.recipes.demonstrations import demonstrate, supervised_samples
 from muarl.recipes.induction import lay_out_induction
 from muarl.recipes.preflight import check_roles
+from muarl.recipes.setting import Setting, make_setting
 from muarl.recipes.tiny import make_model, make_tokenizer
 from muarl.tokens import ChatTokens
 

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from importlib import resources
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from muarl.agents.base import Agent
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.chat import ToolSpec
 from muarl.config import RunConfig
-from muarl.config.sections import DomainConfig, ModelConfig, UserConfig
 from muarl.config.sections import EndpointConfig as EndpointSection
-from muarl.conversation import DONE, Limits, Rules
-from muarl.domains.base import Domain, Task, World
-from muarl.domains.generated import Generated, generated
-from muarl.episode import Episode, Verdict
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.config.sections import ModelConfig, UserConfig
+from muarl.domains.base import Task
+from muarl.errors import CheckpointError, ConfigError
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, latest_checkpoint, load_policy
 from muarl.observe.loggers import MetricLogger, make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.system import usable_cores
-from muarl.recipes.official import ATTEMPTS, Official, draw_tasks, official
-from muarl.rewards import audit, outcome
+from muarl.recipes.setting import Setting
 from muarl.rewards.judge import make_judge
 from muarl.rollout import Budget, LocalExecutor, Progress, Rollout, RolloutRequest, requests_for, rollout
 from muarl.tokens import ChatTokens
@@ -38,76 +31,8 @@ from muarl.users.base import UserFactory
 if TYPE_CHECKING:
     from muarl.endpoints import Endpoint
 
-Draw = Callable[[str, int, int, int], Sequence[Task]]
-"""``draw(split, count, seed, start)``: that many tasks of a split, all different."""
-
-GENERATED_RULES = Rules(greeting_in_context=False, transfer_ends=True)
-"""How episodes of generated tasks are played, in training and out of it (MUA-RL's way). TAU2's own are Rules()."""
-
 SHIPPED = {"base": "retail-generated", "base-airline": "airline-generated", "base-telecom": "telecom-generated"}
 """The small base checkpoints that come with muarl, and the generated domain that each was made on."""
-
-TRIES_PER_TASK = 1000
-"""Generated tasks that may be looked at for each one with a wished intent. The rarest intent has a share of 2%."""
-
-OFFICIAL_TURNS = 100
-"""Agent turns at least in training on a benchmark's tasks, which are longer than generated ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Where a run's episodes take place. ``draw``: see Draw; ``system`` None: the domain's policy text.
-
-    ``generated``: the generated domain that the tasks come from, None for a benchmark's. ``official``: the benchmark's
-    domain whose protocol is followed to the letter, None where episodes are played in a way of our own.
-    """
-
-    domain: Domain
-    draw: Draw
-    rules: Rules
-    limits: Limits
-    judge: str
-    system: str | None = None
-    generated: Generated | None = None
-    official: Official | None = None
-
-    async def score(self, task: Task, world: World, episode: Episode) -> Verdict:
-        """The verdict on an episode from its world and, where the task has assertions, the judge's answer.
-
-        InfrastructureError if scoring itself breaks off, as benchmarks do where an assertion fails to run.
-        """
-        judge = make_judge(self.judge) if task.nl_assertions else None
-        try:
-            if self.official is not None:
-                return await self.official.score(task, world, episode, judge)
-            return await outcome.score(task, world, episode.messages, episode.stop, judge=judge)
-        except MuarlError:
-            raise
-        except Exception as bug:
-            text = f"task {task.id} cannot be scored: {type(bug).__name__}: {bug}"
-            raise InfrastructureError(text, boundary="world") from bug
-
-    def told(self, task: Task) -> str | None:
-        """What the agent is told of a task before it begins; None for the domain's policy text."""
-        if self.system is None or not self.rules.solo:
-            return self.system
-        return self.system.replace("{ticket}", str(task.ticket))
-
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        """The agent's tools; one that works alone has the user's too, and one to say that it is done."""
-        own = self.domain.tool_specs("assistant")
-        return (*own, *self.domain.tool_specs("user"), DONE) if self.rules.solo else own
-
-    def user_tools(self, task: Task) -> tuple[ToolSpec, ...]:
-        """The tools that the user of a task has."""
-        allowed = task.user_tools
-        return tuple(t for t in self.domain.tool_specs("user") if allowed is None or t.name in allowed)
-
-    def audit(self, task: Task, world: World, episode: Episode) -> Mapping[str, float]:
-        """The audit of an episode, by its domain's rules."""
-        rules = audit.RULES.get(task.domain, audit.AuditRules()).for_tools(self.domain.tool_names())
-        return audit.audit(episode, task, self.domain.kind_of, rules)
 
 
 def prepare(config: RunConfig) -> None:
@@ -119,89 +44,16 @@ def prepare(config: RunConfig) -> None:
     random.seed(config.seed)
 
 
-def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
-    """The run's domain and tasks.
-
-    ``measuring``: a benchmark's tasks are played by its own protocol and in its own semantics, rather than trained on.
-    DataError if a benchmark's files are not installed; ConfigError for an unknown intent or judge, or a policy file
-    that cannot be read.
-    """
-    limits = Limits(turns=config.rl.max_turns, tool_errors=config.rl.max_tool_errors)
-    make_judge(config.eval.judge)  # a misspelt one is told now
-    policy = _policy_text(config.domain)
-    if not config.domain.generated:
-        source = official(config.domain.name)
-        domain = source.domain("official" if measuring else "fixed")
-        draw = draw_tasks(source.name)
-        if not measuring:
-            limits = Limits(turns=max(config.rl.max_turns, OFFICIAL_TURNS), tool_errors=config.rl.max_tool_errors)
-            prompt = source.prompt(policy or domain.policy_text)
-            return Setting(domain, draw, Rules(), limits, config.eval.judge, prompt)
-        solo = config.eval.solo
-        text = policy or (source.solo_policy() if solo else domain.policy_text)
-        return Setting(
-            domain,
-            draw,
-            source.rules(solo=solo),
-            source.limits(steps=config.eval.max_steps, errors=config.eval.max_errors),
-            config.eval.judge,
-            source.prompt(text, solo=solo),
-            official=source,
-        )
-    if measuring and config.eval.solo:
-        raise ConfigError(f"eval.solo: {config.domain.name} has no solo mode")
-    world = generated(config.domain.name)
-    if config.domain.size not in world.sizes:
-        raise ConfigError(f"domain.size is {config.domain.size}, and {world.name} comes in {', '.join(world.sizes)}")
-    _check_intents(config.domain)
-    draw = partial(draw_generated, config.domain)
-    domain = world.domain(config.domain.size)
-    return Setting(domain, draw, GENERATED_RULES, limits, config.eval.judge, policy, world)
-
-
-def draw_generated(domain: DomainConfig, split: str, count: int, seed: int, start: int) -> Sequence[Task]:
-    """Tasks of a generated domain.
-
-    Where only some intents are wanted, a draw looks for them in a stretch of its own, so that draws with another
-    ``start`` have other tasks.
-    """
-    world = generated(domain.name)
-    if not domain.intents:
-        return world.tasks(split, count, size=domain.size, seed=seed, start=start)
-    stretch = world.iter_tasks(split, size=domain.size, seed=seed, start=start * TRIES_PER_TASK)
-    candidates = islice(stretch, count * TRIES_PER_TASK)
-    found = list(islice((t for t in candidates if t.tags["intent"] in domain.intents), count))
-    if len(found) < count:
-        raise ConfigError(f"domain.intents: {', '.join(domain.intents)} occurs too seldom at size {domain.size}")
-    return found
-
-
-@lru_cache(maxsize=4)
-def known_intents(name: str, size: str) -> frozenset[str]:
-    """The intents that a generated domain's tasks of a size have."""
-    return frozenset(str(t.tags["intent"]) for t in generated(name).tasks("train", TRIES_PER_TASK, size=size))
-
-
-def _check_intents(domain: DomainConfig) -> None:
-    if not domain.intents:
-        return
-    known = known_intents(domain.name, domain.size)
-    for intent in domain.intents:
-        if intent not in known:
-            raise ConfigError(f"domain.intents: there is no intent {intent!r}; known: {', '.join(sorted(known))}")
-
-
-def _policy_text(domain: DomainConfig) -> str | None:
-    if domain.policy is None:
-        return None
-    try:
-        return domain.policy.expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"domain.policy: {domain.policy} cannot be read: {problem}") from None
-
-
 def make_users(config: UserConfig, setting: Setting | None = None) -> UserFactory:
-    """The simulated users of one section of the configuration, with the tools that users have in this setting."""
+    """The simulated users of one section of the configuration, with the tools that users have in this setting.
+
+    A benchmark's own users, where it has some, are made whatever the section says, but for the model that plays them.
+    """
+    if setting is not None and setting.benchmark is not None:
+        model = None if config.endpoint is None else partial(make_endpoint, config.endpoint)
+        own = setting.benchmark.users(setting.domain, model)
+        if own is not None:
+            return own
     if config.kind == "agenda":
         from muarl.users.agenda import AgendaUserFactory
 
@@ -214,7 +66,7 @@ def make_users(config: UserConfig, setting: Setting | None = None) -> UserFactor
 
     if config.endpoint is None:
         raise ConfigError("user.endpoint: an llm user needs the model that plays it")
-    tau1 = setting is not None and setting.official is not None and setting.official.family == "tau1"
+    tau1 = setting is not None and setting.official is not None and setting.official.user_style == "tau1"
     return LLMUserFactory(
         make_endpoint(config.endpoint),
         guidelines="tau1" if tau1 and config.guidelines == "auto" else config.guidelines,
@@ -354,7 +206,9 @@ async def play_requests(
     progress: Progress | None = None,
 ) -> Rollout:
     """Play and score these episodes."""
-    retries = {} if setting.official is None else {"retries": ATTEMPTS - 1}
+    playing: dict[str, Any] = {}
+    if setting.official is not None:
+        playing = {"retries": setting.official.attempts - 1, "score_cut": setting.official.scores_cut}
     try:
         return await rollout(
             requests,
@@ -371,7 +225,7 @@ async def play_requests(
             budget=budget,
             give_up=give_up,
             progress=progress,
-            **retries,
+            **playing,
         )
     finally:  # connections belong to this event loop, which ends with the rollout
         await _close_endpoints(agent, users, make_judge(setting.judge))

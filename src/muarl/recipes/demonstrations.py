@@ -12,7 +12,8 @@ from muarl.domains.experts import Habits
 from muarl.episode import Episode, StopReason
 from muarl.errors import DataError
 from muarl.learning.packing import Sample
-from muarl.recipes.common import Setting, play
+from muarl.recipes.common import play
+from muarl.recipes.setting import Setting
 from muarl.tokens import ChatTokens
 from muarl.users.base import UserFactory
 
@@ -43,12 +44,14 @@ def supervised_samples(
 ) -> list[Sample]:
     """Demonstrations as samples: weight 1 on what the agent would have sampled, ``other_weight`` on all other tokens.
 
-    DataError names an episode that is no conversation of an agent.
+    What the agent was told stands in the episode; where it does not, it is the domain's tools and ``system``, None for
+    the domain's policy. DataError names an episode that is no conversation of an agent.
     """
-    specs = domain.tool_specs()
-    text = domain.policy_text if system is None else system
     samples = []
     for episode in episodes:
+        specs = domain.tool_specs() if episode.tools is None else episode.tools
+        told = domain.policy_text if system is None else system
+        text = told if episode.system is None else episode.system
         try:
             trace = chat.training_tokens(text, specs, agent_view(episode.messages, rules))
         except (ValueError, TypeError) as problem:

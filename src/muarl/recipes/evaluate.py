@@ -23,22 +23,14 @@ from muarl.files import write_text
 from muarl.observe.metrics import is_success, scored
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.common import (
-    Setting,
-    judge_endpoint,
-    make_setting,
-    make_users,
-    open_run,
-    play_requests,
-    prepare,
-)
+from muarl.recipes.common import judge_endpoint, make_users, open_run, play_requests, prepare
 from muarl.recipes.evaluation_report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.ledger import Ledger
 from muarl.recipes.official import has_ticket
 from muarl.recipes.participants import Nobody, judge_specs, make_eval_agent, with_prices
 from muarl.recipes.preflight import check_roles
+from muarl.recipes.setting import Setting, make_setting
 from muarl.recipes.user_review import review_users
-from muarl.rewards import outcome
 from muarl.rewards.judge import FixedJudge
 from muarl.rollout import Budget, RolloutEnd, RolloutRequest, requests_for
 from muarl.users.base import UserFactory
@@ -291,7 +283,8 @@ def _some_scored(episodes: Sequence[Episode], label: str | None) -> None:
 def _floor(config: RunConfig, setting: Setting, tasks: Sequence[Task], progress: Progress) -> float | None:
     """Success of doing nothing. On official tasks it is read off an untouched world, so that no user has to be asked;
     None if no task could be scored so."""
-    if setting.official is None:
+    official = setting.official
+    if official is None:
         played = evaluate(config, setting, IdleAgent(), tasks, progress, trials=1)
         return fmean(is_success(e.reward) for e in scored(played))
 
@@ -299,7 +292,7 @@ def _floor(config: RunConfig, setting: Setting, tasks: Sequence[Task], progress:
         found = []
         for task in tasks:
             try:
-                verdict = await outcome.do_nothing(setting.domain, task, judge=FixedJudge(False))
+                verdict = await official.do_nothing(setting.domain, task, FixedJudge(False))
             except InfrastructureError:  # an assertion that fails to run, as in an episode that is then excluded
                 continue
             found.append(is_success(verdict.reward))

@@ -12,9 +12,9 @@ from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.episode import Episode, Usage
 from muarl.observe.metrics import usage_metrics
-from muarl.recipes.common import Setting, judge_endpoint
-from muarl.recipes.official import trial_seeds
+from muarl.recipes.common import judge_endpoint
 from muarl.recipes.participants import judge_specs
+from muarl.recipes.setting import Setting
 from muarl.recipes.user_review import TAG, UserReview
 from muarl.rewards.user_errors import RULES
 from muarl.rollout import RolloutEnd
@@ -88,7 +88,9 @@ def _benchmark(found: Evaluation) -> dict[str, Any] | None:
         "steps": limits.steps,
         "turns": limits.turns,
         "tool_errors": limits.tool_errors,
-        "seeds": trial_seeds(config.eval.seed, config.eval.trials) if official.family == "tau2" else None,
+        "seeds": official.seeds(config.eval.seed, config.eval.trials),
+        "mode": official.mode,
+        "figures": dict(official.figures([e for e in found.episodes if e.verdict is not None])),
     }
 
 
@@ -160,6 +162,7 @@ def _facts(found: Evaluation, summary: dict[str, Any]) -> list[tuple[str, str]]:
         facts.insert(4, ("limits", ", ".join(f"{n} {name}" for name, n in limits.items() if n is not None)))
         if benchmark["seeds"]:
             facts.insert(5, ("seeds of the trials", ", ".join(map(str, benchmark["seeds"]))))
+        facts += [(name, f"{value:.4g}") for name, value in benchmark["figures"].items()]
     if config.train_on_benchmark:
         facts.append(("trained on the benchmark", "yes: this score means nothing"))
     return facts

@@ -12,8 +12,9 @@ from muarl.config import RunConfig
 from muarl.config.sections import EndpointConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.errors import ConfigError, InfrastructureError
-from muarl.recipes.common import Setting, judge_endpoint, load_model, make_agent, make_endpoint
+from muarl.recipes.common import judge_endpoint, load_model, make_agent, make_endpoint
 from muarl.recipes.preflight import check_room
+from muarl.recipes.setting import Setting
 from muarl.users.base import UserTurn
 
 
@@ -35,17 +36,11 @@ def make_eval_agent(config: RunConfig, setting: Setting) -> Agent:
         endpoint = make_endpoint(config.eval.endpoint)
         if setting.official is None:
             return EndpointAgent(endpoint)
-        tau1 = setting.official.family == "tau1"
-        return EndpointAgent(
-            endpoint,
-            tool_choice="required" if setting.rules.solo else "auto",
-            send_seed=not tau1,
-            keep_cut=True,
-            one_call=tau1,
-        )
+        return setting.official.endpoint_agent(endpoint, solo=setting.rules.solo)
     policy = load_model(config.model)
     check_room(config, setting, policy, training=False)
-    return make_agent(policy, config, temperature=config.eval.temperature, top_p=config.eval.top_p)
+    agent = make_agent(policy, config, temperature=config.eval.temperature, top_p=config.eval.top_p)
+    return agent if setting.official is None else setting.official.sampled_agent(agent)
 
 
 class Nobody:

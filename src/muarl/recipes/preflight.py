@@ -14,7 +14,8 @@ from muarl.config.sections import DomainConfig, UserConfig
 from muarl.domains.generated import NAMES as GENERATED
 from muarl.domains.generated import MakeExpert, generated
 from muarl.errors import ConfigError, InfrastructureError
-from muarl.recipes.common import Setting, judge_endpoint, make_endpoint
+from muarl.recipes.common import judge_endpoint, make_endpoint
+from muarl.recipes.setting import Setting
 
 if TYPE_CHECKING:
     from muarl.endpoints import Endpoint
@@ -129,10 +130,9 @@ def check_room(config: RunConfig, setting: Setting, policy: Policy, *, training:
             f"rl.pack_tokens is {config.rl.pack_tokens}, and an episode may grow to {longest} tokens "
             "(model.max_context): raise the one, or lower the other"
         )
-    domain = setting.domain
-    text = domain.policy_text if setting.system is None else setting.system
+    task = setting.some_task(config.eval.split if not training else "train")
     chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
-    taken = len(chat.prompt(text, setting.tools, []))
+    taken = len(chat.prompt(setting.told(task), setting.tools(task), []))
     if taken >= longest:
         raise ConfigError(
             f"model.max_context is {longest}, and policy text and tools alone take {taken} tokens: raise it, or choose "

@@ -17,9 +17,10 @@ from muarl.observe.progress import Progress
 from muarl.observe.report import collect, write_report
 from muarl.observe.system import peak_memory_bytes, process_seconds
 from muarl.recipes import rl
-from muarl.recipes.common import load_model, make_agent, make_setting, make_users, open_logger, open_run, prepare
+from muarl.recipes.common import load_model, make_agent, make_users, open_logger, open_run, prepare
 from muarl.recipes.evaluate import baselines, eval_tasks, evaluate
 from muarl.recipes.preflight import check_roles, check_room
+from muarl.recipes.setting import make_setting
 from muarl.recipes.sft import check_demonstrations, cold_start
 
 

@@ -26,20 +26,10 @@ from muarl.observe.loggers import MetricLogger
 from muarl.observe.metrics import episode_metrics
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.common import (
-    Setting,
-    load_model,
-    make_agent,
-    make_engine,
-    make_setting,
-    make_users,
-    open_logger,
-    open_run,
-    play,
-    prepare,
-)
+from muarl.recipes.common import load_model, make_agent, make_engine, make_users, open_logger, open_run, play, prepare
 from muarl.recipes.evaluate import evaluate
 from muarl.recipes.preflight import Role, check_roles, check_room
+from muarl.recipes.setting import Setting, make_setting
 from muarl.rollout import Group, Groups, collect_groups
 from muarl.users.base import UserFactory
 

@@ -18,9 +18,10 @@ from muarl.learning.packing import Sample
 from muarl.observe.loggers import MetricLogger
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.common import Setting, load_model, make_setting, make_users, open_logger, open_run, prepare
+from muarl.recipes.common import load_model, make_users, open_logger, open_run, prepare
 from muarl.recipes.demonstrations import demonstrate, supervised_samples
 from muarl.recipes.preflight import check_roles
+from muarl.recipes.setting import Setting, make_setting
 from muarl.tokens import ChatTokens
 
 CHECKPOINT_EVERY = 200

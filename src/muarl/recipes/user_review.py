@@ -13,7 +13,8 @@ from muarl.domains.base import Task
 from muarl.episode import Episode, Usage
 from muarl.errors import InfrastructureError
 from muarl.observe.progress import Progress
-from muarl.recipes.common import Setting, judge_endpoint
+from muarl.recipes.common import judge_endpoint
+from muarl.recipes.setting import Setting
 from muarl.rewards.judge import make_judge
 from muarl.rewards.user_errors import UserError, find_user_errors
 from muarl.rewards.user_judge import UserJudge

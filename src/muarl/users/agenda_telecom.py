@@ -226,9 +226,11 @@ class AgendaUser:
             self._asked.add(f"how {technical}")
             if self._rng.random() < ASKS_HOW:
                 return phrases.HOW
-        if any(s[0] not in ("read", "try") for s in steps):
+        changing = any(s[0] not in ("read", "try") for s in steps)
+        topic = f"{'changes' if changing else 'steps'} {steps}"
+        if changing and topic not in self._asked:
             self._news()
-        return self._tired(f"steps {steps}") or self._carry_out(steps)
+        return self._tired(topic) or self._carry_out(steps)
 
     def _news(self) -> None:
         """Something has changed, so it is no nuisance to look and to try again."""

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from muarl.chat import Message
+from muarl.chat import Message, ToolSpec
 from muarl.domains.base import Task
 from muarl.episode import Usage
 
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What a user said or did, and what it cost. A stop word in the text ends the episode (chat.STOP_WORDS)."""
+    """What a user said or did, and what it cost. A stop word in the text ends the episode (chat.STOP_WORDS).
+
+    ``tools``: what the agent may call from now on, beside what it had (BFCL's missing functions).
+    """
 
     message: Message
     usage: Usage = Usage()
+    tools: tuple[ToolSpec, ...] = ()
 
 
 class User(Protocol):

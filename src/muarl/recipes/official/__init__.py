@@ -1,0 +1,63 @@
+"""How benchmarks' official tasks are played: their worlds, rules, limits, prompts and seeds, to the letter.
+
+``official(name)`` gives what a benchmark says of one of its domains (base.Official).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from muarl.domains.base import Task
+from muarl.errors import ConfigError
+from muarl.recipes.official.base import Mode, Official
+from muarl.recipes.official.tau import TAU1_DOMAINS, TAU2_DOMAINS, Tau1, Tau2, has_ticket, trial_seeds
+
+__all__ = ["FAMILIES", "NAMES", "Mode", "Official", "draw_tasks", "has_ticket", "official", "trial_seeds"]
+
+FAMILIES: Mapping[str, tuple[str, ...]] = {"tau2": TAU2_DOMAINS, "tau1": TAU1_DOMAINS}
+"""Each benchmark's domains. ``muarl.benchmarks.FAMILY`` gives them by ``domain(name)`` and ``tasks(name, split)``."""
+
+KINDS: Mapping[str, type[Official]] = {"tau2": Tau2, "tau1": Tau1}
+
+NAMES = tuple(f"{family}-{name}" for family, names in FAMILIES.items() for name in names)
+"""What a configuration's ``domain.name`` may say, beside the generated domains."""
+
+
+def official(name: str, mode: str = "auto") -> Official:
+    """The benchmark domain of that name, such as "tau2-retail". ``mode``: see ``Mode``; "auto" for its own.
+
+    ConfigError if there is no such benchmark, or if it is not played in that mode.
+    """
+    if name not in NAMES:
+        raise ConfigError(f"domain.name: {name!r} is no benchmark's domain; there are {', '.join(NAMES)}")
+    kind = KINDS[name.partition("-")[0]]
+    chosen = next((m for m in kind.modes if mode in (m, "auto")), None)
+    if chosen is None:
+        raise ConfigError(f"eval.mode: {name} is played in mode {' or '.join(kind.modes)}, not {mode}")
+    return kind(name, chosen)
+
+
+def draw_tasks(name: str) -> Callable[[str, int, int, int], Sequence[Task]]:
+    """``draw(split, count, seed, start)`` over official tasks: in file order, as many as there are; ``train`` without
+    end.
+
+    Training goes round the official training tasks, each round in a new order. A round is as many whole draws as there
+    are tasks for, so that no draw holds a task twice; a draw larger than the split is the whole split. ConfigError for
+    ``validation``, which the benchmarks do not have.
+    """
+    source = official(name)
+
+    def draw(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+        if split == "validation":
+            raise ConfigError(
+                f"{name} has no validation tasks: set rl.eval_every=0 in training, and eval.split=test in evaluation"
+            )
+        found = source.tasks(split)
+        if split != "train":
+            return found[start : start + count]
+        turn, place = divmod(start // count, max(1, len(found) // count))
+        order = random.Random(f"official round {seed} {turn}").sample(found, len(found))
+        return order[place * count : (place + 1) * count]
+
+    return draw

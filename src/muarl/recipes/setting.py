@@ -1,0 +1,178 @@
+"""Where a run's episodes take place: its domain, its tasks, and how they are played and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import islice
+
+from muarl.chat import ToolSpec
+from muarl.config import RunConfig
+from muarl.config.sections import DomainConfig
+from muarl.conversation import DONE, Limits, Rules
+from muarl.domains.base import Domain, Task, World
+from muarl.domains.generated import Generated, generated
+from muarl.episode import Episode, Verdict
+from muarl.errors import ConfigError, InfrastructureError, MuarlError
+from muarl.recipes.official import Official, draw_tasks, official
+from muarl.rewards import audit, outcome
+from muarl.rewards.judge import make_judge
+
+Draw = Callable[[str, int, int, int], Sequence[Task]]
+"""``draw(split, count, seed, start)``: that many tasks of a split, all different."""
+
+GENERATED_RULES = Rules(greeting_in_context=False, transfer_ends=True)
+"""How episodes of generated tasks are played, in training and out of it (MUA-RL's way). TAU2's own are Rules()."""
+
+TRIES_PER_TASK = 1000
+"""Generated tasks that may be looked at for each one with a wished intent. The rarest intent has a share of 2%."""
+
+OFFICIAL_TURNS = 100
+"""Agent turns at least in training on a benchmark's tasks, which are longer than generated ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a run's episodes take place. ``draw``: see Draw; ``system`` None: the domain's policy text.
+
+    ``generated``: the generated domain that the tasks come from, None for a benchmark's. ``official``: the benchmark's
+    domain whose protocol is followed to the letter, None where episodes are played in a way of our own. ``benchmark``:
+    the benchmark's domain that the tasks are of, played by its protocol or not.
+    """
+
+    domain: Domain
+    draw: Draw
+    rules: Rules
+    limits: Limits
+    judge: str
+    system: str | None = None
+    generated: Generated | None = None
+    official: Official | None = None
+    benchmark: Official | None = None
+
+    async def score(self, task: Task, world: World, episode: Episode) -> Verdict:
+        """The verdict on an episode from its world and, where the task has assertions, the judge's answer.
+
+        InfrastructureError if scoring itself breaks off, as benchmarks do where an assertion fails to run.
+        """
+        judge = make_judge(self.judge) if task.nl_assertions else None
+        try:
+            if self.official is not None:
+                return await self.official.score(task, world, episode, judge)
+            return await outcome.score(task, world, episode.messages, episode.stop, judge=judge)
+        except MuarlError:
+            raise
+        except Exception as bug:
+            text = f"task {task.id} cannot be scored: {type(bug).__name__}: {bug}"
+            raise InfrastructureError(text, boundary="world") from bug
+
+    def told(self, task: Task) -> str:
+        """What the agent is told of a task before it begins."""
+        if self.system is None:
+            return self.domain.policy_for(task) if self.official is None else self.official.told(self.domain, task)
+        return self.system.replace("{ticket}", str(task.ticket)) if self.rules.solo else self.system
+
+    def tools(self, task: Task) -> Sequence[ToolSpec]:
+        """The agent's tools in a task; one that works alone has the user's too, and one to say that it is done."""
+        if self.official is not None:
+            own = tuple(self.official.offered(self.domain, task))
+        else:
+            own = self.domain.specs_for(task)
+        return (*own, *self.domain.tool_specs("user"), DONE) if self.rules.solo else own
+
+    def some_task(self, split: str) -> Task:
+        """A task of the split, for what can only be looked at in one."""
+        return self.draw(split, 1, 0, 0)[0]
+
+    def user_tools(self, task: Task) -> tuple[ToolSpec, ...]:
+        """The tools that the user of a task has."""
+        allowed = task.user_tools
+        return tuple(t for t in self.domain.tool_specs("user") if allowed is None or t.name in allowed)
+
+    def audit(self, task: Task, world: World, episode: Episode) -> Mapping[str, float]:
+        """The audit of an episode, by its domain's rules."""
+        rules = audit.RULES.get(task.domain, audit.AuditRules()).for_tools(self.domain.tool_names())
+        return audit.audit(episode, task, self.domain.kind_of, rules)
+
+
+def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
+    """The run's domain and tasks.
+
+    ``measuring``: a benchmark's tasks are played by its own protocol and in its own semantics, rather than trained on.
+    DataError if a benchmark's files are not installed; ConfigError for an unknown intent or judge, or a policy file
+    that cannot be read.
+    """
+    limits = Limits(turns=config.rl.max_turns, tool_errors=config.rl.max_tool_errors)
+    make_judge(config.eval.judge)  # a misspelt one is told now
+    policy = _policy_text(config.domain)
+    if not config.domain.generated:
+        source = official(config.domain.name, config.eval.mode)
+        domain = source.domain(source.semantics if measuring else "fixed")
+        draw = draw_tasks(source.name)
+        if not measuring:
+            limits = Limits(turns=max(config.rl.max_turns, OFFICIAL_TURNS), tool_errors=config.rl.max_tool_errors)
+            prompt = source.prompt(policy or domain.policy_text)
+            return Setting(domain, draw, source.training_rules(), limits, config.eval.judge, prompt, benchmark=source)
+        solo = config.eval.solo
+        text = policy or (source.solo_policy() if solo else domain.policy_text)
+        return Setting(
+            domain,
+            draw,
+            source.rules(solo=solo),
+            source.limits(steps=config.eval.max_steps, errors=config.eval.max_errors),
+            config.eval.judge,
+            source.prompt(text, solo=solo),
+            official=source,
+            benchmark=source,
+        )
+    if measuring and config.eval.solo:
+        raise ConfigError(f"eval.solo: {config.domain.name} has no solo mode")
+    world = generated(config.domain.name)
+    if config.domain.size not in world.sizes:
+        raise ConfigError(f"domain.size is {config.domain.size}, and {world.name} comes in {', '.join(world.sizes)}")
+    _check_intents(config.domain)
+    draw = partial(draw_generated, config.domain)
+    domain = world.domain(config.domain.size)
+    return Setting(domain, draw, GENERATED_RULES, limits, config.eval.judge, policy, world)
+
+
+def draw_generated(domain: DomainConfig, split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+    """Tasks of a generated domain.
+
+    Where only some intents are wanted, a draw looks for them in a stretch of its own, so that draws with another
+    ``start`` have other tasks.
+    """
+    world = generated(domain.name)
+    if not domain.intents:
+        return world.tasks(split, count, size=domain.size, seed=seed, start=start)
+    stretch = world.iter_tasks(split, size=domain.size, seed=seed, start=start * TRIES_PER_TASK)
+    candidates = islice(stretch, count * TRIES_PER_TASK)
+    found = list(islice((t for t in candidates if t.tags["intent"] in domain.intents), count))
+    if len(found) < count:
+        raise ConfigError(f"domain.intents: {', '.join(domain.intents)} occurs too seldom at size {domain.size}")
+    return found
+
+
+@lru_cache(maxsize=4)
+def known_intents(name: str, size: str) -> frozenset[str]:
+    """The intents that a generated domain's tasks of a size have."""
+    return frozenset(str(t.tags["intent"]) for t in generated(name).tasks("train", TRIES_PER_TASK, size=size))
+
+
+def _check_intents(domain: DomainConfig) -> None:
+    if not domain.intents:
+        return
+    known = known_intents(domain.name, domain.size)
+    for intent in domain.intents:
+        if intent not in known:
+            raise ConfigError(f"domain.intents: there is no intent {intent!r}; known: {', '.join(sorted(known))}")
+
+
+def _policy_text(domain: DomainConfig) -> str | None:
+    if domain.policy is None:
+        return None
+    try:
+        return domain.policy.expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"domain.policy: {domain.policy} cannot be read: {problem}") from None
