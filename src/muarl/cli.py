@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from muarl.commands import bench, chat, doctor, evaluate, generate, report, train
+from muarl.commands import bench, chat, coldstart, doctor, evaluate, generate, report, train
 from muarl.errors import MuarlError
 
 DEBUG = "MUARL_DEBUG"
@@ -93,6 +93,7 @@ def version() -> None:
 COMMANDS = (
     ("quickstart", train.quickstart, TRAIN),
     ("base", train.base, TRAIN),
+    ("coldstart", coldstart.coldstart, TRAIN),
     ("sft", train.sft, TRAIN),
     ("train", train.train, TRAIN),
     ("eval", evaluate.evaluate, MEASURE),

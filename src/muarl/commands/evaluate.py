@@ -147,7 +147,7 @@ def _agent(spec: str | None) -> Iterator[tuple[str, Any]]:
         return
     if spec.startswith("endpoint:"):
         yield "eval.agent", "endpoint"
-        yield from _endpoint("eval.endpoint", spec)
+        yield from endpoint_settings("eval.endpoint", spec)
     elif spec in SCRIPTED:
         yield "eval.agent", SCRIPTED[spec]
     else:
@@ -163,14 +163,15 @@ def _user(spec: str | None) -> Iterator[tuple[str, Any]]:
         return
     if spec.startswith("endpoint:"):
         yield "eval_user.kind", "llm"
-        yield from _endpoint("eval_user.endpoint", spec)
+        yield from endpoint_settings("eval_user.endpoint", spec)
     elif spec in ("agenda", "scripted"):
         yield "eval_user.kind", spec
     else:
         raise ConfigError(f"--user: {spec!r} is unknown; use endpoint:MODEL, endpoint:MODEL@URL or agenda")
 
 
-def _endpoint(section: str, spec: str) -> Iterator[tuple[str, Any]]:
+def endpoint_settings(section: str, spec: str) -> Iterator[tuple[str, Any]]:
+    """Settings for a section that describes a model, from endpoint:MODEL or endpoint:MODEL@URL."""
     from muarl.endpoints import parse_endpoint
 
     found = parse_endpoint(spec)

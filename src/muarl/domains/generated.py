@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 from muarl.domains.base import Domain, Task
 from muarl.domains.experts import Expert, Habits
@@ -37,7 +37,8 @@ class Generated:
 
     ``sizes``: what one knob can scale its worlds to, smallest first. ``domain(size)``: the domain that the tasks of a
     size run in. ``entities``, ``phrases``: the ids, names and values, and the fixed pieces of text, that the tiny
-    model's tokenizer makes one token each (recipes/tiny.py).
+    model's tokenizer makes one token each (recipes/tiny.py). ``imagined(size, endpoint)``: the same domain with tools
+    played by the model behind an endpoint, None where that is not provided for.
     """
 
     name: str
@@ -45,8 +46,9 @@ class Generated:
     domain: Callable[[str], Domain]
     iter_tasks: MakeTasks
     expert: MakeExpert
-    entities: Callable[[], Sequence[str]]
-    phrases: Callable[[], Sequence[str]]
+    entities: Callable[[], Sequence[str]] = tuple
+    phrases: Callable[[], Sequence[str]] = tuple
+    imagined: Callable[[str, Any], Domain] | None = None
 
     def tasks(self, split: str, count: int, *, size: str = "tiny", seed: int = 0, start: int = 0) -> list[Task]:
         """``count`` tasks of one split, by seed. ValueError for an unknown split or size."""

@@ -21,11 +21,13 @@ class Ledger:
 
     ``kept``: by id, the episodes that an interrupted run had finished; a half-written last line is dropped. Those that
     infrastructure ended are to be played again, and what they cost goes to the next attempt. ``judged``: what judges
-    had used before.
+    (and whoever else takes part in no episode's account) had used before. ``context``: episodes are written with what
+    the agent was told. ``phase``: of the rows of figures.
     """
 
-    def __init__(self, run: RunDirectory, name: str = "eval") -> None:
+    def __init__(self, run: RunDirectory, name: str = "eval", *, context: bool = False, phase: str = PHASE) -> None:
         self._run, self._path = run, run.episodes / f"{name}.jsonl"
+        self._context, self._phase = context, phase
         self.kept: dict[str, Episode] = {}
         self._failed: dict[str, Episode] = {}
         drop_broken_tail(self._path)
@@ -33,7 +35,7 @@ class Ledger:
             failed = episode.stop is StopReason.INFRASTRUCTURE
             (self._failed if failed else self.kept)[episode.id] = episode
         self._failed = {name: e for name, e in self._failed.items() if name not in self.kept}
-        self.judged = _judged(run)
+        self.judged = _judged(run, phase)
 
     def check(self, requests: Sequence[RolloutRequest], agent: str, user: str) -> None:
         """ConfigError if the file holds an episode that these requests would not have played so."""
@@ -59,10 +61,13 @@ class Ledger:
     @property
     def spent(self) -> Usage:
         """What agent, users and judges used before this process, failed episodes included."""
-        total = self.judged
-        for episode in (*self.kept.values(), *self._failed.values()):
-            total = total + episode.agent_usage + episode.user_usage
-        return total
+        return self.judged + self.spent_by_episodes
+
+    @property
+    def spent_by_episodes(self) -> Usage:
+        """What agent and users used in all episodes of the file."""
+        both = (*self.kept.values(), *self._failed.values())
+        return sum((e.agent_usage + e.user_usage for e in both), Usage())
 
     def keep(self, episode: Episode, judged: Usage) -> None:
         """Append an episode, whole and flushed to the disk. ``judged``: what judges have used in this process."""
@@ -71,7 +76,9 @@ class Ledger:
             episode.agent_usage += before.agent_usage
             episode.user_usage += before.user_usage
             episode.tags["resumed"] = True
-        append_bytes(self._path, (json.dumps(episode.to_json(), ensure_ascii=False) + "\n").encode())
+        append_bytes(
+            self._path, (json.dumps(episode.to_json(context=self._context), ensure_ascii=False) + "\n").encode()
+        )
         _flush(self._path)
         self.kept[episode.id] = episode
         self.log(judged)
@@ -80,7 +87,7 @@ class Ledger:
         """One row of figures, from which a resumed run knows its clock and what judges had used."""
         total = self.judged + judged
         figures = {f"judge/{k}": v for k, v in total.to_json().items()}
-        self._run.log({"episodes": len(self.kept), **figures}, phase=PHASE, step=len(self.kept))
+        self._run.log({"episodes": len(self.kept), **figures}, phase=self._phase, step=len(self.kept))
 
     def close(self, episodes: Iterable[Episode]) -> None:
         """Write the file anew, in this order, as an uninterrupted run would have left it."""
@@ -94,8 +101,8 @@ def _read(path: Path) -> list[Episode]:
         raise MuarlError(f"{problem}. Mend or remove that line.") from None
 
 
-def _judged(run: RunDirectory) -> Usage:
-    rows = [r for r in run.read_metrics() if r.get("phase") == PHASE and "judge/requests" in r]
+def _judged(run: RunDirectory, phase: str) -> Usage:
+    rows = [r for r in run.read_metrics() if r.get("phase") == phase and "judge/requests" in r]
     if not rows:
         return Usage()
     return Usage(**{name: rows[-1][f"judge/{name}"] for name in Usage().to_json()})

@@ -33,7 +33,12 @@ def check_roles(config: RunConfig, *roles: Role) -> None:
     """
     for role in roles:
         _check_fits(config, role)
-    found = list(_endpoints(config, roles))
+    ask_endpoints(list(_endpoints(config, roles)))
+
+
+def ask_endpoints(found: list[tuple[str, str, Endpoint]]) -> None:
+    """Ask endpoints one tiny question each; (section of the configuration, boundary, endpoint). InfrastructureError
+    (not retryable) names the section of one that does not answer."""
     if found:
         asyncio.run(_ask(found))
 

@@ -38,7 +38,8 @@ class Setting:
 
     ``generated``: the generated domain that the tasks come from, None for a benchmark's. ``official``: the benchmark's
     domain whose protocol is followed to the letter, None where episodes are played in a way of our own. ``benchmark``:
-    the benchmark's domain that the tasks are of, played by its protocol or not.
+    the benchmark's domain that the tasks are of, played by its protocol or not. ``scored``: whether its worlds have a
+    state that a reward can come from; else every finished episode has reward 0 with the part "unscored".
     """
 
     domain: Domain
@@ -50,12 +51,15 @@ class Setting:
     generated: Generated | None = None
     official: Official | None = None
     benchmark: Official | None = None
+    scored: bool = True
 
     async def score(self, task: Task, world: World, episode: Episode) -> Verdict:
         """The verdict on an episode from its world and, where the task has assertions, the judge's answer.
 
         InfrastructureError if scoring itself breaks off, as benchmarks do where an assertion fails to run.
         """
+        if not self.scored:
+            return Verdict(0.0, {"unscored": 0.0})
         judge = make_judge(self.judge) if task.nl_assertions else None
         try:
             if self.official is not None:

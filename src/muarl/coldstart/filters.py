@@ -1,0 +1,177 @@
+"""Which synthesised conversations are good enough to learn from. Each filter names what is wrong, or nothing.
+
+A dropped conversation keeps the first reason that was found, as "filter: detail".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from muarl.chat import Message, ToolSpec
+from muarl.domains.base import Task
+from muarl.episode import Episode, StopReason
+from muarl.observe.metrics import is_success
+from muarl.rewards.user_errors import find_user_errors
+
+CONTROL = ("<tool_call>", "</tool_call>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_response>")
+"""What no participant says to another."""
+
+COPIED_WORDS = 40
+"""So many words of the policy in a row, spoken to the user, are a recital and no service."""
+
+SAME_AGAIN = 3
+"""How often an agent may say the same sentence, or make the same call, before it is going round in circles."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Figures that filters go by; see ``config.coldstart`` for each."""
+
+    min_turns: int = 2
+    max_turns: int = 40
+    max_words: int = 6000
+    max_tool_errors: int = 2
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A conversation with all that filters look at. ``tools``: what the agent was offered at its start and later;
+    ``user_tools``: the user's. ``checkable``: whether the task says what a right ending is."""
+
+    episode: Episode
+    task: Task
+    tools: Sequence[ToolSpec]
+    user_tools: Sequence[ToolSpec] = ()
+    checkable: bool = True
+
+    @property
+    def spoken(self) -> list[Message]:
+        """The agent's messages."""
+        return [m for m in self.episode.messages if m.role == "assistant"]
+
+
+Filter = Callable[[Candidate, Bounds], str | None]
+
+
+def finished(found: Candidate, bounds: Bounds) -> str | None:
+    """A participant ended it; no limit cut it, and nothing broke."""
+    stop = found.episode.stop
+    if stop is StopReason.INFRASTRUCTURE:
+        return found.episode.error or "broke off"
+    return None if stop.chosen else f"cut by {stop.value}"
+
+
+def schema(found: Candidate, bounds: Bounds) -> str | None:
+    """Every call of agent and user can be read, names a tool there is, and fits its schema."""
+    sides = {"assistant": {t.name: t for t in found.tools}, "user": {t.name: t for t in found.user_tools}}
+    for message in found.episode.messages:
+        known = sides.get(message.role, {})
+        for call in message.tool_calls:
+            if call.invalid is not None:
+                return f"{message.role} call that cannot be read: {call.invalid}"
+            if call.name not in known:
+                return f"{message.role} call of {call.name!r}, which is no tool here"
+            problem = _misfit(call.arguments, known[call.name].parameters)
+            if problem is not None:
+                return f"{call.name}: {problem}"
+    return None
+
+
+def _misfit(arguments: Mapping[str, object], parameters: Mapping[str, object]) -> str | None:
+    try:
+        wrong = next(iter(Draft202012Validator(parameters).iter_errors(dict(arguments))), None)
+    except SchemaError:
+        return None
+    return None if wrong is None else wrong.message[:200]
+
+
+def errors(found: Candidate, bounds: Bounds) -> str | None:
+    """Few calls are answered by an error; one that is put right teaches, many don't."""
+    failed = sum(m.role == "tool" and m.error for m in found.episode.messages)
+    return None if failed <= bounds.max_tool_errors else f"{failed} calls failed"
+
+
+def goal(found: Candidate, bounds: Bounds) -> str | None:
+    """The world is as it should be, where the task says how."""
+    verdict = found.episode.verdict
+    if not found.checkable or verdict is None or is_success(verdict.reward):
+        return None
+    missed = [name for name, value in verdict.breakdown.items() if value < 1]
+    return f"not reached: {', '.join(missed) or verdict.note or 'reward 0'}"
+
+
+POLICY = {
+    "writes_without_consent": "wrote without the user's consent",
+    "access_before_authentication": "used an account before it knew whose it was",
+    "foreign_access": "used another user's account",
+    "needless_transfers": "handed over without need",
+}
+"""What an audit (rewards/audit.py) may find that no conversation to learn from has."""
+
+
+def policy(found: Candidate, bounds: Bounds) -> str | None:
+    """The audit finds no breach."""
+    audit = found.episode.verdict.audit if found.episode.verdict is not None else {}
+    return next((text for name, text in POLICY.items() if audit.get(name, 0.0) > 0), None)
+
+
+def user(found: Candidate, bounds: Bounds) -> str | None:
+    """The simulated user keeps to its scenario and does not give it away (rewards/user_errors.py)."""
+    errors_found = find_user_errors(found.task, found.episode.messages, user_tools=found.user_tools)
+    return next((f"{e.rule}: {e.detail}" for e in errors_found), None)
+
+
+def leak(found: Candidate, bounds: Bounds) -> str | None:
+    """The agent neither writes control tokens nor recites its policy."""
+    told = _words(found.episode.system or "")
+    grams = {tuple(told[i : i + COPIED_WORDS]) for i in range(len(told) - COPIED_WORDS + 1)}
+    for message in found.spoken:
+        text = message.content or ""
+        token = next((t for t in CONTROL if t in text), None)
+        if token is not None:
+            return f"the agent wrote {token}"
+        said = _words(text)
+        if any(tuple(said[i : i + COPIED_WORDS]) in grams for i in range(len(said) - COPIED_WORDS + 1)):
+            return "the agent recited its policy"
+    return None
+
+
+def repetition(found: Candidate, bounds: Bounds) -> str | None:
+    """The agent does not go round in circles."""
+    said = Counter(" ".join(_words(m.content or "")) for m in found.spoken if not m.tool_calls and m.content)
+    made = Counter((c.name, repr(sorted(c.arguments.items()))) for m in found.spoken for c in m.tool_calls)
+    worst = max((*said.values(), *made.values()), default=0)
+    return None if worst <= SAME_AGAIN else f"the same {worst} times"
+
+
+def length(found: Candidate, bounds: Bounds) -> str | None:
+    """Neither too short to show anything nor too long to learn from."""
+    turns = len(found.spoken)
+    if not bounds.min_turns <= turns <= bounds.max_turns:
+        return f"{turns} messages of the agent"
+    words = sum(len((m.content or "").split()) for m in found.episode.messages)
+    return None if words <= bounds.max_words else f"{words} words"
+
+
+FILTERS: Mapping[str, Filter] = {
+    f.__name__: f for f in (finished, schema, errors, goal, policy, user, leak, repetition, length)
+}
+"""All filters on single conversations, in the order in which they are asked."""
+
+
+def reason(found: Candidate, bounds: Bounds) -> tuple[str, str] | None:
+    """The first filter that objects, and its detail; None for a conversation that passes them all."""
+    for name, objects in FILTERS.items():
+        detail = objects(found, bounds)
+        if detail is not None:
+            return name, detail
+    return None
+
+
+def _words(text: str) -> list[str]:
+    return "".join(c if c.isalnum() else " " for c in text.lower()).split()

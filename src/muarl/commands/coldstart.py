@@ -1,0 +1,108 @@
+"""``muarl coldstart``: conversations to start from, synthesised and filtered, or an existing set checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from muarl.commands.evaluate import endpoint_settings
+from muarl.commands.train import DryRun, Name, Overrides, Seed, run_recipe
+
+WITH_MODEL = {"teacher": "endpoint", "tools": "imagined", "user": "llm"}
+"""What each part's setting says where a model plays it."""
+
+
+def coldstart(
+    overrides: Overrides = None,
+    config: Annotated[
+        str, typer.Option("--config", "--preset", "-c", help="A preset (offline, teacher), or a YAML file of your own.")
+    ] = "offline",
+    count: Annotated[int | None, typer.Option("--count", "-n", help="Conversations to keep.")] = None,
+    scenario: Annotated[
+        list[str] | None, typer.Option("--scenario", help="Only this domain (repeatable); nine if none is named.")
+    ] = None,
+    teacher: Annotated[
+        str | None, typer.Option("--teacher", help="Who serves: expert, endpoint:MODEL or endpoint:MODEL@URL.")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", help="Who plays the customer: agenda or endpoint:MODEL[@URL].")
+    ] = None,
+    tools: Annotated[
+        str | None, typer.Option("--tools", help="Who plays the imagined tools: world or endpoint:MODEL[@URL].")
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="A model that looks at what the filters let pass: endpoint:MODEL.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", help="Begin no conversation once so many dollars are spent.")
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="The same, in tokens of all models.")] = None,
+    name: Name = None,
+    seed: Seed = None,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="Run folder to go on with: what is finished is not made again.")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option("--check", help="Run the conversations of this dataset again, and say what differs.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Synthesise conversations between customers and an agent with tools, and keep the good ones.
+
+    Seeds become tasks, tasks become conversations, filters look at each: calls that fit their schemas, the goal
+    reached, the policy kept, nothing leaked, no circles, no near-duplicates. The dataset has a card, and every dropped
+    conversation keeps its reason. Without any model, scripted experts serve simulated customers.
+
+    [bold]Examples[/bold]
+
+      muarl coldstart
+
+      muarl coldstart --count 200 --scenario hotel-generated --scenario mcp-sqlite
+
+      muarl coldstart --preset teacher --teacher endpoint:MODEL --user endpoint:MODEL --tools endpoint:MODEL
+
+      muarl coldstart --resume runs/coldstart
+
+      muarl coldstart --check runs/coldstart/dataset
+
+      muarl sft sft.demonstrations_file=runs/coldstart/dataset/episodes.jsonl --checkpoint path/to/model
+    """
+    if check is not None:
+        from muarl.recipes.coldstart_check import check_dataset
+
+        for line in check_dataset(check):
+            typer.echo(line)
+        return
+    settings: dict[str, Any] = {
+        "coldstart.count": count,
+        "coldstart.scenarios": scenario or None,
+        "coldstart.judge": judge,
+        "coldstart.max_cost": max_cost,
+        "coldstart.max_tokens": max_tokens,
+        "coldstart.seed": seed,
+        "name": name,
+        "seed": seed,
+    }
+    settings |= dict(_part("teacher", "coldstart.teacher", "coldstart.endpoint", teacher, {"expert": "expert"}))
+    settings |= dict(_part("tools", "coldstart.tools", "coldstart.tools_endpoint", tools, {"world": "world"}))
+    settings |= dict(_part("user", "user.kind", "user.endpoint", user, {"agenda": "agenda"}))
+    run_recipe("coldstart", config, overrides, dry_run, settings, resume)
+
+
+def _part(option: str, key: str, section: str, spec: str | None, words: dict[str, str]) -> Iterator[tuple[str, Any]]:
+    """Settings for one who takes part, as a person names it."""
+    from muarl.errors import ConfigError
+
+    if spec is None:
+        return
+    if spec.startswith("endpoint:"):
+        yield key, WITH_MODEL[option]
+        yield from endpoint_settings(section, spec)
+    elif spec in words:
+        yield key, words[spec]
+    else:
+        known = ", ".join(words)
+        raise ConfigError(f"--{option}: {spec!r} is unknown; use endpoint:MODEL, endpoint:MODEL@URL or {known}")

@@ -1,0 +1,65 @@
+"""The section of a run configuration about synthesised conversations."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from muarl.config.section import Count, EndpointConfig, HabitsConfig, Positive, Probability, Section
+
+SCENARIOS = (
+    "food-delivery-generated", "hotel-generated", "bank-generated", "clinic-generated", "insurance-generated",
+    "mcp-filesystem", "mcp-git", "mcp-sqlite", "mcp-memory",
+)  # fmt: skip
+"""The nine scenarios: five whose tools a model may play, four on real MCP servers (the paper has as many of each)."""
+
+
+class ColdstartConfig(Section):
+    """Synthesised conversations to start from (``muarl coldstart``)."""
+
+    scenarios: tuple[str, ...] = Field(SCENARIOS, description="The generated domains to make conversations in.")
+    count: Positive = Field(2000, description="Conversations to keep, in equal shares of the scenarios.")
+    size: Literal["tiny", "small", "medium", "official"] = Field(
+        "medium", description="How large the worlds are; a scenario without this size takes its largest."
+    )
+    seed: int = Field(0, description="Seed of tasks, worlds and users.")
+    teacher: Literal["expert", "endpoint"] = Field(
+        "expert", description="Who serves: the scripted experts, or the model behind `endpoint`."
+    )
+    endpoint: EndpointConfig | None = Field(None, description="The teacher under `teacher: endpoint`.")
+    habits: HabitsConfig = Field(
+        default_factory=HabitsConfig, description="Bad habits of the scripted experts; the filters then drop them."
+    )
+    tools: Literal["world", "imagined"] = Field(
+        "world",
+        description="Who plays the tools of the five imagined scenarios: small deterministic worlds, or the model "
+        "behind `tools_endpoint`.",
+    )
+    tools_endpoint: EndpointConfig | None = Field(None, description="The model that plays tools, `tools: imagined`.")
+    attempts: Positive = Field(3, description="Tasks tried at most for each conversation to be kept.")
+    concurrency: Positive = Field(32, description="Most conversations under way at once.")
+    min_turns: Count = Field(2, description="Fewest messages of the agent in a conversation that is kept.")
+    max_turns: Positive = Field(40, description="Most messages of the agent.")
+    max_words: Positive = Field(6000, description="Most words of a whole conversation, tool results included.")
+    max_tool_errors: Count = Field(2, description="Most calls that a tool answers with an error.")
+    near_duplicate: Probability = Field(
+        0.9, description="Of two conversations whose word 5-grams overlap more than this (Jaccard), one is dropped."
+    )
+    judge: str | None = Field(
+        None, description="A model that must find each conversation in keeping with the policy: `endpoint:MODEL`."
+    )
+    max_cost: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="Begin no further conversation once so many US dollars are spent."
+    )
+    max_tokens: Positive | None = Field(None, description="The same, in tokens of all models.")
+
+    @model_validator(mode="after")
+    def _whole(self) -> ColdstartConfig:
+        if self.teacher == "endpoint" and (self.endpoint is None or not self.endpoint.model):
+            raise ValueError("teacher is endpoint, so endpoint.model must name the model that serves")
+        if self.tools == "imagined" and (self.tools_endpoint is None or not self.tools_endpoint.model):
+            raise ValueError("tools is imagined, so tools_endpoint.model must name the model that plays them")
+        if len(set(self.scenarios)) != len(self.scenarios) or not self.scenarios:
+            raise ValueError("scenarios must name at least one, and none twice")
+        return self

@@ -1,0 +1,81 @@
+"""``muarl coldstart --check``: every kept conversation run again in a fresh world, and what differs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from muarl.coldstart import dataset
+from muarl.coldstart.dataset import SCENARIO
+from muarl.domains.base import Domain, Task
+from muarl.domains.generated import generated
+from muarl.episode import Episode
+from muarl.errors import DataError
+from muarl.recipes.coldstart import DRAWN
+from muarl.rewards import outcome
+
+
+def check_dataset(folder: Path) -> Iterator[str]:
+    """A line for each conversation that does not come out as recorded, and one that sums up.
+
+    Conversations whose tools a model played have no world to be run in; their results stand in them and are counted.
+    DataError if the folder holds no dataset, or an episode does not say what it was drawn from.
+    """
+    counts: Counter[str] = Counter()
+    for episode in dataset.read(folder):
+        if "unscored" in (episode.verdict.breakdown if episode.verdict is not None else {}):
+            counts["imagined"] += 1
+            continue
+        difference = asyncio.run(differs(episode))
+        counts["same" if difference is None else "different"] += 1
+        if difference is not None:
+            yield f"{episode.id}: {difference}"
+    parts = [f"{counts['same']} conversations came out as recorded", f"{counts['different']} did not"]
+    if counts["imagined"]:
+        parts.append(f"{counts['imagined']} have tools that a model played")
+    yield ", ".join(parts)
+
+
+async def differs(episode: Episode) -> str | None:
+    """What comes out otherwise than recorded when an episode's calls are run again: a result, or the reward."""
+    task, domain = _task(episode)
+    world = domain.world(task)
+    try:
+        await world.aopen()
+        messages = list(episode.messages)
+        for index, message in enumerate(messages):
+            if not message.tool_calls:
+                continue
+            side: Any = "user" if message.role == "user" else "assistant"
+            number = index
+            async for result in world.answers(side, message.tool_calls):
+                number += 1
+                if result.content != messages[number].content:
+                    name = message.tool_calls[number - index - 1].name
+                    return (
+                        f"{name} now answers {result.content[:120]!r}, not {(messages[number].content or '')[:120]!r}"
+                    )
+        verdict = await outcome.score(task, world, messages, episode.stop)
+    finally:
+        await world.aclose()
+    return None if verdict.reward == episode.reward else f"the reward is now {verdict.reward}, not {episode.reward}"
+
+
+def _task(episode: Episode) -> tuple[Task, Domain]:
+    drawn = episode.tags.get(DRAWN)
+    if not isinstance(drawn, dict):
+        raise DataError(
+            f"episode {episode.id} ({episode.tags.get(SCENARIO)}) does not say which task it was drawn from"
+        )
+    made = generated(drawn["domain"])
+    (task,) = made.tasks(drawn["split"], 1, size=drawn["size"], seed=drawn["seed"], start=drawn["index"])
+    return task, _domain(drawn["domain"], drawn["size"])
+
+
+@lru_cache(maxsize=16)
+def _domain(name: str, size: str) -> Domain:
+    return generated(name).domain(size)

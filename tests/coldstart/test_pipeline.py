@@ -1,0 +1,188 @@
+"""``muarl coldstart``: a dataset with its card, resumed, budgeted, by experts or by models, with faults on the way."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muarl.chat import Message
+from muarl.coldstart import dataset
+from muarl.episode import read_episodes
+from muarl.recipes import common
+from support.fake_openai import FakeOpenAI, call, status, text
+
+Muarl = Callable[..., Any]
+KEY = "sk-the-right-key"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common, "rollout", functools.partial(common.rollout, backoff=0.0))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def made(muarl: Muarl, tmp_path: Path, *args: str) -> Path:
+    result = muarl("coldstart", "--name", "cs", *args, f"runs_dir={tmp_path}", ok=True)
+    assert "Run folder" in result.output
+    return tmp_path / "cs"
+
+
+RETAIL = ("--scenario", "retail-generated")
+
+
+def test_experts_make_a_dataset_that_comes_out_the_same_again(muarl: Muarl, tmp_path: Path) -> None:
+    run = made(muarl, tmp_path, "-n", "12", *RETAIL, "--scenario", "telecom-generated")
+    folder = run / "dataset"
+    kept = list(read_episodes(folder / "episodes.jsonl"))
+    assert len(kept) == 12
+    assert {e.tags["scenario"] for e in kept} == {"retail-generated", "telecom-generated"}
+    assert all(e.reward == 1 and e.system and e.tools for e in kept)
+    card = json.loads((folder / "card.json").read_text())
+    assert card["kept"] == 12 and card["scenarios"]["retail-generated"]["kept"] == 6
+    assert card["words"] > card["agent_words"] > 0
+    page = (folder / "README.md").read_text()
+    assert "retail-generated" in page and "## One conversation of each scenario" in page
+    result = muarl("coldstart", "--check", str(folder), ok=True)
+    assert "12 conversations came out as recorded, 0 did not" in result.output
+
+
+def test_other_trainers_can_read_it(muarl: Muarl, tmp_path: Path) -> None:
+    run = made(muarl, tmp_path, "-n", "4", *RETAIL)
+    for row in rows(run / "dataset" / "messages.jsonl"):
+        roles = [m["role"] for m in row["messages"]]
+        assert roles[:2] == ["system", "user"] and roles[-1] == "assistant"
+        assert row["tools"][0]["type"] == "function"
+        asked = [c["id"] for m in row["messages"] for c in m.get("tool_calls", ())]
+        assert asked == [m["tool_call_id"] for m in row["messages"] if m["role"] == "tool"]
+        assert all(json.loads(c["function"]["arguments"]) for m in row["messages"] for c in m.get("tool_calls", ()))
+
+
+def test_bad_habits_are_dropped_with_their_reasons(muarl: Muarl, tmp_path: Path) -> None:
+    habits = "coldstart.habits={skip_confirmation: 1.0, needless_transfer: 0.3}"
+    run = made(muarl, tmp_path, "-n", "10", *RETAIL, habits, "coldstart.attempts=4")
+    dropped = rows(run / "dataset" / "dropped.jsonl")
+    assert {d["filter"] for d in dropped} >= {"goal", "policy"}
+    assert all(d["detail"] and d["episode"]["turns"] for d in dropped)
+    kept = list(read_episodes(run / "dataset" / "episodes.jsonl"))
+    assert all(e.verdict is not None and not e.verdict.audit["writes_without_consent"] for e in kept)
+    ids = {d["id"] for d in dropped}
+    assert ids.isdisjoint(e.id for e in kept)
+
+
+def test_a_run_that_was_cut_off_goes_on_and_ends_as_if_it_had_not_been(muarl: Muarl, tmp_path: Path) -> None:
+    whole = made(muarl, tmp_path / "whole", "-n", "10", *RETAIL)
+    cut = made(muarl, tmp_path / "cut", "-n", "10", *RETAIL)
+    ledger = cut / "episodes" / "retail-generated.jsonl"
+    lines = ledger.read_text().splitlines(keepends=True)
+    ledger.write_text("".join(lines[:4]) + lines[4][:100])  # killed while it wrote the fifth
+    for file in (cut / "dataset").iterdir():
+        file.unlink()
+    muarl("coldstart", "--resume", str(cut), ok=True)
+    plain = [dataset.read(run / "dataset") for run in (whole, cut)]
+    assert [[e.id, [m.to_json() for m in e.messages]] for e in plain[0]] == [
+        [e.id, [m.to_json() for m in e.messages]] for e in plain[1]
+    ]
+    assert ledger.read_text().count("\n") == 10
+    assert ledger.read_text().startswith("".join(lines[:4])), "what was finished is not made again"
+
+
+def polite(body: dict[str, Any]) -> Any:
+    """A teacher that never does anything, and a customer who soon goes."""
+    if body.get("tools"):
+        return text("What else can I do for you?")
+    said = sum(m["role"] == "assistant" for m in body["messages"])
+    return text("I wish you a good day." if said < 2 else "###STOP###")
+
+
+def models(server: FakeOpenAI) -> tuple[str, ...]:
+    spec = f"endpoint:fake@{server.url}"
+    return ("--teacher", spec, "--user", spec, "user.guidelines=muarl", "coldstart.endpoint.attempts=1")
+
+
+def test_models_make_conversations_and_what_they_use_is_on_the_card(muarl: Muarl, tmp_path: Path) -> None:
+    with FakeOpenAI(polite, key=KEY) as server:
+        run = made(muarl, tmp_path, "-n", "2", *RETAIL, *models(server), "coldstart.attempts=2")
+        asked = len(server.bodies)
+        card = json.loads((run / "dataset" / "card.json").read_text())
+        assert card["dropped"] >= 2
+        assert set(card["dropped_by"]) <= {"goal", "user"}
+        assert card["usage"]["requests"] > 0
+        muarl("coldstart", "--resume", str(run), ok=True)
+        check = [b for b in server.bodies[asked:] if b["messages"][-1]["content"] != "Answer with the word ready."]
+        assert check == [], "nothing is paid for twice"
+
+
+def test_nonsense_and_failures_cost_their_conversations_only(muarl: Muarl, tmp_path: Path) -> None:
+    turn = iter(range(10_000))
+
+    def moody(body: dict[str, Any]) -> Any:
+        n = next(turn)
+        if body["messages"][-1]["content"] == "Answer with the word ready.":
+            return text("ready")
+        if not body.get("tools"):
+            return polite(body)
+        wrong = (status(500), status(429), call("no_such_tool", {}), call("get_order_details", "{not json"))
+        return (*wrong, text("Hello."))[n % 5]
+
+    with FakeOpenAI(moody, key=KEY) as server:
+        run = made(muarl, tmp_path, "-n", "3", *RETAIL, *models(server), "coldstart.attempts=2")
+    dropped = rows(run / "dataset" / "dropped.jsonl")
+    assert len(dropped) == 6
+    assert {d["filter"] for d in dropped} <= {"finished", "schema", "errors", "goal", "user", "repetition"}
+    assert any(d["filter"] in ("finished", "schema") for d in dropped)
+    assert KEY not in (run / "dataset" / "dropped.jsonl").read_text()
+
+
+def test_the_judge_has_the_last_word_and_is_asked_once(muarl: Muarl, tmp_path: Path) -> None:
+    def judge(body: dict[str, Any]) -> Any:
+        return text(json.dumps({"results": [{"metExpectation": False, "expectedOutcome": "", "reasoning": ""}]}))
+
+    with FakeOpenAI(judge, key=KEY) as server:
+        spec = f"endpoint:judge@{server.url}"
+        run = made(muarl, tmp_path, "-n", "2", *RETAIL, "--judge", spec, "coldstart.attempts=2")
+        assert {d["filter"] for d in rows(run / "dataset" / "dropped.jsonl")} == {"judge"}
+        asked = len(server.bodies)
+        muarl("coldstart", "--resume", str(run), ok=True)
+        assert len(server.bodies) <= asked + 1, "but for the question whether it is there"
+
+
+def test_a_budget_ends_the_run_and_says_how_to_go_on(muarl: Muarl, tmp_path: Path) -> None:
+    with FakeOpenAI(polite, key=KEY) as server:
+        args = (*models(server), "--max-tokens", "60", "coldstart.concurrency=1")
+        result = muarl("coldstart", "--name", "cs", "-n", "20", *RETAIL, *args, f"runs_dir={tmp_path}", ok=True)
+    assert "token budget is spent" in result.output and "--resume" in result.output
+    card = json.loads((tmp_path / "cs" / "dataset" / "card.json").read_text())
+    assert card["kept"] + card["dropped"] < 20
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--scenario", "shoes-generated"), ("shoes-generated", "retail-generated")),
+        (("--teacher", "gpt"), ("--teacher", "endpoint:MODEL")),
+        (("coldstart.tools=imagined",), ("tools_endpoint.model",)),
+        (("--check", "/nowhere"), ("/nowhere",)),
+    ],
+)
+def test_bad_input_is_told_before_any_work(muarl: Muarl, tmp_path: Path, args: Any, words: Any) -> None:
+    result = muarl("coldstart", *args, f"runs_dir={tmp_path}")
+    assert result.exit_code == 2, result.output
+    assert all(word in result.stderr.replace("\n", " ") for word in words), result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_episode_without_its_context_is_no_row() -> None:
+    from muarl.episode import Episode, StopReason, Turn
+
+    bare = Episode("e", "t", "d", [Turn(Message("user", "Hi"))], StopReason.USER_STOP)
+    with pytest.raises(ValueError, match="was told"):
+        dataset.message_row(bare)
