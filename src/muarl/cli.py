@@ -95,6 +95,7 @@ COMMANDS = (
     ("base", train.base, TRAIN),
     ("coldstart", coldstart.coldstart, TRAIN),
     ("sft", train.sft, TRAIN),
+    ("sft-user", train.sft_user, TRAIN),
     ("train", train.train, TRAIN),
     ("eval", evaluate.evaluate, MEASURE),
     ("chat", chat.chat, MEASURE),

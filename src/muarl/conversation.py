@@ -22,7 +22,7 @@ from muarl.domains.base import Task, World
 from muarl.episode import Episode, StopReason, Turn, Usage
 from muarl.errors import InfrastructureError, MuarlError
 from muarl.rules import DONE, PASSED_ON, Limits, Rules, VoidReply
-from muarl.users.base import User
+from muarl.users.base import HoldsSomething, User
 
 __all__ = ["DONE", "Limits", "Rules", "VoidReply", "agent_view", "run_episode"]
 
@@ -82,6 +82,8 @@ async def run_episode(
         finally:
             if session is not None:
                 session.close()
+            if isinstance(user, HoldsSomething):
+                user.close()
     except InfrastructureError as failure:
         stop, error = StopReason.INFRASTRUCTURE, f"{failure.boundary}: {failure}"
         tags |= {"boundary": failure.boundary, "retryable": failure.retryable}

@@ -95,6 +95,32 @@ def sft(
     run_recipe("sft", config, overrides, dry_run, settings, resume)
 
 
+def sft_user(
+    overrides: Overrides = None,
+    config: Config = "user",
+    checkpoint: Checkpoint = None,
+    name: Name = None,
+    seed: Seed = None,
+    resume: Resume = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Train a user model: a small model that plays the customer, learnt from dialogue, and how true it is.
+
+    It learns the customer's tokens of conversations, with the scenario as its system prompt. Then it meets the scripted
+    expert, and a page says how often the goal survives, which facts it gets wrong, and whether it stops in time.
+
+    [bold]Examples[/bold]
+
+      muarl sft-user --name customer
+
+      muarl sft-user sft.demonstrations_file=runs/coldstart/dataset/episodes.jsonl --checkpoint path/to/model
+
+      muarl train --config quickstart user.kind=sampled user.checkpoint=runs/customer
+    """
+    settings: Settings = {"name": name, "seed": seed, "model.checkpoint": checkpoint}
+    run_recipe("user_model", config, overrides, dry_run, settings, resume)
+
+
 def train(
     overrides: Overrides = None,
     config: Config = "cpu",

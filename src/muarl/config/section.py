@@ -49,10 +49,11 @@ class EndpointConfig(Section):
 class UserConfig(Section):
     """The simulated user."""
 
-    kind: Literal["agenda", "llm", "scripted"] = Field(
+    kind: Literal["agenda", "llm", "sampled", "scripted"] = Field(
         "agenda",
         description="`agenda`: plays a generated task's goal and facts from rules and phrases. `llm`: a model behind "
-        "`endpoint`. `scripted`: says the lines that the task lists.",
+        "`endpoint`. `sampled`: a user model of `checkpoint`, in process (`muarl sft-user` trains one). `scripted`: "
+        "says the lines that the task lists.",
     )
     seed: int = Field(0, description="Seed of the user's own choices, such as phrasing and when to change its mind.")
     persona: Literal["terse", "chatty", "confused", "impatient"] | None = Field(
@@ -65,11 +66,18 @@ class UserConfig(Section):
         "tasks are played; on other tasks TAU2's where it is installed, else muarl's.",
     )
     endpoint: EndpointConfig | None = Field(None, description="LLM users: the model that plays the user.")
+    checkpoint: str | None = Field(
+        None, description="Sampled users: a run of `muarl sft-user`, or a checkpoint folder."
+    )
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampled users: temperature.")
+    max_context: Positive = Field(1024, description="Sampled users: longest conversation in tokens.")
 
     @model_validator(mode="after")
     def _llm_needs_endpoint(self) -> UserConfig:
         if self.kind == "llm" and (self.endpoint is None or not self.endpoint.model):
             raise ValueError("kind is llm, so endpoint.model must name the model that plays the user")
+        if self.kind == "sampled" and not self.checkpoint:
+            raise ValueError("kind is sampled, so checkpoint must name the user model")
         return self
 
 

@@ -202,7 +202,8 @@ def _requests(config: RunConfig, scene: Scene, start: int, count: int) -> list[R
     requests = []
     for number, task in enumerate(tasks, start):
         drawn = {"domain": scene.name, "size": scene.size, "split": "train", "seed": seed, "index": number}
-        tagged = replace(task, tags={**task.tags, SCENARIO: scene.name, DRAWN: drawn})
+        more = {SCENARIO: scene.name, DRAWN: drawn, "user_scenario": task.scenario}
+        tagged = replace(task, tags={**task.tags, **more})
         made = derive_seed(seed, f"coldstart {scene.name} {number}")
         requests.append(RolloutRequest(tagged, made, f"coldstart/{scene.name}/{number}", 0))
     return requests

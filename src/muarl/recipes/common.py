@@ -35,6 +35,10 @@ SHIPPED = {"base": "retail-generated", "base-airline": "airline-generated", "bas
 """The small base checkpoints that come with muarl, and the generated domain that each was made on."""
 
 
+USER_SLOTS = 256
+"""Conversations that a user model holds at once."""
+
+
 def prepare(config: RunConfig) -> None:
     """Threads and seeds of this process."""
     import torch
@@ -62,6 +66,8 @@ def make_users(config: UserConfig, setting: Setting | None = None) -> UserFactor
         from muarl.users.scripted import ScriptedUserFactory
 
         return ScriptedUserFactory()
+    if config.kind == "sampled":
+        return sampled_users(config)
     from muarl.users.llm import LLMUserFactory
 
     if config.endpoint is None:
@@ -73,6 +79,28 @@ def make_users(config: UserConfig, setting: Setting | None = None) -> UserFactor
         tools=() if setting is None else setting.user_tools,
         send_seed=not tau1,
         empty_ok=tau1,
+    )
+
+
+def sampled_users(config: UserConfig, policy: Policy | None = None) -> UserFactory:
+    """Users of a model in this process: ``checkpoint``'s, or the one given. CheckpointError if it cannot be loaded."""
+    import torch
+
+    from muarl.users.sampled import SampledUserFactory
+
+    name = policy.path.name if policy is not None else str(config.checkpoint)
+    if policy is None:
+        folder = checkpoint_folder(str(config.checkpoint))
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        policy = load_policy(folder, dtype=torch.float32, device=device)
+    engine = TorchEngine(policy.model, max_slots=USER_SLOTS, max_context=config.max_context, seed=config.seed)
+    return SampledUserFactory(
+        engine,
+        ChatTokens(policy.tokenizer),
+        temperature=config.temperature,
+        context=config.max_context,
+        seed=config.seed,
+        name=f"user model {name}",
     )
 
 

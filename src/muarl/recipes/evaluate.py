@@ -130,8 +130,23 @@ def evaluate(
 
     MuarlError if not one episode could be scored.
     """
-    requests = requests_for(tasks, config.eval.trials if trials is None else trials, seed=config.eval.seed, label=LABEL)
     users = make_users(config.eval_user, setting)
+    return evaluate_with(config, setting, agent, users, tasks, progress, trials=trials, label=label)
+
+
+def evaluate_with(
+    config: RunConfig,
+    setting: Setting,
+    agent: Agent,
+    users: UserFactory,
+    tasks: Sequence[Task],
+    progress: Progress,
+    *,
+    trials: int | None = None,
+    label: str | None = None,
+) -> list[Episode]:
+    """``evaluate`` with other users than the configuration's."""
+    requests = requests_for(tasks, config.eval.trials if trials is None else trials, seed=config.eval.seed, label=LABEL)
     episodes, _ = _play(config, setting, agent, users, requests, progress, label or f"evaluation of {agent.name}")
     _some_scored(episodes, label)
     return episodes

@@ -84,13 +84,27 @@ def cold_start(
     config: RunConfig, setting: Setting, policy: Policy, run: RunDirectory, logger: MetricLogger, progress: Progress
 ) -> list[Episode]:
     """Fine-tune the policy's model in place and leave a checkpoint; returns the demonstrations that it learned from."""
-    sft = config.sft
     found = demonstrations(config, setting, progress)
     run.write_episodes("demonstrations", found[:50])
     chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
-    samples = supervised_samples(
-        found, setting.domain, chat, setting.rules, system=setting.system, other_weight=sft.other_token_weight
-    )
+    weight = config.sft.other_token_weight
+    samples = supervised_samples(found, setting.domain, chat, setting.rules, system=setting.system, other_weight=weight)
+    fit(config, policy, samples, run, logger, progress)
+    return found
+
+
+def fit(
+    config: RunConfig,
+    policy: Policy,
+    samples: Sequence[Sample],
+    run: RunDirectory,
+    logger: MetricLogger,
+    progress: Progress,
+    *,
+    name: str = "cold start",
+) -> None:
+    """Fine-tune the policy's model in place on weighted samples, by the settings of ``sft``; leaves checkpoints."""
+    sft = config.sft
     longest = max(len(s.ids) for s in samples)
     if longest > config.rl.pack_tokens:
         raise ConfigError(f"rl.pack_tokens is {config.rl.pack_tokens}, and a demonstration takes {longest}: raise it")
@@ -114,7 +128,7 @@ def cold_start(
     resumed = latest_checkpoint(run.checkpoints) if config.resume is not None else None
     if resumed is not None:
         first = int(learner.load(resumed)["step"])
-    with progress.phase("cold start", sft.steps) as phase:
+    with progress.phase(name, sft.steps) as phase:
         phase.advance(first)
         for step in range(first, sft.steps):
             metrics = learner.sft_step(_batch(samples, step, sft.batch, config.seed))
@@ -122,7 +136,6 @@ def cold_start(
             phase.advance(nll=metrics.get("agent_nll", 0.0))
             if (step + 1) % CHECKPOINT_EVERY == 0 or step + 1 == sft.steps:
                 learner.save(checkpoint_path(run.checkpoints, step + 1), {"step": step + 1, "phase": "cold_start"})
-    return found
 
 
 def _batch(samples: Sequence[Sample], step: int, size: int, seed: int) -> list[Sample]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from muarl.chat import Message, ToolSpec
 from muarl.domains.base import Task
@@ -32,6 +32,15 @@ class User(Protocol):
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """What the user says or does next."""
+        ...
+
+
+@runtime_checkable
+class HoldsSomething(Protocol):
+    """A user that holds something to be freed when its episode is over."""
+
+    def close(self) -> None:
+        """Called once, also after a failure."""
         ...
 
 

@@ -1,0 +1,134 @@
+"""User models: what they learn from, how they play, and what a fidelity page says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muarl.chat import GREETING, Message, ToolCall
+from muarl.domains.base import Task
+from muarl.episode import Episode, StopReason, Turn
+from muarl.errors import DataError
+from muarl.inference.base import Sampled, SamplingParams
+from muarl.learning.checkpoints import load_policy
+from muarl.recipes.common import checkpoint_folder
+from muarl.recipes.user_model import user_samples
+from muarl.tokens import ChatTokens
+from muarl.users.sampled import SampledUserFactory, from_the_users_chair
+
+Muarl = Callable[..., Any]
+SCENARIO = "You are Vera Rossi, your zip code is 52173. You want to cancel order #W1."
+TALK = (
+    Message("assistant", GREETING),
+    Message("user", "Please cancel order #W1."),
+    Message("assistant", None, (ToolCall("c", "look", {"order_id": "#W1"}),)),
+    Message("tool", "pending", tool_call_id="c", name="look"),
+    Message("assistant", "Shall I cancel it?"),
+    Message("user", "Yes. ###STOP###"),
+)
+
+
+@pytest.fixture(scope="module")
+def chat(base_run: Path) -> ChatTokens:
+    return ChatTokens(load_policy(checkpoint_folder(str(base_run))).tokenizer)
+
+
+def test_from_the_users_chair_the_agent_is_the_other_one() -> None:
+    seen = from_the_users_chair(TALK)
+    assert [(m.role, m.content) for m in seen] == [
+        ("user", GREETING),
+        ("assistant", "Please cancel order #W1."),
+        ("user", "Shall I cancel it?"),
+        ("assistant", "Yes. ###STOP###"),
+    ]
+
+
+def episode(*messages: Message) -> Episode:
+    return Episode("e", "t", "shop", [Turn(m) for m in messages], StopReason.USER_STOP)
+
+
+def test_the_loss_is_on_what_the_user_says_and_on_nothing_else(chat: ChatTokens) -> None:
+    (sample,) = user_samples([(SCENARIO, episode(*TALK))], chat)
+    learnt = [i for i, w in zip(sample.ids, sample.weights, strict=True) if w]
+    assert chat.text(learnt) == "Please cancel order #W1.<|im_end|>Yes. ###STOP###<|im_end|>"
+    assert SCENARIO in chat.text(sample.ids)
+    assert "look" not in chat.text(sample.ids), "the agent's calls are none of the user's business"
+
+
+def test_users_with_tools_are_left_out(chat: ChatTokens) -> None:
+    acted = Message("user", None, (ToolCall("u", "toggle", {}, "user"),))
+    with pytest.raises(DataError, match="only speaks"):
+        user_samples([(SCENARIO, episode(*TALK[:2], acted))], chat)
+
+
+class Parrot:
+    """A sampler that says a fixed line, and notes what it was given."""
+
+    version = 0
+
+    def __init__(self, chat: ChatTokens, line: str) -> None:
+        self.ids = tuple(chat.reply_ids(Message("assistant", line)))
+        self.prompts: list[tuple[int, ...]] = []
+        self.closed: list[str] = []
+
+    async def sample(self, prompt_ids: Any, params: SamplingParams, *, session: str | None = None) -> Sampled:
+        self.prompts.append(tuple(prompt_ids))
+        return Sampled(self.ids, tuple(0.0 for _ in self.ids), "stop", 0)
+
+    def close_session(self, session: str) -> None:
+        self.closed.append(session)
+
+
+def test_what_a_user_model_sees_grows_by_what_is_new_exactly_as_it_was_trained(chat: ChatTokens) -> None:
+    parrot = Parrot(chat, "Please cancel order #W1.")
+    user: Any = SampledUserFactory(parrot, chat)(Task("t", "shop", SCENARIO, ()), seed=1)
+    first = asyncio.run(user.reply(TALK[:1])).message
+    assert (first.role, first.content) == ("user", "Please cancel order #W1.")
+    parrot.ids = tuple(chat.reply_ids(Message("assistant", "Yes. ###STOP###")))
+    asyncio.run(user.reply([TALK[0], first, TALK[4]]))
+    (trained,) = user_samples([(SCENARIO, episode(*TALK))], chat)
+    lived = [*parrot.prompts[-1], *parrot.ids]
+    assert lived == list(trained.ids)
+    assert parrot.prompts[1][: len(parrot.prompts[0])] == parrot.prompts[0]
+    user.close()
+    assert len(parrot.closed) == 1
+
+
+def test_a_conversation_that_outgrows_the_model_is_given_up(chat: ChatTokens) -> None:
+    user = SampledUserFactory(Parrot(chat, "Hm."), chat, context=20)(Task("t", "shop", SCENARIO, ()), seed=1)
+    assert asyncio.run(user.reply(TALK[:1])).message.content == "###STOP###"
+
+
+def test_a_user_model_is_trained_measured_and_trained_against(muarl: Muarl, tmp_path: Path) -> None:
+    small = ("rl.max_turns=30", "sft.demonstrations=20", "sft.steps=2", "eval.tasks=4", "model.max_context=400")
+    result = muarl("sft-user", "--name", "who", *small)
+    assert result.exit_code == 0, result.output
+    run = tmp_path / "runs" / "who"
+    found = json.loads((run / "summary.json").read_text())["fidelity"]
+    assert found["agenda"]["goal_kept"] == 1.0 and found["agenda"]["errors"] == {}
+    assert 0.0 <= found["user model"]["goal_kept"] <= 1.0
+    assert "| goal kept |" in (run / "report.md").read_text()
+    result = muarl(
+        "train", "--name", "rl", "user.kind=sampled", f"user.checkpoint={run}", "rl.steps=1", "rl.eval_every=0"
+    )
+    assert result.exit_code == 0, result.output
+
+
+def test_a_user_model_must_be_named(muarl: Muarl) -> None:
+    result = muarl("train", "user.kind=sampled")
+    assert result.exit_code == 2
+    assert "checkpoint" in result.stderr
+
+
+def test_episodes_that_do_not_tell_their_scenario_cannot_teach_a_user(muarl: Muarl, tmp_path: Path) -> None:
+    from muarl.episode import write_episodes
+
+    write_episodes(tmp_path / "e.jsonl", [episode(*TALK)])
+    result = muarl("sft-user", f"sft.demonstrations_file={tmp_path / 'e.jsonl'}")
+    assert result.exit_code == 2
+    assert "user_scenario" in result.stderr.replace("\n", " ")
