@@ -1,0 +1,136 @@
+"""Generated BFCL tasks for tests: drawn once, played by an agent against their scripted users, and scored; and single
+requests served in worlds of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from muarl.agents.base import Agent
+from muarl.agents.expert import ExpertAgent
+from muarl.chat import ToolCall
+from muarl.domains.base import Task
+from muarl.domains.bfcl import generator, wishes
+from muarl.domains.bfcl.expert import BfclExpert
+from muarl.domains.bfcl.generated import generated_bfcl
+from muarl.domains.bfcl.reading import value_of
+from muarl.domains.bfcl.recipes import Draw, Recipe, Slots
+from muarl.domains.bfcl.scenes import SIZES, make_scene
+from muarl.domains.drawing import Infeasible
+from muarl.domains.experts import Habits
+from muarl.episode import Episode
+from muarl.recipes.setting import GENERATED_RULES
+from muarl.rewards import outcome
+from muarl.rollout import requests_for, rollout
+from muarl.users.agenda import AgendaUserFactory
+
+
+@cache
+def made(size: str, split: str, count: int, seed: int = 0) -> tuple[Task, ...]:
+    return tuple(generator.tasks(split, count, size=size, seed=seed))
+
+
+def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny") -> list[Episode]:
+    """One scored episode of every task."""
+    played = rollout(
+        requests_for(tasks, 1, seed=0),
+        make_world=generated_bfcl(size).world,
+        agent=agent,
+        make_user=AgendaUserFactory(seed=1),
+        score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
+        rules=GENERATED_RULES,
+    )
+    return asyncio.run(played).episodes
+
+
+def expert(tasks: Sequence[Task], size: str = "tiny", **habits: float) -> list[Episode]:
+    return play(ExpertAgent(Habits(**habits), BfclExpert), tasks, size)
+
+
+BEFORE = {
+    "post_mention": "post_write", "ticket_resolve_last": "ticket_create", "stock_cancel_last": "stock_buy",
+    "trip_insure": "trip_book", "trip_cancel_last": "trip_book",
+}  # fmt: skip
+"""What must have been asked for before some kinds of request make sense."""
+
+
+@dataclass
+class Served:
+    """One request that was served: its slots, the state before and after (as ``seen`` shows it), calls and answer."""
+
+    slots: Slots
+    before: dict[str, Any]
+    after: dict[str, Any]
+    calls: list[tuple[str, dict[str, Any]]]
+    answer: str
+    memory: dict[str, Any]
+    config: dict[str, Any]
+
+
+def serve(kind: str, seed: int, size: str = "official") -> Served:
+    """A request of a kind in a world that can host it."""
+    rng = random.Random(f"{kind} {seed}")
+    large = replace(SIZES[size], logins=0.0)
+    recipe = wishes.ALL[kind]
+    for _ in range(300):
+        config = make_scene(rng, recipe.apis, large)
+        if kind.endswith("_login"):
+            for state in config.values():
+                state["authenticated"] = False
+                state.pop("current_user", None)
+        data = {"involved_classes": list(recipe.apis), "initial_config": config, "long_context": False}
+        world = generated_bfcl("official").world(Task("one", "bfcl", "", None, initial_data=data))
+        memory: dict[str, Any] = {}
+
+        def run(
+            what: Recipe, world: Any = world, memory: dict[str, Any] = memory
+        ) -> tuple[Slots, list[tuple[str, dict[str, Any]]], str]:
+            slots = what.draw(Draw(rng, large, world.instances.state(), memory))
+            plan, seen, calls = what.plan(slots, memory), None, []
+            while True:
+                try:
+                    name, arguments = plan.send(seen)
+                except StopIteration as end:
+                    return slots, calls, end.value[1]
+                result = world.call("assistant", ToolCall("", name, arguments))
+                assert not result.error, (kind, name, arguments, result.content)
+                seen = value_of(result.content)
+                calls.append((name, arguments))
+
+        try:
+            if recipe.needs == "travel" or kind == "trip_insure" or kind == "trip_cancel_last":
+                token = world.instances.state()["TravelAPI"]["access_token"]
+                run(wishes.LOGINS["travel_token" if token else "travel_login"])
+            if kind in BEFORE:
+                run(wishes.ALL[BEFORE[kind]])
+            before = seen_state(world)
+            slots, calls, answer = run(recipe)
+        except Infeasible:
+            continue
+        return Served(slots, before, seen_state(world), calls, answer, memory, config)
+    raise AssertionError(f"no world can host {kind}")
+
+
+def seen_state(world: Any) -> dict[str, Any]:
+    """The public state by class as plain values that do not change any more; files as path to text."""
+    out: dict[str, Any] = {}
+    for name, state in world.instances.copy().state().items():
+        out[name] = dict(state)
+        if name == "GorillaFileSystem":
+            out[name] = {"files": _paths(state["root"])}
+    return out
+
+
+def _paths(folder: Any, path: str = "") -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for name, item in folder.contents.items():
+        if hasattr(item, "contents"):
+            found[path + name] = None
+            found |= _paths(item, f"{path}{name}/")
+        else:
+            found[path + name] = item.content
+    return found
