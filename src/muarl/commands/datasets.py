@@ -14,14 +14,21 @@ data = typer.Typer(no_args_is_help=True, help="Install benchmark data and see wh
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmark, such as tau2.")],
     source: Annotated[
-        Path, typer.Option("--from", help="A checkout of its repository, or the data folder inside it (data/tau2).")
+        Path,
+        typer.Option(
+            "--from",
+            help="A checkout of its repository, or the data folder inside it (data/tau2); for bfcl also a wheel of "
+            "bfcl-eval, an unpacked one, or a folder with wheels.",
+        ),
     ],
 ) -> None:
     """Install a benchmark's data from a folder on this machine; every file is checked by sha256.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       muarl data add tau2 --from ~/src/tau2-bench
+
+      muarl data add bfcl --from bfcl_eval-2025.8.6.2-py3-none-any.whl
     """
     from muarl import data as store
 
@@ -30,7 +37,7 @@ def add(
 
 @data.command("fetch")
 def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmark, such as tau2.")]) -> None:
-    """Download a benchmark's data at the commit this version was checked against.
+    """Download a benchmark's data at the commit this version was checked against; bfcl's wheels through pip.
 
     [bold]Example[/bold]
 
@@ -52,7 +59,9 @@ def list_data() -> None:
     present = store.installed()
     for name in store.known():
         wanted = store.manifest(name)
-        where = store.home() / name if name in present else f"not installed (muarl data add {name} --from DIR)"
+        where = str(store.home() / name) if name in present else f"not installed (muarl data add {name} --from DIR)"
+        if name in present and wanted.wheels:
+            where += f" ({', '.join(store.parts(name))})"
         typer.echo(f"{name}  {wanted.repository}@{wanted.commit[:7]}  {where}")
 
 
