@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from time import perf_counter
@@ -77,7 +78,8 @@ async def run_episode(
     try:
         try:
             await play.open_world()
-            session = agent.open(system, tools, seed=seed, session=episode_id)
+            with _blamed("agent"):
+                session = agent.open(system, tools, seed=seed, session=episode_id)
             stop = await play.run(session)
         finally:
             if session is not None:
@@ -133,11 +135,8 @@ class _Play:
         """Start what the world needs."""
         started = perf_counter()
         try:
-            await self.world.aopen()
-        except MuarlError:
-            raise
-        except Exception as bug:
-            raise _unexpected(bug, "world") from bug
+            with _blamed("world"):
+                await self.world.aopen()
         finally:
             self.seconds["world"] += perf_counter() - started
 
@@ -197,18 +196,15 @@ class _Play:
     def stops(self, message: Message) -> bool:
         """Whether a user's message without calls ends the conversation."""
         self.spoken += 1
-        if self.spoken == 1 and not self.rules.first_may_stop:
+        if (self.spoken == 1 and not self.rules.first_may_stop) or self.steps <= self.rules.stop_after:
             return False
         return is_stop(message, self.rules.stop_words)
 
     async def agent_acts(self, session: AgentSession, new: Sequence[Message]) -> tuple[Message, StopReason | None]:
         started = perf_counter()
         try:
-            turn = await session.act(new)
-        except MuarlError:
-            raise
-        except Exception as bug:
-            raise _unexpected(bug, "agent") from bug
+            with _blamed("agent"):
+                turn = await session.act(new)
         finally:
             spent = perf_counter() - started
             self.seconds["agent"] += spent
@@ -216,14 +212,15 @@ class _Play:
         message, stop = turn.message, turn.stop
         if self.rules.one_call and len(message.tool_calls) > 1:
             message = replace(message, tool_calls=message.tool_calls[:1])
-        if self.rules.broken == "passes" and stop in PASSED_ON:
+        if self.rules.lenient and stop in PASSED_ON:
             stop = None
         if stop in (None, StopReason.EMPTY_REPLY):
             broken = self.what_is_broken(message, "agent")
             stop = broken if self.rules.broken == "ends" else broken or stop
         if self.rules.solo and stop is None:
             message, stop = _alone(message)
-        if self.rules.agent_may_stop and stop is None and is_stop(message, self.rules.stop_words):
+        may_stop = self.rules.agent_may_stop and stop is None and self.steps >= self.rules.stop_after
+        if may_stop and is_stop(message, self.rules.stop_words):
             stop = StopReason.AGENT_STOP
         self.steps += 1
         self.add(Turn(message, spent, turn.span, turn.version))
@@ -233,7 +230,7 @@ class _Play:
         """The end that a message with nothing in it, or with a call that can't be read, brings; see Rules.broken."""
         unreadable = next((c.invalid for c in message.tool_calls if c.invalid is not None), None)
         empty = self.is_void(message)
-        if self.rules.broken == "passes" or (not empty and (unreadable is None or self.rules.broken == "answered")):
+        if self.rules.lenient or (not empty and (unreadable is None or self.rules.broken == "answered")):
             return None
         if self.rules.broken == "aborts":
             what = "said nothing" if empty else f"wrote a tool call that cannot be read: {unreadable}"
@@ -242,7 +239,7 @@ class _Play:
 
     def is_void(self, message: Message) -> bool:
         """Whether there is nothing in a message."""
-        if self.rules.broken == "passes" or (self.rules.broken == "ends" and message.content is not None):
+        if self.rules.lenient or (self.rules.broken == "ends" and message.content is not None):
             return False
         return not message.tool_calls and not (message.content or "").strip()
 
@@ -250,30 +247,31 @@ class _Play:
         """The user's next message: words to the agent, perhaps with tools for it, or calls of its own tools."""
         started = perf_counter()
         try:
-            reply = await self.user.reply(visible_to_user(self.messages))
-        except MuarlError:
-            raise
-        except Exception as bug:
-            raise _unexpected(bug, "user") from bug
+            with _blamed("user"):
+                reply = await self.user.reply(visible_to_user(self.messages))
         finally:
             spent = perf_counter() - started
             self.seconds["user"] += spent
         self.user_usage += reply.usage
         message = reply.message
         if reply.tools and isinstance(session, TakesTools):
-            session.offer(reply.tools)
+            with _blamed("agent"):
+                session.offer(reply.tools)
         if self.is_void(message):
             raise InfrastructureError("the simulated user said nothing", boundary="user")
         if self.rules.broken == "aborts":
             self.what_is_broken(message, "user")
         self.steps += 1
         self.add(Turn(message, spent))
+        if not message.tool_calls:
+            with _blamed("world"):
+                self.world.hear(message)
         return message
 
     def to_run(self, message: Message) -> tuple[ToolCall, ...]:
         """The calls of an agent's message that are run."""
-        if self.rules.broken == "passes" and any(c.invalid is not None for c in message.tool_calls):
-            return ()
+        if self.rules.lenient and any(c.invalid is not None for c in message.tool_calls):
+            return tuple(c for c in message.tool_calls if c.invalid is None and self.rules.broken == "skips")
         return message.tool_calls
 
     async def run_calls(self, requestor: Requestor, calls: Sequence[ToolCall]) -> tuple[list[Message], bool]:
@@ -287,11 +285,8 @@ class _Play:
             for call in batch:
                 started = perf_counter()
                 try:
-                    result = await anext(answers)
-                except MuarlError:
-                    raise
-                except Exception as bug:
-                    raise _unexpected(bug, "world", f" in tool {call.name}") from bug
+                    with _blamed("world", f" in tool {call.name}"):
+                        result = await anext(answers)
                 finally:
                     spent = perf_counter() - started
                     self.seconds["world"] += spent
@@ -309,7 +304,8 @@ class _Play:
                     )
                 )
                 self.add(Turn(results[-1], spent))
-            await answers.aclose()  # type: ignore[attr-defined]
+            with _blamed("world"):
+                await answers.aclose()  # type: ignore[attr-defined]
         self.steps += bool(results)
         return results, transferred
 
@@ -338,5 +334,12 @@ def _catch_up(world: World, history: Sequence[Message]) -> None:
                 world.call(side, replace(call, requestor=side))
 
 
-def _unexpected(bug: Exception, boundary: str, where: str = "") -> InfrastructureError:
-    return InfrastructureError(f"unexpected {type(bug).__name__}{where}: {bug}", boundary=boundary)
+@contextmanager
+def _blamed(boundary: str, where: str = "") -> Iterator[None]:
+    """Whose failure it is if something that nobody expected goes wrong within."""
+    try:
+        yield
+    except MuarlError:
+        raise
+    except Exception as bug:
+        raise InfrastructureError(f"unexpected {type(bug).__name__}{where}: {bug}", boundary=boundary) from bug

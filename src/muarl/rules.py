@@ -50,8 +50,10 @@ class Rules:
     for a user's message too, and the episode an infrastructure failure (TAU2). "ends": such a call ends the episode, as
     does a message without any text; a text of nothing is passed on, a user's too (TAU1). "passes": a message that is
     empty, was cut, or has a call that cannot be read is as good as words, so that the user is next (BFCL, ACEBench).
+    "skips": the same, but only the calls that cannot be read are passed over (BFCL with Qwen).
 
-    ``agent_may_stop``: a stop word in the agent's words ends the episode too, after its first message (ACEBench).
+    ``agent_may_stop``: a stop word in the agent's words ends the episode too (ACEBench). ``stop_after``: how many steps
+    (see ``Limits.steps``) must have gone before for a stop word to count.
 
     ``solo``: the agent works alone, with the user's tools beside its own, until it calls ``done`` (TAU2).
     """
@@ -64,9 +66,15 @@ class Rules:
     first_may_stop: bool = True
     one_call: bool = False
     fatal: tuple[str, ...] = ()
-    broken: Literal["answered", "aborts", "ends", "passes"] = "answered"
+    broken: Literal["answered", "aborts", "ends", "passes", "skips"] = "answered"
     agent_may_stop: bool = False
+    stop_after: int = 0
     solo: bool = False
+
+    @property
+    def lenient(self) -> bool:
+        """Whether a broken message is as good as words."""
+        return self.broken in ("passes", "skips")
 
 
 PASSED_ON = (StopReason.EMPTY_REPLY, StopReason.TURN_LENGTH)

@@ -60,7 +60,7 @@ class EndpointAgentSession:
         self._agent = agent
         self._tools = tuple(tools)
         self._seed = seed
-        self._history: list[dict[str, Any]] = [{"role": "system", "content": system}]
+        self._history: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
 
     @property
     def tokens(self) -> TokenTrace | None:
@@ -99,14 +99,15 @@ class EndpointAgentSession:
         return AgentTurn(message, stop=_stop_of(reply, agent.keep_cut), usage=reply.usage)
 
     def offer(self, tools: Sequence[ToolSpec]) -> None:
-        """Send these tools too, from the next request on."""
-        self._tools += tuple(tools)
+        """Send these tools too, from the next request on; one takes the place of another of its name."""
+        self._tools = tuple({t.name: t for t in (*self._tools, *tools)}.values())
 
     def _answer_open_calls(self, new: Sequence[Message]) -> None:
         """Servers refuse a conversation in which a call stays unanswered, as it does where a message with a broken call
         passes the word to the user (see Rules.broken)."""
         answered = {m.tool_call_id for m in new if m.role == "tool"}
-        for call in self._history[-1].get("tool_calls", ()):
+        last = self._history[-1] if self._history else {}
+        for call in last.get("tool_calls", ()):
             if call["id"] not in answered:
                 self._history.append({"role": "tool", "tool_call_id": call["id"], "content": NOT_RUN})
 

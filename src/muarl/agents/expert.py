@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muarl.agents.base import AgentTurn
+from muarl.agents.base import AgentTurn, TakesTools
 from muarl.chat import Message, ToolSpec
 from muarl.domains.experts import Expert, Habits
 from muarl.domains.generated import MakeExpert, generated
@@ -23,6 +23,11 @@ class ExpertSession:
         """Hear the caller, read what the tools answered, and take the next step: one call or one sentence."""
         return AgentTurn(self._brain.act(new))
 
+    def offer(self, tools: Sequence[ToolSpec]) -> None:
+        """Tell an expert of its tools that minds them."""
+        if isinstance(self._brain, TakesTools):
+            self._brain.offer(tools)
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -36,5 +41,7 @@ class ExpertAgent:
         self.name = "expert" if habits == Habits() else "expert with bad habits"
 
     def open(self, system: str, tools: Sequence[ToolSpec], *, seed: int, session: str) -> ExpertSession:
-        """Start an episode. It knows the policy and the tools, so ``system`` and ``tools`` are not read."""
-        return ExpertSession(self._make(seed=seed, habits=self._habits))
+        """Start an episode. It knows the policy, so ``system`` is not read; ``tools`` are by experts that mind them."""
+        opened = ExpertSession(self._make(seed=seed, habits=self._habits))
+        opened.offer(tools)
+        return opened

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -38,9 +38,12 @@ class Codec(Protocol):
 
 
 class PromptedAgent:
-    """Serves episodes through another agent, which is offered no tools and told of them in words."""
+    """Serves episodes through another agent, which is offered no tools and told of them in words.
 
-    def __init__(self, agent: Agent, codec: Codec) -> None:
+    ``codec``: the same for all episodes, or one chosen by the system prompt.
+    """
+
+    def __init__(self, agent: Agent, codec: Codec | Callable[[str], Codec]) -> None:
         self.agent, self.codec = agent, codec
         self.name = agent.name
 
@@ -58,10 +61,12 @@ class PromptedSession:
     """One episode of a PromptedAgent."""
 
     def __init__(self, owner: PromptedAgent, system: str, tools: Sequence[ToolSpec], seed: int, session: str) -> None:
-        self._agent, self._codec, self._tools = owner.agent, owner.codec, tuple(tools)
+        self._agent, self._tools = owner.agent, tuple(tools)
+        self._codec = owner.codec(system) if callable(owner.codec) else owner.codec
         self._system, self._seed, self._session = self._codec.system(system, tools), seed, session
         self._inner: AgentSession | None = None
         self._history: list[Message] = []
+        self._written: dict[str, str] = {}
         self._turns = self._calls = 0
 
     @property
@@ -70,7 +75,11 @@ class PromptedSession:
         return None if self._codec.whole or self._inner is None else self._inner.tokens
 
     async def act(self, new: Sequence[Message]) -> AgentTurn:
-        """Tell what came in words, let the agent write, and read its calls."""
+        """Tell what came in words, let the agent write, and read its calls.
+
+        A result is named by its call as the agent wrote it.
+        """
+        new = [replace(m, name=self._written.get(m.tool_call_id or "", m.name)) for m in new]
         self._history.extend(new)
         if self._inner is None or self._codec.whole:
             self.close()
@@ -82,6 +91,7 @@ class PromptedSession:
         calls = []
         for call in self._codec.calls(text):
             calls.append(replace(call, id=f"call_{self._calls}"))
+            self._written[calls[-1].id] = call.raw or call.name
             self._calls += 1
         message = replace(turn.message, content=text, tool_calls=tuple(calls))
         self._history.append(message)

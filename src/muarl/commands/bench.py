@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muarl.benchmarks.messages import items, read_call
+from muarl.commands import traces
 from muarl.commands.datasets import data
 from muarl.commands.recorded import BENCHMARKS, Job, Worlds, conversation, rows, whole_file
 from muarl.errors import ConfigError, DataError
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["data", "replay", "score"]
 
-Bench = Annotated[str, typer.Argument(metavar="BENCH", help=f"The benchmark: {', '.join(BENCHMARKS)}.")]
+Bench = Annotated[
+    str, typer.Argument(metavar="BENCH", help=f"The benchmark: {', '.join((*BENCHMARKS, *traces.BENCHMARKS))}.")
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help="JSON-lines file to write; it appears whole or not at all.")]
 DomainName = Annotated[str | None, typer.Option("--domain", help="The domain, where the file does not name it.")]
 Split = Annotated[str | None, typer.Option("--split", help="The split that bare task numbers are of (TAU1).")]
@@ -27,7 +30,7 @@ Split = Annotated[str | None, typer.Option("--split", help="The split that bare 
 
 def replay(
     bench: Bench,
-    calls: Annotated[Path, typer.Option("--calls", help="JSON lines: domain, task_id (or null), calls.")],
+    calls: Annotated[Path, typer.Option("--calls", "--steps", help="JSON lines of recorded calls; see below.")],
     out: Out,
     domain: DomainName = None,
     split: Split = None,
@@ -37,12 +40,23 @@ def replay(
     Every line is {"domain", "task_id" (or null), "calls": [{"requestor", "name", "arguments"}]}. It comes back with
     "content" and "error" on each call, and "agent_hash" and "user_hash" of the state after the last one.
 
+    BFCL: {"id", "long_context", "calls": [{"class", "name", "kwargs"}]} gets "content" on each call and "final_state".
+    ACEBench: {"id", "language", "steps": [{"message"}]} gets "output" on each step and "final_state".
+
     [bold]Examples[/bold]
 
       muarl replay tau2 --calls calls.jsonl --out answers.jsonl
 
       muarl replay tau1 --domain airline --calls calls.jsonl --out answers.jsonl
+
+      muarl replay bfcl-v4 --calls calls.jsonl --out answers.jsonl
     """
+    if bench in traces.BENCHMARKS:
+        traces.options_are_default(bench, {"--domain": domain is not None, "--split": split is not None})
+        answers = traces.replay_lines(bench, calls)
+        _write(out, answers)
+        typer.echo(f"{traces.replay_report(answers)}: {out}")
+        return
     worlds = Worlds(bench, domain, split)
     jobs = []
     for row, place in rows(calls):
@@ -71,8 +85,10 @@ def score(
         Path,
         typer.Option(
             "--trajectories",
+            "--calls",
             help="JSON lines (domain, task_id, messages, termination_reason; or episodes), or the benchmark's own "
-            "results: TAU2's results.json or its folder, TAU1's historical trajectories.",
+            "results: TAU2's results.json or its folder, TAU1's historical trajectories, the result files of BFCL and "
+            "ACEBench or their folder.",
         ),
     ],
     out: Out,
@@ -107,6 +123,10 @@ def score(
     of order, or the tools answer otherwise than recorded), that the judge could not be brought to answer about, or an
     episode that infrastructure ended, has reward null and an "error"; the others are scored all the same.
 
+    BFCL: {"id", "calls": [turn][message][call]} gets "valid", "error_type" and the strict score. ACEBench: {"id",
+    "language", "final_state", "process"} gets "end_to_end" and "process", as upstream has them and with its defects
+    repaired.
+
     [bold]Examples[/bold]
 
       muarl score tau2 --trajectories saved.jsonl --out scores.jsonl --judge fail
@@ -116,7 +136,17 @@ def score(
       muarl score tau2 --trajectories tau2-bench/data/tau2/simulations/my_run --out scores.jsonl --lenient
 
       muarl score tau1 --domain airline --trajectories historical_trajectories/gpt-4o-airline.json --out scores.jsonl
+
+      muarl score bfcl-v4 --trajectories result/my_model --out scores.jsonl
     """
+    if bench in traces.BENCHMARKS:
+        changed = {"--domain": domain is not None, "--split": split is not None, "--judge": judge != "pass"}
+        changed |= {"--evaluation": evaluation != "all", "--fresh-tasks": fresh_tasks}
+        traces.options_are_default(bench, changed | {"--lenient": lenient, "--details": details})
+        judged, told = traces.score_lines(bench, trajectories)
+        _write(out, judged)
+        typer.echo(f"{told}: {out}")
+        return
     import asyncio
 
     from muarl.commands.scoring import Scoring, report, score_all

@@ -19,7 +19,8 @@ Given = Annotated[
     typer.Argument(
         metavar="[BENCHMARK] [KEY=VALUE]...",
         help="tau2-retail, tau2-airline, tau2-telecom, tau2-telecom-workflow, tau2-mock, tau2-banking_knowledge, "
-        "tau1-retail, tau1-airline, or a generated domain; then settings laid over the preset.",
+        "tau1-retail, tau1-airline, bfcl-v3, bfcl-v4, acebench-en, acebench-zh, or a generated domain; then settings "
+        "laid over the preset.",
         show_default=False,
     ),
 ]
@@ -212,7 +213,7 @@ def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
             ("eval_user.endpoint", source.user_temperature),
         ):
             if f"{section}.model" in settings:
-                yaml |= {f"{section}.max_tokens": None, f"{section}.temperature": temperature}
+                yaml |= {f"{section}.max_tokens": source.max_tokens, f"{section}.temperature": temperature}
                 yaml |= {f"{section}.concurrency": requests, f"{section}.timeout": 300.0, f"{section}.deadline": 900.0}
         agent = settings.get("eval.agent", "sampled")
         if agent == "sampled":

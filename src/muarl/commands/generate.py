@@ -63,7 +63,10 @@ def generate(
 
 
 def baselines(made: Sequence[Task], domain: str, size: str, *, seed: int = 0) -> dict[str, float]:
-    """Mean reward in [0, 1] of doing nothing, always transferring, and the scripted expert, against the agenda user."""
+    """Mean reward in [0, 1] of doing nothing, always transferring, and the scripted expert, against the agenda user.
+
+    Where there is no tool to transfer with, that agent is left out.
+    """
     import asyncio
 
     from muarl.agents.expert import ExpertAgent
@@ -74,7 +77,9 @@ def baselines(made: Sequence[Task], domain: str, size: str, *, seed: int = 0) ->
 
     config = load_config("quickstart", [f"domain.name={domain}", f"domain.size={size}"])
     setting, users = make_setting(config), make_users(config.eval_user)
-    agents: list[Agent] = [IdleAgent(), TransferAgent(), ExpertAgent(make=generated(domain).expert)]
+    agents: list[Agent] = [IdleAgent(), ExpertAgent(make=generated(domain).expert)]
+    if any(spec.name.startswith("transfer") for spec in setting.domain.tool_specs()):
+        agents.insert(1, TransferAgent())
     rewards = {}
     for agent in agents:
         episodes = asyncio.run(play(setting, agent, users, made, 1, seed=seed)).episodes

@@ -28,6 +28,12 @@ BENCHMARKS = ("tau1-", "tau2-", "bfcl-v", "acebench-en", "acebench-zh")
 """How the names of benchmarks' domains begin; other domains' worlds and tasks are made from seeds."""
 
 
+Split = Literal[
+    "validation", "test", "train", "base", "small", "full", "dev", "miss_func", "miss_param", "long_context",
+    "multi_turn", "multi_step",
+]  # fmt: skip
+
+
 class ModelConfig(Section):
     """The model that is trained or evaluated."""
 
@@ -53,6 +59,8 @@ class DomainConfig(Section):
         "retail-generated",
         "airline-generated",
         "telecom-generated",
+        "bfcl-generated",
+        "acebench-generated",
         "tau2-retail",
         "tau2-airline",
         "tau2-telecom",
@@ -61,6 +69,10 @@ class DomainConfig(Section):
         "tau2-banking_knowledge",
         "tau1-retail",
         "tau1-airline",
+        "bfcl-v3",
+        "bfcl-v4",
+        "acebench-en",
+        "acebench-zh",
     ] = Field(
         "retail-generated",
         description="`NAME-generated`: worlds and tasks made from seeds. `tau2-NAME`, `tau1-NAME`: a benchmark's "
@@ -112,6 +124,18 @@ class SftConfig(Section):
     )
 
 
+class ShapingConfig(Section):
+    """Terms added to the binary reward that a policy learns from (rewards/shaped.py); scores stay binary."""
+
+    format: Annotated[float, Field(ge=0)] = Field(0.0, description="Weight of the share of calls that can be read.")
+    tool_names: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="Weight of the overlap between the tools called and those of the gold actions."
+    )
+    milestones: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="Weight of the share of gold actions that were made."
+    )
+
+
 class RlConfig(Section):
     """Reinforcement learning: groups of rollouts a task, advantages within the group, clipped policy gradient."""
 
@@ -158,6 +182,7 @@ class RlConfig(Section):
         description="`group_std`: reward minus the group's mean, divided by the group's standard deviation (GRPO). "
         "`group_mean`: not divided (Dr.GRPO). `leave_one_out`: minus the mean of the others, not divided (RLOO).",
     )
+    shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     drop_zero_variance: bool = Field(True, description="Leave out groups whose rollouts all earned the same reward.")
     dynamic_sampling: bool = Field(
         False, description="Draw further tasks until `tasks_per_step` groups have differing rewards (DAPO)."
@@ -183,11 +208,12 @@ class RlConfig(Section):
 class EvalConfig(Section):
     """Evaluation on held-out tasks."""
 
-    split: Literal["validation", "test", "train", "base", "small", "full", "dev"] = Field(
+    split: Split = Field(
         "test",
         description="Which generated tasks (`train`, `validation`, `test`), or which official split. TAU2: `base` (all "
         "that its published scores are about), its halves `train` and `test`; telecom also `small` and `full`. TAU1: "
-        "`test`; retail also `train` and `dev`.",
+        "`test`; retail also `train` and `dev`. BFCL and ACEBench: `test` (everything), or one category: `base`, "
+        "`miss_func`, `miss_param`, `long_context`; `multi_turn`, `multi_step`.",
     )
     tasks: Positive | None = Field(
         200, description="How many tasks; at most as many as an official split has. null: all of an official split."
@@ -242,10 +268,11 @@ class EvalConfig(Section):
         description="By model name, US dollars for a million prompt and a million completion tokens, for endpoints and "
         "judges that state no price of their own: `{NAME: [2, 8]}`.",
     )
-    mode: Literal["auto", "native", "text"] = Field(
+    mode: Literal["auto", "native", "qwen", "text"] = Field(
         "auto",
-        description="How tool calls reach a benchmark: `native` (the model's function calling) or `text` (in the "
-        "agent's words, by the benchmark's own prompt). `auto`: as the benchmark's scores are published.",
+        description="How tool calls reach BFCL and ACEBench: `native` (function calling), `qwen` (Qwen's, with BFCL's "
+        "own documents of the tools) or `text` (in the agent's words, by the benchmark's prompt). `auto`: BFCL "
+        "`native` for endpoints and `qwen` for checkpoints, ACEBench `text`.",
     )
     user_judge: str | None = Field(
         None,
@@ -311,7 +338,8 @@ class RunConfig(Section):
             if self.domain.generated and self.eval.tasks is None:
                 raise ValueError(f"eval.tasks is null, and {self.domain.name} has tasks without end: say how many")
             return self
-        if self.user.kind == "agenda" and self.eval_user.kind == "agenda" and "telecom" not in self.domain.name:
+        own_users = self.domain.name.startswith(("bfcl-", "acebench-")) or "telecom" in self.domain.name
+        if self.user.kind == "agenda" and self.eval_user.kind == "agenda" and not own_users:
             raise ValueError(
                 f"domain.name is {self.domain.name}, whose tasks have no agenda: a language model must play the "
                 "user (--user endpoint:MODEL, or eval_user.kind=llm)"

@@ -242,6 +242,13 @@ class World:
     async def aclose(self) -> None:
         """Hook: end what the world has started. Called once an episode is over and scored, also after a failure."""
 
+    def hear(self, message: Message) -> None:
+        """Hook: the user has said this to the agent, for worlds in which it matters when a tool is called."""
+
+    def another(self) -> World:
+        """A fresh world of the same task, for work that is done while this one is kept (replaying gold actions)."""
+        return self.domain.world(self.task)
+
     async def answers(self, requestor: Requestor, calls: Iterable[ToolCall]) -> AsyncIterator[ToolResult]:
         """The results of all calls of one message, in order. Worlds with slow tools wait for them here."""
         for result in self.call_all(requestor, calls):

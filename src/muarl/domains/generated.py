@@ -16,7 +16,7 @@ from muarl.domains.experts import Expert, Habits
 from muarl.errors import ConfigError
 
 SPLITS = ("train", "validation", "test")
-NAMES = ("retail-generated", "airline-generated", "telecom-generated")
+NAMES = ("retail-generated", "airline-generated", "telecom-generated", "acebench-generated", "bfcl-generated")
 
 
 class MakeTasks(Protocol):

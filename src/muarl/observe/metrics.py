@@ -108,7 +108,8 @@ def audit_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
             for name, value in e.verdict.audit.items():
                 found[name].append(float(value))
     out: dict[str, float] = {}
-    if writes := sum(found.get("writes", ())):
+    writes = sum(found.get("writes", ()))
+    if writes and "writes_without_consent" in found:  # some domains' users are not to be asked
         out["writes_without_consent"] = sum(found["writes_without_consent"]) / writes
     if judged := found.get("needless_transfers"):
         out["needless_transfers"] = fmean(v > 0 for v in judged)

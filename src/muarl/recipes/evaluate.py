@@ -68,6 +68,9 @@ def run(config: RunConfig) -> Path:
         report = EvaluationReport.of(found.episodes, name=f"{agent.name} on {config.domain.name}", baselines=floors)
         write_text(run.path / "report.md", report_text(found, report, summary))
         progress.console.print(report.to_table())
+        if summary["benchmark"] is not None and summary["benchmark"]["figures"]:
+            figures = summary["benchmark"]["figures"].items()
+            progress.say(f"{config.domain.name}: " + ", ".join(f"{n.replace('_', ' ')} {v:.4g}" for n, v in figures))
         if found.end is not RolloutEnd.COMPLETE:
             progress.say(
                 f"The {found.end.value.replace('_', ' ')} is spent: {len(found.episodes)} of {found.planned} episodes "
@@ -320,8 +323,13 @@ def _floor(config: RunConfig, setting: Setting, tasks: Sequence[Task], progress:
 def baselines(
     config: RunConfig, setting: Setting, tasks: Sequence[Task], progress: Progress
 ) -> dict[str, list[Episode]]:
-    """Doing nothing and always transferring, on the same tasks: what a score must be read against."""
-    agents: dict[str, Agent] = {"do_nothing": IdleAgent(), "always_transfer": TransferAgent()}
+    """Doing nothing and always transferring, on the same tasks: what a score must be read against.
+
+    Where there is no tool to transfer with, only the former.
+    """
+    agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
+    if any(spec.name.startswith("transfer") for spec in setting.domain.tool_specs()):
+        agents["always_transfer"] = TransferAgent()
     return {
         name: evaluate(config, setting, agent, tasks, progress, trials=1, label=name.replace("_", " "))
         for name, agent in agents.items()

@@ -88,6 +88,7 @@ def _benchmark(found: Evaluation) -> dict[str, Any] | None:
         "steps": limits.steps,
         "turns": limits.turns,
         "tool_errors": limits.tool_errors,
+        "agent_calls": limits.agent_calls,
         "seeds": official.seeds(config.eval.seed, config.eval.trials),
         "mode": official.mode,
         "figures": dict(official.figures([e for e in found.episodes if e.verdict is not None])),
@@ -159,10 +160,12 @@ def _facts(found: Evaluation, summary: dict[str, Any]) -> list[tuple[str, str]]:
     benchmark = summary["benchmark"]
     if benchmark is not None:
         limits = {"steps": benchmark["steps"], "agent turns": benchmark["turns"], "errors": benchmark["tool_errors"]}
+        limits["messages with calls in a row"] = benchmark["agent_calls"]
         facts.insert(4, ("limits", ", ".join(f"{n} {name}" for name, n in limits.items() if n is not None)))
         if benchmark["seeds"]:
             facts.insert(5, ("seeds of the trials", ", ".join(map(str, benchmark["seeds"]))))
-        facts += [(name, f"{value:.4g}") for name, value in benchmark["figures"].items()]
+        facts.append(("calls reach it by", benchmark["mode"]))
+        facts += [(name.replace("_", " "), f"{value:.4g}") for name, value in benchmark["figures"].items()]
     if config.train_on_benchmark:
         facts.append(("trained on the benchmark", "yes: this score means nothing"))
     return facts

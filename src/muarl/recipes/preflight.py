@@ -15,6 +15,7 @@ from muarl.domains.generated import NAMES as GENERATED
 from muarl.domains.generated import MakeExpert, generated
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.recipes.common import judge_endpoint, make_endpoint
+from muarl.recipes.official import official
 from muarl.recipes.setting import Setting
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def _check_fits(config: RunConfig, role: Role) -> None:
         if role in ("user", "eval_user") and _user(config, role).kind == "scripted":
             raise ConfigError(f"{role}.kind is scripted, and generated tasks list no lines: set {role}.kind=agenda")
         return
-    if role in ("user", "eval_user"):
+    source = official(config.domain.name)
+    if role in ("user", "eval_user") and source.needs_user_model(config.eval.split):
         kind = _user(config, role).kind
         if kind == "scripted" or (kind == "agenda" and _twin(config.domain) is None):
             raise ConfigError(

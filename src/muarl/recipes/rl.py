@@ -30,6 +30,7 @@ from muarl.recipes.common import load_model, make_agent, make_engine, make_users
 from muarl.recipes.evaluate import evaluate
 from muarl.recipes.preflight import Role, check_roles, check_room
 from muarl.recipes.setting import Setting, make_setting
+from muarl.rewards.shaped import shaped_reward
 from muarl.rollout import Group, Groups, collect_groups
 from muarl.users.base import UserFactory
 
@@ -198,7 +199,8 @@ def samples_of(groups: Groups, config: RunConfig) -> list[Sample]:
     """Groups of scored episodes as samples for the learner: ids, log-probabilities and an advantage each."""
     episodes = [e for g in groups.kept for e in g.episodes]
     names = [g.name for g in groups.kept for _ in g.episodes]
-    rewards = [e.reward for e in episodes]
+    weights = config.rl.shaping.model_dump()
+    rewards = [shaped_reward(e, weights) for e in episodes]
     kind = ADVANTAGES[config.rl.advantage]
     advantages = group_advantages(rewards, names, drop_zero_variance=config.rl.drop_zero_variance, **kind)
     samples = []

@@ -16,7 +16,7 @@ from muarl.domains.generated import Generated, generated
 from muarl.episode import Episode, Verdict
 from muarl.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.recipes.official import Official, draw_tasks, official
-from muarl.rewards import audit, outcome
+from muarl.rewards import audit, outcome, shaped
 from muarl.rewards.judge import make_judge
 
 Draw = Callable[[str, int, int, int], Sequence[Task]]
@@ -39,7 +39,8 @@ class Setting:
     ``generated``: the generated domain that the tasks come from, None for a benchmark's. ``official``: the benchmark's
     domain whose protocol is followed to the letter, None where episodes are played in a way of our own. ``benchmark``:
     the benchmark's domain that the tasks are of, played by its protocol or not. ``scored``: whether its worlds have a
-    state that a reward can come from; else every finished episode has reward 0 with the part "unscored".
+    state that a reward can come from; else every finished episode has reward 0 with the part "unscored". ``shaped``:
+    whether audits note the terms of shaped rewards.
     """
 
     domain: Domain
@@ -52,6 +53,7 @@ class Setting:
     official: Official | None = None
     benchmark: Official | None = None
     scored: bool = True
+    shaped: bool = False
 
     async def score(self, task: Task, world: World, episode: Episode) -> Verdict:
         """The verdict on an episode from its world and, where the task has assertions, the judge's answer.
@@ -64,6 +66,8 @@ class Setting:
         try:
             if self.official is not None:
                 return await self.official.score(task, world, episode, judge)
+            if self.benchmark is not None:
+                return await self.benchmark.training_score(task, world, episode, judge)
             return await outcome.score(task, world, episode.messages, episode.stop, judge=judge)
         except MuarlError:
             raise
@@ -74,13 +78,13 @@ class Setting:
     def told(self, task: Task) -> str:
         """What the agent is told of a task before it begins."""
         if self.system is None:
-            return self.domain.policy_for(task) if self.official is None else self.official.told(self.domain, task)
+            return self.domain.policy_for(task) if self.benchmark is None else self.benchmark.told(self.domain, task)
         return self.system.replace("{ticket}", str(task.ticket)) if self.rules.solo else self.system
 
     def tools(self, task: Task) -> Sequence[ToolSpec]:
         """The agent's tools in a task; one that works alone has the user's too, and one to say that it is done."""
-        if self.official is not None:
-            own = tuple(self.official.offered(self.domain, task))
+        if self.benchmark is not None:
+            own = tuple(self.benchmark.offered(self.domain, task))
         else:
             own = self.domain.specs_for(task)
         return (*own, *self.domain.tool_specs("user"), DONE) if self.rules.solo else own
@@ -97,7 +101,10 @@ class Setting:
     def audit(self, task: Task, world: World, episode: Episode) -> Mapping[str, float]:
         """The audit of an episode, by its domain's rules."""
         rules = audit.RULES.get(task.domain, audit.AuditRules()).for_tools(self.domain.tool_names())
-        return audit.audit(episode, task, self.domain.kind_of, rules)
+        found = audit.audit(episode, task, self.domain.kind_of, rules)
+        if self.shaped:
+            found |= {f"{shaped.PREFIX}{name}": value for name, value in shaped.terms(task, episode.messages).items()}
+        return found
 
 
 def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
@@ -110,14 +117,18 @@ def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
     limits = Limits(turns=config.rl.max_turns, tool_errors=config.rl.max_tool_errors)
     make_judge(config.eval.judge)  # a misspelt one is told now
     policy = _policy_text(config.domain)
+    weighted = any(config.rl.shaping.model_dump().values()) and not measuring
     if not config.domain.generated:
-        source = official(config.domain.name, config.eval.mode)
+        sampled = config.eval.agent == "sampled"
+        source = official(config.domain.name, config.eval.mode, sampled=sampled, training=not measuring)
         domain = source.domain(source.semantics if measuring else "fixed")
         draw = draw_tasks(source.name)
         if not measuring:
-            limits = Limits(turns=max(config.rl.max_turns, OFFICIAL_TURNS), tool_errors=config.rl.max_tool_errors)
+            own = Limits(turns=max(config.rl.max_turns, OFFICIAL_TURNS), tool_errors=config.rl.max_tool_errors)
+            limits = source.training_limits() or own
             prompt = source.prompt(policy or domain.policy_text)
-            return Setting(domain, draw, source.training_rules(), limits, config.eval.judge, prompt, benchmark=source)
+            rules = source.training_rules()
+            return Setting(domain, draw, rules, limits, config.eval.judge, prompt, benchmark=source, shaped=weighted)
         solo = config.eval.solo
         text = policy or (source.solo_policy() if solo else domain.policy_text)
         return Setting(
@@ -138,7 +149,7 @@ def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
     _check_intents(config.domain)
     draw = partial(draw_generated, config.domain)
     domain = world.domain(config.domain.size)
-    return Setting(domain, draw, GENERATED_RULES, limits, config.eval.judge, policy, world)
+    return Setting(domain, draw, GENERATED_RULES, limits, config.eval.judge, policy, world, shaped=weighted)
 
 
 def draw_generated(domain: DomainConfig, split: str, count: int, seed: int, start: int) -> Sequence[Task]:

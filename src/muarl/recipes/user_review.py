@@ -48,7 +48,7 @@ async def review_users(
 
     Where the judge of users fails or the budget is spent, the rules' findings stand alone.
     """
-    if setting.rules.solo:
+    if setting.rules.solo or (setting.official is not None and setting.official.fixed_users):
         return UserReview()
     known = {task.id: task for task in tasks}
     seen = [e for e in episodes if e.verdict is not None]

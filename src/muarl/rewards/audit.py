@@ -27,12 +27,13 @@ class AuditRules:
 
     ``auth_tools``: a successful call of one of them establishes who the user is, and returns the user's id.
     ``open_tools``: reads that anybody may make, because they show no user's data. ``transfer_tools``: hand the user to
-    a person. Calls of kind "generic" are always open.
+    a person. Calls of kind "generic" are always open. ``consent``: whether users are to be asked before a write.
     """
 
     auth_tools: frozenset[str] = frozenset()
     open_tools: frozenset[str] = frozenset()
     transfer_tools: frozenset[str] = frozenset({"transfer_to_human_agents"})
+    consent: bool = True
 
     def for_tools(self, names: Collection[str]) -> AuditRules:
         """These rules restricted to the tools that a domain really has; without auth tools that check is off."""
@@ -52,7 +53,8 @@ AIRLINE = AuditRules(
     open_tools=frozenset({"get_flight_status", "list_all_airports", "search_direct_flight", "search_onestop_flight"}),
 )
 TELECOM = AuditRules(auth_tools=frozenset({"get_customer_by_id", "get_customer_by_name", "get_customer_by_phone"}))
-RULES = {"retail": RETAIL, "airline": AIRLINE, "telecom": TELECOM}
+BFCL = AuditRules(consent=False)
+RULES = {"retail": RETAIL, "airline": AIRLINE, "telecom": TELECOM, "bfcl": BFCL}
 """The rules of the domains that come with muarl, by ``Task.domain``."""
 
 
@@ -209,7 +211,7 @@ def audit(episode: Episode, task: Task | None, kind_of: KindOf, rules: AuditRule
         "malformed_calls": float(sum(r.call.invalid is not None for r in records)),
         "repeated_calls": float(repeated_calls(records)),
         "writes": float(len(writes)),
-        "writes_without_consent": float(sum(not r.consented for r in writes)),
+        **({"writes_without_consent": float(sum(not r.consented for r in writes))} if rules.consent else {}),
         "transfers": float(len(transfers)),
         "questions": float(
             sum(m.role == "assistant" and not m.tool_calls and "?" in (m.content or "") for m in messages)

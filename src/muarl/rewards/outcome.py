@@ -49,7 +49,9 @@ async def score(
     """
     if not ended(stop):
         return Verdict(0.0, audit={"completion": 0.0} if task.env_assertions else {}, note=f"ended early: {stop}")
-    found = check(task, world, messages)
+    compared = task.actions is not None and "DB" in task.reward_basis
+    db = await world.state_digest() == await gold_state(world, task) if compared else None
+    found = check(task, world, messages, db=db)
     parts = {name: found.part(name) for name in task.reward_basis if _decided(task, name)}
     if "NL_ASSERTION" in task.reward_basis:
         met = True
@@ -108,14 +110,15 @@ def verdict_of(task: Task, parts: Mapping[str, float]) -> Verdict:
     return Verdict(reward, {name: parts[name] for name in dict.fromkeys(task.reward_basis) if name in parts})
 
 
-def check(task: Task, world: World, messages: Sequence[Message], *, everything: bool = False) -> Checks:
+def check(
+    task: Task, world: World, messages: Sequence[Message], *, everything: bool = False, db: bool | None = None
+) -> Checks:
     """Which of the task's criteria hold in this world after these messages, as far as no judge is needed.
 
-    The databases are only compared if the task's basis asks for it, or with ``everything``. InfrastructureError where
-    an assertion itself fails (see ``checks.asserted``).
+    ``db``: whether the databases are as they should be, where that is known; else they are compared if the task's basis
+    asks for it, or with ``everything``. InfrastructureError where an assertion itself fails (see ``checks.asserted``).
     """
-    db = None
-    if task.actions is not None and (everything or "DB" in task.reward_basis):
+    if db is None and task.actions is not None and (everything or "DB" in task.reward_basis):
         db = world.digest() == gold_digest(world.domain, task)
     return Checks(
         db=db,
@@ -146,11 +149,41 @@ def gold_world(domain: Domain, task: Task) -> World:
 
 def gold_digest(domain: Domain, task: Task) -> str:
     """The digest of the state that the gold actions lead to; kept for as long as the domain and the task live."""
+    return _kept(domain, task) or _keep(domain, task, gold_world(domain, task).digest())
+
+
+async def gold_state(world: World, task: Task) -> str:
+    """``gold_digest`` for a world that may be slow: its gold actions are replayed in another one, without blocking.
+
+    InfrastructureError if that other world fails.
+    """
+    domain = world.domain
+    if type(world).state_digest is World.state_digest:
+        return gold_digest(domain, task)
+    known = _kept(domain, task)
+    if known is not None:
+        return known
+    other = world.another()
+    try:
+        await other.aopen()
+        if task.history:
+            replay(other, task.history)
+        for action in task.actions or ():
+            call = ToolCall("", action.name, action.arguments, action.requestor)
+            async for _ in other.answers(action.requestor, [call]):
+                pass
+        return _keep(domain, task, await other.state_digest())
+    finally:
+        await other.aclose()
+
+
+def _kept(domain: Domain, task: Task) -> str | None:
+    entry = _gold.get(domain, {}).get(id(task))
+    return entry[1] if entry is not None and entry[0]() is task else None
+
+
+def _keep(domain: Domain, task: Task, digest: str) -> str:
     kept = _gold.setdefault(domain, {})
-    entry = kept.get(id(task))
-    if entry is not None and entry[0]() is task:
-        return entry[1]
-    digest = gold_world(domain, task).digest()
     key = id(task)
     kept[key] = (weakref.ref(task, lambda _: kept.pop(key, None) and None), digest)
     return digest
@@ -159,6 +192,10 @@ def gold_digest(domain: Domain, task: Task) -> str:
 async def do_nothing(domain: Domain, task: Task, *, judge: Judge | None = None) -> Verdict:
     """The verdict on an agent that never acts and says nothing."""
     world = domain.world(task)
-    if task.history:
-        replay(world, task.history)
-    return await score(task, world, task.history, StopReason.USER_STOP, judge=judge)
+    try:
+        await world.aopen()
+        if task.history:
+            replay(world, task.history)
+        return await score(task, world, task.history, StopReason.USER_STOP, judge=judge)
+    finally:
+        await world.aclose()

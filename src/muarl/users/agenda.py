@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from muarl.chat import Message
+from muarl.domains import scenarios
 from muarl.domains.base import Task
 from muarl.domains.retail import phrases
 from muarl.errors import ConfigError
@@ -31,9 +32,12 @@ PATIENCE: Mapping[str, int] = {"terse": 4, "chatty": 5, "confused": 5, "impatien
 
 
 OTHER_CALLERS: Mapping[str, str] = {
+    "acebench": "muarl.users.agenda_acebench",
     "airline": "muarl.users.agenda_airline",
+    "bfcl": "muarl.users.agenda_bfcl",
     "telecom": "muarl.users.agenda_telecom",
     "telecom-workflow": "muarl.users.agenda_telecom",
+    **dict.fromkeys(scenarios.FOLDERS, "muarl.users.agenda_desk"),
 }
 """Modules with an ``AgendaUser`` of their own, by the domain of their tasks."""
 

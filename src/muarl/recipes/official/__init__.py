@@ -10,29 +10,40 @@ from collections.abc import Callable, Mapping, Sequence
 
 from muarl.domains.base import Task
 from muarl.errors import ConfigError
+from muarl.recipes.official.acebench import AceOfficial
 from muarl.recipes.official.base import Mode, Official
+from muarl.recipes.official.bfcl import BfclOfficial
 from muarl.recipes.official.tau import TAU1_DOMAINS, TAU2_DOMAINS, Tau1, Tau2, has_ticket, trial_seeds
 
 __all__ = ["FAMILIES", "NAMES", "Mode", "Official", "draw_tasks", "has_ticket", "official", "trial_seeds"]
 
-FAMILIES: Mapping[str, tuple[str, ...]] = {"tau2": TAU2_DOMAINS, "tau1": TAU1_DOMAINS}
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "tau2": TAU2_DOMAINS,
+    "tau1": TAU1_DOMAINS,
+    "bfcl": ("v3", "v4"),
+    "acebench": ("en", "zh"),
+}
 """Each benchmark's domains. ``muarl.benchmarks.FAMILY`` gives them by ``domain(name)`` and ``tasks(name, split)``."""
 
-KINDS: Mapping[str, type[Official]] = {"tau2": Tau2, "tau1": Tau1}
+KINDS: Mapping[str, type[Official]] = {"tau2": Tau2, "tau1": Tau1, "bfcl": BfclOfficial, "acebench": AceOfficial}
 
 NAMES = tuple(f"{family}-{name}" for family, names in FAMILIES.items() for name in names)
 """What a configuration's ``domain.name`` may say, beside the generated domains."""
 
 
-def official(name: str, mode: str = "auto") -> Official:
-    """The benchmark domain of that name, such as "tau2-retail". ``mode``: see ``Mode``; "auto" for its own.
+def official(name: str, mode: str = "auto", *, sampled: bool = False, training: bool = False) -> Official:
+    """The benchmark domain of that name, such as "tau2-retail". ``mode``: see ``Mode``; "auto" for its own, which may
+    depend on whether the agent is ``sampled`` from a checkpoint. In ``training`` there is but one.
 
     ConfigError if there is no such benchmark, or if it is not played in that mode.
     """
     if name not in NAMES:
         raise ConfigError(f"domain.name: {name!r} is no benchmark's domain; there are {', '.join(NAMES)}")
     kind = KINDS[name.partition("-")[0]]
-    chosen = next((m for m in kind.modes if mode in (m, "auto")), None)
+    if training:
+        return kind(name, kind.training_mode)
+    usual = kind.sampled_mode if sampled else kind.modes[0]
+    chosen = next((m for m in kind.modes if m == (usual if mode == "auto" else mode)), None)
     if chosen is None:
         raise ConfigError(f"eval.mode: {name} is played in mode {' or '.join(kind.modes)}, not {mode}")
     return kind(name, chosen)
@@ -53,7 +64,7 @@ def draw_tasks(name: str) -> Callable[[str, int, int, int], Sequence[Task]]:
             raise ConfigError(
                 f"{name} has no validation tasks: set rl.eval_every=0 in training, and eval.split=test in evaluation"
             )
-        found = source.tasks(split)
+        found = source.tasks(source.training_split if split == "train" else split)
         if split != "train":
             return found[start : start + count]
         turn, place = divmod(start // count, max(1, len(found) // count))

@@ -20,8 +20,9 @@ from muarl.rewards.judge import Judge
 from muarl.rollout import RolloutRequest, requests_for
 from muarl.users.base import UserFactory
 
-Mode = Literal["native", "text"]
-"""How an agent's tool calls reach the benchmark: by the model's own function calling, or in the agent's words."""
+Mode = Literal["native", "qwen", "text"]
+"""How an agent's tool calls reach the benchmark: by function calling, by Qwen's with the benchmark's own documents of
+the tools, or in the agent's words."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,25 @@ class Official:
     mode: Mode = "native"
 
     modes: ClassVar[tuple[Mode, ...]] = ("native",)
-    """What ``mode`` may be; the first is meant where none is named."""
+    """What ``mode`` may be; the first is meant where none is named and a model behind an endpoint serves."""
+
+    sampled_mode: ClassVar[Mode] = "native"
+    """What is meant where none is named and a checkpoint serves."""
+
+    training_mode: ClassVar[Mode] = "native"
+    """The mode in which a policy is trained."""
+
+    max_tokens: ClassVar[int | None] = None
+    """Longest completion of a model behind an endpoint; None leaves it to the server."""
+
+    training_split: ClassVar[str] = "train"
+    """The tasks that are trained on, where that is allowed."""
+
+    scores_cut: ClassVar[bool] = False
+    """Whether an episode that a limit cut is scored by its world, too, rather than being 0."""
+
+    fixed_users: ClassVar[bool] = False
+    """Whether users say the same whatever they hear, so that there is no looking for their errors."""
 
     splits: ClassVar[tuple[str, ...]] = ("test",)
     """The first is the one that published scores are about."""
@@ -60,6 +79,10 @@ class Official:
     def training_rules(self) -> Rules:
         """How episodes are played where a policy is trained on its tasks."""
         return Rules()
+
+    def training_limits(self) -> Limits | None:
+        """Where they are cut then; None for what the configuration says."""
+        return None
 
     @property
     def family(self) -> str:
@@ -128,10 +151,9 @@ class Official:
         """The verdict on an episode, as the benchmark gives it."""
         return await outcome.score(task, world, episode.messages, episode.stop, judge=judge)
 
-    @property
-    def scores_cut(self) -> bool:
-        """Whether an episode that a limit cut is scored by its world, too, rather than being 0."""
-        return False
+    async def training_score(self, task: Task, world: World, episode: Episode, judge: Judge | None) -> Verdict:
+        """The verdict where a policy is trained on its tasks."""
+        return await outcome.score(task, world, episode.messages, episode.stop, judge=judge)
 
     async def do_nothing(self, domain: Domain, task: Task, judge: Judge | None) -> Verdict:
         """The verdict on an agent that never acts and says nothing."""

@@ -1,0 +1,22 @@
+"""The user of generated BFCL tasks: a script, as in the benchmark, spoken turn by turn."""
+
+from __future__ import annotations
+
+from muarl.domains.base import Task
+from muarl.domains.bfcl.generated import turn_lines
+from muarl.errors import ConfigError
+from muarl.users.turns import TurnsUser
+
+
+class AgendaUser(TurnsUser):
+    """Says the lines of ``task.agenda`` (domains/bfcl/generator.py), whatever the agent says, then ###STOP###.
+
+    ``seed`` and ``persona`` change nothing: how the lines sound was settled when the task was made.
+    """
+
+    def __init__(self, task: Task, *, seed: int, persona: str | None = None) -> None:
+        if task.agenda is None:
+            raise ConfigError(
+                f"task {task.id} has no agenda: an agenda user plays generated tasks only; use an LLM user"
+            )
+        super().__init__(turn_lines(task))
