@@ -134,3 +134,41 @@ def _paths(folder: Any, path: str = "") -> dict[str, str | None]:
         else:
             found[path + name] = item.content
     return found
+
+
+def at(slots: Slots, name: str) -> str:
+    """The path of what a slot names, from the root folder."""
+    folder = slots["folder"]
+    return slots[name] if folder == "the root folder" else f"{folder}/{slots[name]}"
+
+
+def changed(served: Served, api: str, **wanted: Any) -> dict[str, Any]:
+    """The state of a class before, but for some attributes that should have changed."""
+    return {**served.before[api], **wanted}
+
+
+def user(served: Served, name: str) -> str:
+    """A person's user id."""
+    return str(served.config["MessageAPI"]["user_map"][name])
+
+
+def sent(served: Served, receiver: str, text: str) -> None:
+    """Assert that one message was sent, and no more."""
+    before, after = served.before["MessageAPI"], served.after["MessageAPI"]
+    assert after["inbox"] == [*before["inbox"], {receiver: text}]
+    assert after["message_count"] == before["message_count"] + 1
+
+
+def text_of(served: Served) -> str:
+    """What the file that a request names said before."""
+    return str(served.before["GorillaFileSystem"]["files"][at(served.slots, "file")])
+
+
+def check_effect(kind: str, served: Served, effect: Any) -> None:
+    """A request does what its words say (``effect``) and touches nothing but what it is about."""
+    effect(served)
+    apis = {api for api in served.before if served.before[api] != served.after[api]}
+    assert bool(served.answer) != bool(apis), "it changes something or has an answer, never both"
+    assert 1 <= len(served.calls) <= 7
+    if not kind.endswith("_file"):
+        assert len([name for name, _ in served.calls if name != "cd"]) <= 4

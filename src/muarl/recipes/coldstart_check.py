@@ -48,6 +48,8 @@ async def differs(episode: Episode) -> str | None:
         await world.aopen()
         messages = list(episode.messages)
         for index, message in enumerate(messages):
+            if message.role == "user" and not message.tool_calls:
+                world.hear(message)
             if not message.tool_calls:
                 continue
             side: Any = "user" if message.role == "user" else "assistant"

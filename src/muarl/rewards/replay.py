@@ -32,7 +32,9 @@ def replay(world: World, messages: Sequence[Message], *, strict: bool = True, so
     users_own = frozenset(world.domain.tool_names("user")) if solo else frozenset()
     if solo and any(m.role == "user" for m in messages):
         raise ReplayError("a user speaks, though the agent is said to have worked alone")
-    for call, recorded in _calls_with_results(messages):
+    for call, recorded, heard in _calls_with_results(messages):
+        for message in heard:
+            world.hear(message)
         try:
             kind = world.domain.kind_of(call.name)
         except KeyError:
@@ -52,11 +54,15 @@ def replay(world: World, messages: Sequence[Message], *, strict: bool = True, so
     return tuple(differences)
 
 
-def _calls_with_results(messages: Sequence[Message]) -> list[tuple[ToolCall, Message]]:
-    """Every call with the tool message that answers it, which must follow at once and in order."""
-    pairs: list[tuple[ToolCall, Message]] = []
+def _calls_with_results(messages: Sequence[Message]) -> list[tuple[ToolCall, Message, list[Message]]]:
+    """Every call with the tool message that answers it, which must follow at once and in order, and with what the user
+    had said to the agent since the call before."""
+    pairs: list[tuple[ToolCall, Message, list[Message]]] = []
+    heard: list[Message] = []
     rest = iter(messages)
     for message in rest:
+        if message.role == "user" and not message.tool_calls:
+            heard.append(message)
         if message.role == "tool":
             raise ReplayError("a tool message stands where none was asked for")
         if message.role == "system":
@@ -67,7 +73,8 @@ def _calls_with_results(messages: Sequence[Message]) -> list[tuple[ToolCall, Mes
                 raise ReplayError(f"call {call.id or call.name}: no tool message follows it")
             if answer.tool_call_id != call.id:
                 raise ReplayError(f"call {call.id!r} is followed by the result of call {answer.tool_call_id!r}")
-            pairs.append((call, answer))
+            pairs.append((call, answer, heard))
+            heard = []
     return pairs
 
 

@@ -1,47 +1,24 @@
-"""What requests come to: every kind changes the state as its words say, or finds the answer, and nothing else."""
+"""What requests come to: every kind changes the state as its words say, or finds the answer, and nothing else.
+
+Those about stocks, trips, cars and sums stand in test_recipes_money.py.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from muarl.domains.bfcl import pools
-from muarl.domains.bfcl.recipes_trips import as_date
-from muarl.domains.bfcl.routes import NEAREST, ROUTES
 from muarl.domains.bfcl.wishes import LOGINS, RECIPES
-from support.bfcl import Served, serve
+from support.bfcl import Served, at, check_effect, sent, serve, text_of, user
 
 FILES, MESSAGES, POSTS = "GorillaFileSystem", "MessageAPI", "TwitterAPI"
-TICKETS, TRADING, TRAVEL, CAR = "TicketAPI", "TradingBot", "TravelAPI", "VehicleControlAPI"
+TICKETS = "TicketAPI"
+OURS = ("file_", "message_", "post_", "ticket_")
 TIMES = 6
-
-
-def at(slots, name):
-    folder = slots["folder"]
-    return slots[name] if folder == "the root folder" else f"{folder}/{slots[name]}"
 
 
 def files(served: Served, *, gone=(), new=()):
     """The files that should be there: the old ones without ``gone`` and with ``new`` (path to text)."""
     return {p: t for p, t in served.before[FILES]["files"].items() if p not in gone} | dict(new)
-
-
-def changed(served: Served, api: str, **wanted):
-    """The state of a class but for some attributes that should have changed."""
-    return served.before[api] | wanted
-
-
-def user(served, name):
-    return served.config[MESSAGES]["user_map"][name]
-
-
-def sent(served, receiver, text):
-    inbox = [*served.before[MESSAGES]["inbox"], {receiver: text}]
-    after = served.after[MESSAGES]
-    assert after["inbox"] == inbox and after["message_count"] == served.before[MESSAGES]["message_count"] + 1
-
-
-def text_of(served):
-    return served.before[FILES]["files"][at(served.slots, "file")]
 
 
 def file_move(s):
@@ -241,214 +218,10 @@ def ticket_question(s):
     assert [s.answer] == wanted
 
 
-def placed(s):
-    orders = s.after[TRADING]["orders"]
-    (number,) = set(orders) - set(s.before[TRADING]["orders"])
-    return orders[number]
-
-
-def price_of(s):
-    return s.config[TRADING]["stocks"][pools.SYMBOLS[s.slots["company"]]]["price"]
-
-
-def stock_buy(s):
-    order = placed(s)
-    assert (order["order_type"], order["price"], order["amount"]) == ("Buy", price_of(s), int(s.slots["amount"]))
-
-
-def stock_sell(s):
-    order = placed(s)
-    wanted = ("Sell", float(s.slots["price"]), int(s.slots["amount"]))
-    assert (order["order_type"], order["price"], order["amount"]) == wanted
-
-
-def stock_cancel(s):
-    orders = {n: o | ({"status": "Cancelled"} if n == int(s.slots["order"]) else {}) for n, o in _orders(s)}
-    assert s.after[TRADING]["orders"] == orders
-
-
-def _orders(s):
-    return s.before[TRADING]["orders"].items()
-
-
-def stock_cancel_last(s):
-    orders = {n: o | ({"status": "Cancelled"} if n == s.memory["order"] else {}) for n, o in _orders(s)}
-    assert s.after[TRADING]["orders"] == orders and s.memory["order"] == max(orders, key=list(orders).index)
-
-
-def stock_watch(s):
-    symbol = pools.SYMBOLS[s.slots["company"]]
-    assert s.after[TRADING]["watch_list"] == [*s.config[TRADING]["watch_list"], symbol]
-
-
-def stock_unwatch(s):
-    symbol = pools.SYMBOLS[s.slots["company"]]
-    assert s.after[TRADING]["watch_list"] == [x for x in s.config[TRADING]["watch_list"] if x != symbol]
-
-
-def stock_fund(s):
-    account = s.config[TRADING]["account_info"]
-    assert s.after[TRADING]["account_info"]["balance"] == account["balance"] + float(s.slots["dollars"])
-
-
-def stock_price(s):
-    assert float(s.answer) == price_of(s)
-
-
-def stock_balance(s):
-    assert float(s.answer) == s.config[TRADING]["account_info"]["balance"]
-
-
-def stock_order(s):
-    assert float(s.answer) == s.config[TRADING]["orders"][s.slots["order"]]["price"]
-
-
-def stock_tell(s):
-    sent(s, user(s, s.slots["name"]), str(price_of(s)))
-
-
-def trip_book(s):
-    (number,) = set(s.after[TRAVEL]["booking_record"]) - set(s.before[TRAVEL]["booking_record"])
-    booked = s.after[TRAVEL]["booking_record"][number]
-    assert (booked["card_id"], booked["travel_class"]) == (s.slots["card"], s.slots["cabin"])
-    assert booked["travel_date"] == as_date(s.slots["date"]) and booked["travel_date"].startswith("2027-")
-    assert (booked["travel_from"], booked["travel_to"]) == (NEAREST[s.slots["city"]], NEAREST[s.slots["to_city"]])
-    cards = s.before[TRAVEL]["credit_card_list"], s.after[TRAVEL]["credit_card_list"]
-    assert cards[1][s.slots["card"]]["balance"] == cards[0][s.slots["card"]]["balance"] - booked["travel_cost"]
-
-
-def trip_cost(s):
-    base = ROUTES[(NEAREST[s.slots["city"]], NEAREST[s.slots["to_city"]])]
-    times = {"economy": 1, "business": 2, "first": 5}[s.slots["cabin"]]
-    even = sum(int(digit) for digit in as_date(s.slots["date"]) if digit.isdigit()) % 2 == 0
-    assert float(s.answer) == base * times * (2 if even else 1)
-
-
-def trip_insure(s):
-    before, after = (t[TRAVEL]["credit_card_list"][s.slots["card"]]["balance"] for t in (s.before, s.after))
-    assert after == before - float(s.slots["dollars"])
-    assert (
-        s.calls[0][1]["booking_id"] == s.memory["booking"] and s.calls[0][1]["insurance_type"] == s.slots["insurance"]
-    )
-
-
-def trip_cancel(s):
-    assert set(s.before[TRAVEL]["booking_record"]) - set(s.after[TRAVEL]["booking_record"]) == {s.slots["booking"]}
-
-
-def trip_cancel_last(s):
-    assert set(s.before[TRAVEL]["booking_record"]) - set(s.after[TRAVEL]["booking_record"]) == {s.memory["booking"]}
-    assert s.after[TRAVEL]["booking_record"] == s.config[TRAVEL]["booking_record"]
-
-
-def trip_invoice(s):
-    assert s.answer == s.config[TRAVEL]["booking_record"][s.slots["booking"]]["transaction_id"]
-
-
-def trip_budget(s):
-    rates = {"renminbi": 7, "euros": 0.8, "yen": 110, "pounds": 0.7, "Canadian dollars": 1.3}
-    wanted = float(s.slots["money"]) / rates[s.slots["currency"]]
-    assert s.after[TRAVEL]["budget_limit"] == pytest.approx(wanted, abs=0.01)
-
-
-def trip_card(s):
-    (number,) = set(s.after[TRAVEL]["credit_card_list"]) - set(s.before[TRAVEL]["credit_card_list"])
-    card = s.after[TRAVEL]["credit_card_list"][number]
-    assert (card["card_number"], card["expiration_date"]) == (s.slots["card_number"], s.slots["expiry"])
-    assert (card["cardholder_name"], card["card_verification_number"]) == (s.slots["person"], int(s.slots["code"]))
-
-
-def car_fill(s):
-    wanted = s.config[CAR]["fuelLevel"] + float(s.slots["gallons"])
-    assert s.after[CAR] == changed(s, CAR, fuelLevel=wanted) and wanted <= 50
-
-
-def car_liters(s):
-    gallons = round(int(s.slots["liters"]) * 0.264172)
-    assert s.after[CAR] == changed(s, CAR, fuelLevel=s.config[CAR]["fuelLevel"] + gallons)
-
-
-def car_start(s):
-    state = s.after[CAR]
-    assert set(state["doorStatus"].values()) == {"locked"} and state["engine_state"] == "running"
-
-
-def car_cruise(s):
-    distance = float(s.slots["meters"])
-    assert s.after[CAR] == changed(s, CAR, cruiseStatus="active", distanceToNextVehicle=distance)
-    assert s.calls[0][1]["speed"] == float(s.slots["speed"])
-
-
-def car_lights(s):
-    assert s.after[CAR] == changed(s, CAR, headLightStatus=s.slots["switch"]) != s.before[CAR]
-
-
-def car_brake(s):
-    status = {"engage": "engaged", "release": "released"}[s.slots["brake"]]
-    assert s.after[CAR] == changed(s, CAR, parkingBrakeStatus=status) != s.before[CAR]
-
-
-def car_navigate(s):
-    assert s.after[CAR] == changed(s, CAR, destination=s.slots["place"])
-
-
-def car_climate(s):
-    wanted = {"acTemperature": float(s.slots["degrees"]), "fanSpeed": int(s.slots["fan"]), "acMode": s.slots["air"]}
-    assert s.after[CAR] == changed(s, CAR, **wanted)
-
-
-def pressure(s):
-    first, second = s.slots["wheel"].split()
-    return s.config[CAR][f"{first}{second.capitalize()}TirePressure"]
-
-
-def car_tire(s):
-    assert float(s.answer) == pressure(s)
-
-
-def car_fuel(s):
-    assert float(s.answer) == s.config[CAR]["fuelLevel"]
-
-
-def car_distance(s):
-    assert float(s.answer) >= 290
-
-
-def car_tell(s):
-    assert float(s.after[MESSAGES]["inbox"][-1][user(s, s.slots["name"])]) == pressure(s)
-
-
-def numbers(s):
-    return [int(n) for n in s.slots["numbers"].replace(" and ", ", ").split(", ")]
-
-
-def math_mean(s):
-    assert float(s.answer) == pytest.approx(sum(numbers(s)) / len(numbers(s)), abs=0.006)
-
-
-def math_sum(s):
-    assert float(s.answer) == sum(numbers(s))
-
-
-def math_share(s):
-    assert float(s.answer) == pytest.approx(100 * int(s.slots["part"]) / int(s.slots["whole"]), abs=0.006)
-
-
-def math_file(s):
-    lines = [int(line) for line in text_of(s).splitlines()]
-    assert float(s.answer) == pytest.approx(sum(lines) / len(lines), abs=0.006)
-
-
-@pytest.mark.parametrize("kind", list(RECIPES))
+@pytest.mark.parametrize("kind", [k for k in RECIPES if k.startswith(OURS)])
 def test_a_request_comes_to_what_its_words_say(kind):
     for seed in range(TIMES):
-        served = serve(kind, seed)
-        globals()[kind](served)
-        apis = {api for api in served.before if served.before[api] != served.after[api]}
-        assert bool(served.answer) != bool(apis), "it changes something or has an answer, never both"
-        assert 1 <= len(served.calls) <= 7
-        if not kind.endswith("_file"):
-            assert len([name for name, _ in served.calls if name != "cd"]) <= 4
+        check_effect(kind, serve(kind, seed), globals()[kind])
 
 
 @pytest.mark.parametrize("kind", sorted({*LOGINS} - {"travel_token"}))
