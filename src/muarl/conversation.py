@@ -160,7 +160,7 @@ class _Play:
                 message, ended = await self.agent_acts(session, new)
                 if ended is not None and ended is not StopReason.AGENT_STOP:
                     return ended
-                calls = self.to_run(message)
+                calls = () if ended is StopReason.AGENT_STOP else self.to_run(message)
                 new, transferred = await self.run_calls("assistant", calls)
                 if transferred and self.rules.transfer_ends:
                     return StopReason.TRANSFER
@@ -220,7 +220,7 @@ class _Play:
         if self.rules.solo and stop is None:
             message, stop = _alone(message)
         may_stop = self.rules.agent_may_stop and stop is None and self.steps >= self.rules.stop_after
-        if may_stop and is_stop(message, self.rules.stop_words):
+        if may_stop and any(word in (message.content or "") for word in self.rules.stop_words):
             stop = StopReason.AGENT_STOP
         self.steps += 1
         self.add(Turn(message, spent, turn.span, turn.version))

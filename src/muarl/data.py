@@ -38,7 +38,7 @@ class Manifest:
 
     ``sources``: for files that the repository keeps as Python source, path -> (source's path, sha256, bytes).
     ``wheels``: for data that come in wheels, each top folder of the data -> (requirement, sha256); any of those folders
-    may be absent as a whole.
+    may be absent as a whole. ``licence``: the name of the licence's file in the repository; installed as LICENSE.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Manifest:
     files: dict[str, tuple[str, int]]
     sources: dict[str, tuple[str, str, int]] = field(default_factory=dict)
     wheels: dict[str, tuple[str, str]] = field(default_factory=dict)
+    licence: str = _LICENSE
 
     def groups(self) -> dict[str, list[str]]:
         """Files that belong together: each domain's own, each wheel's own, and the rest."""
@@ -66,7 +67,7 @@ class Manifest:
         """Where a file, or the source it is made from, can be downloaded at the pinned commit."""
         if file in self.sources:
             file = self.sources[file][0]
-        inside = file if file == _LICENSE else f"{self.folder}/{file}"
+        inside = self.licence if file == _LICENSE else f"{self.folder}/{file}"
         return f"{RAW}/{self.repository}/{self.commit}/{inside}"
 
 
@@ -86,7 +87,8 @@ def manifest(name: str) -> Manifest:
     made = {k: v["source"] for k, v in raw["files"].items() if "source" in v}
     sources = {k: (v["file"], v["sha256"], v["bytes"]) for k, v in made.items()}
     wheels = {k: (v["requirement"], v["sha256"]) for k, v in raw.get("wheels", {}).items()}
-    return Manifest(raw["name"], raw["repository"], raw["commit"], raw["folder"], files, sources, wheels)
+    licence = raw.get("license_file", _LICENSE)
+    return Manifest(raw["name"], raw["repository"], raw["commit"], raw["folder"], files, sources, wheels, licence)
 
 
 def home() -> Path:
@@ -172,7 +174,7 @@ def add(name: str, source: Path) -> Path:
     root = _find_root(wanted, source)
     remedy = f"take it from {wanted.repository} at commit {wanted.commit[:7]}"
     files = _present(wanted, root, remedy=remedy, sources=True)
-    licence = source / _LICENSE  # in a checkout it stands above the data folder
+    licence = source / wanted.licence  # in a checkout it stands above the data folder
     if _LICENSE in wanted.files and _LICENSE not in files and licence.is_file():
         if _sha256(licence) == wanted.files[_LICENSE][0]:
             files.append(_LICENSE)
@@ -180,7 +182,7 @@ def add(name: str, source: Path) -> Path:
         for file in files:
             found = root / file
             if file == _LICENSE and not found.is_file():
-                found = source / _LICENSE
+                found = source / wanted.licence
             if not found.is_file() and file in wanted.sources:
                 found = root / wanted.sources[file][0]
             target = staging / file

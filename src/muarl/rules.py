@@ -52,7 +52,8 @@ class Rules:
     empty, was cut, or has a call that cannot be read is as good as words, so that the user is next (BFCL, ACEBench).
     "skips": the same, but only the calls that cannot be read are passed over (BFCL with Qwen).
 
-    ``agent_may_stop``: a stop word in the agent's words ends the episode too (ACEBench). ``stop_after``: how many steps
+    ``agent_may_stop``: a stop word in the agent's words, beside calls too, which are then not run, ends the episode
+    (ACEBench). ``stop_after``: how many steps
     (see ``Limits.steps``) must have gone before for a stop word to count.
 
     ``solo``: the agent works alone, with the user's tools beside its own, until it calls ``done`` (TAU2).

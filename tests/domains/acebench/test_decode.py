@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import time
 
 import pytest
@@ -30,7 +31,7 @@ def executor(category="multi_step", classes=PHONE, language="en", config=ON):
         ("\n[f()]", False),
         (" [f()]", True),
         ("[f(),\n g()]", False),
-        ("[f(x='a'),\n g(x=[1])]", True),
+        ("[f(x=[1],\n y=2)]", True),
         ("[[f()]]", True),
         ("[hello]", True),
         ("['Missing']", True),
@@ -74,7 +75,8 @@ def test_only_keywords_count_and_inherited_methods_run_everywhere():
 
 
 def test_a_missing_function_gives_the_result_before_it():
-    unbound = "Error during execution: cannot access local variable 'func_call_result' where it is not associated with a value"
+    unbound = "Error during execution: cannot access local variable 'func_call_result' "
+    unbound += "where it is not associated with a value"
     run = executor()
     good = {"status": True, "message": "Device has been logged in"}
     assert run.respond("[login_device(), no_such()]") == [good, good]
@@ -150,7 +152,7 @@ def test_results_are_json_or_pythons_own_text():
 )
 def test_errors_have_the_texts_of_python_3_11(message, error):
     (answer,) = executor().respond(message)
-    assert answer == f"Error during execution: {error}" or (error.startswith("cannot assign") and "None" in answer)
+    assert answer == f"Error during execution: {error}"
 
 
 def test_classes_take_over_the_settings_of_base_api():
@@ -214,12 +216,12 @@ def test_any_text_is_read_or_refused(text):
     to_execution(text)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda v: st.lists(v, max_size=3)))
+@given(st.recursive(st.none() | st.integers(0) | st.text(), lambda v: st.lists(v, max_size=3)))
 def test_plain_values_arrive_as_they_were_written(value):
-    (call,) = decode(f"[f(x={value!r})]") if not isinstance(value, int) or value >= 0 else decode("[f(x=0)]")
-    assert call.arguments["x"] == value or isinstance(value, (int, list))
+    (call,) = decode(f"[f(x={value!r})]")
+    assert call.arguments["x"] == value
 
 
 def test_sums_are_bounded():
     with pytest.raises(Refused):
-        Reckoner(left=10).value(__import__("ast").parse("'a'*11+'b'", mode="eval").body)
+        Reckoner(left=10).value(ast.parse("'a'*11+'b'", mode="eval").body)

@@ -133,7 +133,7 @@ def test_official_calls_of_a_message_are_run_together():
     assert 3 not in world.instances["MessageApi"].inbox
     (result,) = world.call_all("assistant", [call("delete_message", raw="delete_message(message_id=4)", message_id=99)])
     assert json.loads(result.content)["message"] == "Message ID 4 has been successfully deleted."
-    assert list(world.call_all("assistant", [call("", raw="")]))[0].content == ""
+    assert next(iter(world.call_all("assistant", [call("", raw="")]))).content == ""
     assert [c.name for c in world.writes] == ["login_device", "delete_message"]
 
 

@@ -81,7 +81,7 @@ _ACTS: Mapping[str, str] = {
     r"|checked (bags?|baggage)[^.]{0,40}\?",
     "ask_payment": r"cash or|bank or|(which|what|your|preferred) payment|payment method|pay(ing)? (with|by)\?"
     r"|how would you like to pay|refund method",
-    "ask_origin": r"from where|where[^?]{0,20} from|\borigin\b|departure (city|location|place)|departure and",
+    "ask_origin": r"from where|where[^?]{0,30} from|\borigin\b|departure (city|location|place)|departure and",
     "ask_destination": r"to where|where[^?]{0,20} to\b|destination|arrival (city|location)",
     "ask_via": r"(which|what)[^?]{0,20}(city|airport)[^?]{0,20}(change|stop|transfer)|layover|transfer city|stopover"
     r"|by way of which",

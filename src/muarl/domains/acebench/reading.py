@@ -61,7 +61,7 @@ _REFUSALS = (
     ("password", r"incorrect|authentication failed"),
     ("balance", r"insufficient"),
     ("missing", r"does not exist|not found|no (reminder found|related|messages|message records|direct|connecting)"),
-    ("other", r"invalid|has been used|unable|full|failed|no available flight|no seats|no cabin"),
+    ("other", r"invalid|has been used|unable|\bfull\b|failed|no available flight|no seats|no cabin"),
 )  # fmt: skip
 
 

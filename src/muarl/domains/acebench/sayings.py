@@ -46,10 +46,14 @@ def say_wish(rng: random.Random, kind: str, wish: Wish, reveal: Sequence[str]) -
 def _send(rng: random.Random, wish: Wish, reveal: Sequence[str]) -> str:
     if "text" not in reveal:
         return f"send a message to {wish['to']}" if "to" in reveal else "send a message"
-    brackets = " with the total in the brackets" if "filled" in wish else ""
+    brackets = _brackets(wish)
     if "to" not in reveal:
         return f'send the message "{wish["text"]}"{brackets}'
     return f'send {wish["to"]} the message "{wish["text"]}"{brackets}'
+
+
+def _brackets(wish: Wish) -> str:
+    return " with the total in the brackets" if "filled" in wish else ""
 
 
 def _delete(rng: random.Random, wish: Wish, reveal: Sequence[str]) -> str:
@@ -177,7 +181,9 @@ _TRIPS = {
 
 def say_slot(rng: random.Random, slot: str, wish: Wish, unknown: Sequence[str] = ()) -> str:
     """The answer to a question about one slot of a wish; about one that the caller does not know, what they do know."""
-    if slot in unknown:
+    if slot == "number" and "from" in wish:
+        slot = "from"
+    if slot in unknown or (slot == "number" and "source" in wish):
         if "source" in wish:
             return f"It is in the message from {wish['source']}."
         if "cheapest" in wish:
@@ -192,6 +198,8 @@ def say_slot(rng: random.Random, slot: str, wish: Wish, unknown: Sequence[str] =
         return f"At {say_time(value)} please."
     if slot == "bags":
         return f"Make it {say_bags(value)} please."
+    if slot == "text":
+        return f'It should say "{value}"{_brackets(wish)}.'
     if slot == "reason":
         return f"{value[0].upper()}{value[1:]}."
     return _SAID[slot].format(value)
@@ -207,7 +215,6 @@ _PLEASE = {
 _SAID = {
     "reservation_id": "It is reservation {}.",
     "from": "I mean {}.",
-    "text": 'It should say "{}".',
     "title": 'The title is "{}".',
     "note": 'It should say "{}".',
     "quantity": "I want {} of it please.",
