@@ -91,6 +91,16 @@ def test_a_config_cannot_be_changed() -> None:
         (["rl.min_group=9"], ["override 'rl.min_group=9'", "min_group (9) is larger than group_size (8)"]),
         (["user.kind=llm"], ["user", "endpoint.model"]),
         (["eval.agent=endpoint"], ["eval", "endpoint.model"]),
+        (["coldstart.teacher=endpoint"], ["coldstart", "endpoint.model must name the model that serves"]),
+        (["coldstart.tools=imagined"], ["coldstart", "tools_endpoint.model must name the model that plays them"]),
+        (["coldstart.tools=imagined", "coldstart.tools_endpoint.temperature=1"], ["tools_endpoint.model"]),
+        (["coldstart.scenarios=[]"], ["coldstart", "scenarios must name at least one"]),
+        (["coldstart.scenarios=[a, b, a]"], ["coldstart", "none twice"]),
+        (["coldstart.near_duplicate=1.5"], ["coldstart.near_duplicate", "less than or equal to 1"]),
+        (["coldstart.habits.gues=1"], ["did you mean 'coldstart.habits.guess'?"]),
+        (["coldstart.size=huge"], ["coldstart.size", "'medium'", "'huge'"]),
+        (["coldstart.max_cost=-1"], ["coldstart.max_cost", "greater than 0"]),
+        (["user.kind=sampled"], ["user", "checkpoint must name the user model"]),
         (["name=../up"], ["name", "'../up'"]),
         (["domain.name=tau2-retail"], ["eval_user.kind"]),
     ],
@@ -169,6 +179,19 @@ def test_training_on_a_benchmark_needs_to_be_said() -> None:
         load_config("cpu", official).check_may_train()
     load_config("cpu", [*official, "train_on_benchmark=true"]).check_may_train()
     load_config("cpu").check_may_train()
+
+
+def test_parts_that_models_play_need_nothing_but_a_name() -> None:
+    found = load_config(
+        "teacher",
+        [
+            *["coldstart.teacher=endpoint", "coldstart.endpoint.model=a", "coldstart.tools=imagined"],
+            *["coldstart.tools_endpoint={model: b}", "coldstart.scenarios=[retail-generated]"],
+        ],
+    ).coldstart
+    assert found.endpoint is not None and found.endpoint.model == "a"
+    assert found.tools_endpoint is not None and found.tools_endpoint.model == "b"
+    assert found.scenarios == ("retail-generated",)
 
 
 def test_every_field_is_described() -> None:

@@ -53,9 +53,10 @@ def test_a_whole_episode():
         "g",
         {"intent": "cancel"},
     )
+    assert (episode.system, episode.tools) == (DOMAIN.policy_text, DOMAIN.tool_specs())
     assert set(episode.timings) == {"agent", "user", "world", "total"}
     assert episode.timings["total"] >= episode.timings["agent"] + episode.timings["user"] + episode.timings["world"]
-    assert Episode.from_json(episode.to_json()) == episode
+    assert Episode.from_json(episode.to_json(context=True)) == episode
 
 
 def test_greeting_may_stay_out_of_the_agents_context():
@@ -95,6 +96,32 @@ def test_a_users_tools_are_its_own_affair():
     (result,) = [m for m in episode.messages if m.role == "tool"]
     assert (result.content, result.requestor) == ("shipped", "user")
     assert result in user.heard[2]
+
+
+def test_what_the_agent_is_told_may_be_another_text_and_other_tools():
+    agent = Puppet("Hello.")
+    episode = play(agent, Lines("Hi"), system="Be brief.", tools=DOMAIN.tool_specs()[:1])
+    (session,) = agent.sessions
+    assert (session.system, [t.name for t in session.tools]) == ("Be brief.", ["look"])
+    assert (episode.system, episode.tools) == ("Be brief.", DOMAIN.tool_specs()[:1])
+    play(agent, Lines("Hi"), system="", tools=())
+    assert (agent.sessions[-1].system, agent.sessions[-1].tools) == ("", ())
+
+
+def test_tasks_may_differ_in_what_the_agent_is_told():
+    class Varied(Toy):
+        """Tells of each task by its own policy and tools."""
+
+        def policy_for(self, task):
+            return f"{self.policy_text} {task.tags['intent']}"
+
+        def specs_for(self, task):
+            return self.tool_specs()[1:]
+
+    agent = Puppet("Hello.")
+    play(agent, Lines("Hi"), world=Varied().world())
+    assert agent.sessions[0].system.endswith("orders. cancel")
+    assert [t.name for t in agent.sessions[0].tools] == ["cancel", "transfer_to_human_agents"]
 
 
 # ── how it ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -175,7 +202,7 @@ def test_infrastructure_is_attributed_and_not_scored(agent, user, boundary, text
     assert (episode.tags["boundary"], episode.tags["retryable"]) == (boundary, retryable)
     assert episode.verdict is None
     assert all(s.closed == 1 for s in agent.sessions)
-    assert Episode.from_json(episode.to_json()) == episode
+    assert Episode.from_json(episode.to_json(context=True)) == episode
 
 
 def test_a_world_that_raises_is_infrastructure():

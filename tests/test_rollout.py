@@ -10,7 +10,7 @@ import pytest
 from loop_kit import Lines, Puppet, Toy, call, say, toy_task
 from muarl.agents.base import AgentTurn
 from muarl.chat import Message
-from muarl.conversation import Limits
+from muarl.conversation import Limits, Rules
 from muarl.episode import Episode, StopReason, Usage, Verdict
 from muarl.errors import DataError, InfrastructureError
 from muarl.rollout import (
@@ -154,6 +154,60 @@ def test_truncated_episodes_get_zero_and_stay():
         assert episode.reward == 0.0 and episode.verdict.breakdown == {"finished": 0.0}
         assert episode.verdict.audit == {"writes": 1.0}
     assert len(asked) == 2 and len(collect_groups(result.episodes, 2).kept[0].episodes) == 2
+
+
+def test_what_a_limit_cut_may_be_scored_too():
+    cancels_then_loops = Puppet(say("", call("cancel", order_id="#W12")), say("", call("look", order_id="#W12")))
+    (cut,) = run(requests_for(tasks(1), 1, seed=0), agent=cancels_then_loops, limits=Limits(4), score_cut=True).episodes
+    assert cut.stop is StopReason.MAX_TURNS and cut.verdict == Verdict(1.0, {"DB": 1.0})
+    failed = Users(lambda task, n: Lines(InfrastructureError("down", boundary="user")))
+    (lost,) = run(requests_for(tasks(1), 1, seed=0), users=failed, score_cut=True, retries=0).episodes
+    assert lost.verdict is None, "but not what infrastructure ended"
+
+
+def test_each_task_may_have_its_own_words_and_tools():
+    agent = Puppet("Done.")
+    specs = DOMAIN.tool_specs()
+    result = run(
+        requests_for(tasks(3), 1, seed=0),
+        agent=agent,
+        system=lambda task: None if task.id == "t2" else f"You serve {task.id}.",
+        tools=lambda task: {"t0": specs[:1], "t1": ()}.get(task.id),
+        executor=LocalExecutor(1),
+    )
+    told = [(s.system, tuple(s.tools)) for s in agent.sessions]
+    assert told == [("You serve t0.", specs[:1]), ("You serve t1.", ()), (DOMAIN.policy_text, specs)]
+    assert [(e.system, e.tools) for e in result.episodes] == told
+    run(requests_for(tasks(1), 1, seed=0), agent=agent, system="All the same.", tools=specs[1:])
+    assert (agent.sessions[-1].system, agent.sessions[-1].tools) == ("All the same.", specs[1:])
+
+
+def test_users_that_hold_something_are_closed_once_an_attempt():
+    made = []
+
+    class Held(Lines):
+        """A user that must be closed."""
+
+        def close(self):
+            self.closed = getattr(self, "closed", 0) + 1
+
+    def make(task, n):
+        made.append(Held(InfrastructureError("down", boundary="user")) if n < 3 else Held("a"))
+        return made[-1]
+
+    (episode,) = run(requests_for(tasks(1), 1, seed=0), users=Users(make), retries=2).episodes
+    assert episode.stop is StopReason.USER_STOP
+    assert [u.closed for u in made] == [1, 1, 1]
+
+
+def test_replies_that_are_void_are_no_sign_that_nobody_can_be_reached():
+    silent = Puppet("")
+    options = {"rules": Rules(broken="aborts"), "retries": 0, "give_up": 2}
+    result = run(requests_for(tasks(4), 1, seed=0), agent=silent, **options)
+    assert [e.stop for e in result.episodes] == [StopReason.INFRASTRUCTURE] * 4
+    assert all(e.tags["void"] for e in result.episodes)
+    with pytest.raises(RolloutError, match="2 episodes in a row failed"):
+        run(requests_for(tasks(4), 1, seed=0), agent=Puppet(KeyError("k")), **options)
 
 
 def test_score_may_be_a_coroutine_whose_failure_is_infrastructure():

@@ -286,7 +286,9 @@ class _Play:
                 started = perf_counter()
                 try:
                     with _blamed("world", f" in tool {call.name}"):
-                        result = await anext(answers)
+                        result = await anext(answers, None)
+                        if result is None:
+                            raise RuntimeError("the world gave no result")
                 finally:
                     spent = perf_counter() - started
                     self.seconds["world"] += spent

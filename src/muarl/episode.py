@@ -208,7 +208,7 @@ class Episode:
     def to_json(self, *, context: bool = False) -> dict[str, Any]:
         """A plain dict that ``from_json`` restores exactly; "schema" says which version of the form it is.
 
-        ``context``: with what the agent was told, for episodes of several domains in one file.
+        ``context``: with what the agent was told, which is else left out: for episodes of several domains in one file.
         """
         turns = []
         for t in self.turns:

@@ -245,9 +245,14 @@ async def rollout(
         name = request.episode_id
         world = make_world(request.task)
         try:
-            return await attempt_in(world, request, name, attempt)
-        finally:
-            await world.aclose()
+            episode = await attempt_in(world, request, name, attempt)
+        except BaseException:
+            await _close(world)
+            raise
+        unclosed = await _close(world)
+        if unclosed is not None:
+            episode.tags["unclosed"] = unclosed
+        return episode
 
     async def attempt_in(world: World, request: RolloutRequest, name: str, attempt: int) -> Episode:
         task = request.task
@@ -312,6 +317,15 @@ async def rollout(
     finally:
         await running.aclose()
     return Rollout(_ordered(done), end, spent, perf_counter() - started)
+
+
+async def _close(world: World) -> str | None:
+    """Close a world; what goes wrong then is told, since it must not cost the finished episode."""
+    try:
+        await world.aclose()
+    except Exception as problem:
+        return f"{type(problem).__name__}: {problem}"
+    return None
 
 
 async def _verdict(

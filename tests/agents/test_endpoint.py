@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from muarl.agents.endpoint import EndpointAgent
+from muarl.agents.base import TakesTools
+from muarl.agents.endpoint import NOT_RUN, EndpointAgent
 from muarl.chat import GREETING, Message, ToolCall, ToolSpec
-from muarl.conversation import run_episode
+from muarl.conversation import Rules, run_episode
 from muarl.domains.base import Domain, Task, tool
 from muarl.endpoints import Endpoint, EndpointConfig
 from muarl.episode import StopReason
@@ -147,3 +149,99 @@ async def test_a_whole_episode_through_the_loop() -> None:
     assert episode.agent == "endpoint:m"
     assert (episode.agent_usage.requests, episode.agent_usage.prompt_tokens) == (3, 30)
     json.dumps(episode.to_json())
+
+
+# ── tools that come later, and calls that nobody answers ─────────────────────────────────────────────────────────────
+
+
+async def test_tools_that_come_later_are_sent_from_the_next_request_on() -> None:
+    better = ToolSpec("look", "Look better.", {"type": "object", "properties": {}})
+    ship = ToolSpec("ship", "Ship.", {"type": "object", "properties": {}}, extra={"response": {}})
+    with FakeOpenAI(text("ok")) as server:
+        async with endpoint(server) as client:
+            agent = EndpointAgent(client)
+            session, other = (agent.open("P", [LOOK], seed=0, session=s) for s in ("e", "f"))
+            assert isinstance(session, TakesTools)
+            await session.act(START)
+            session.offer([ship])
+            await session.act([Message("user", "And?")])
+            session.offer([better])
+            await session.act([Message("user", "And?")])
+            await other.act(START)
+    sent = [body["tools"] for body in server.bodies]
+    assert sent[:2] == [[LOOK.to_openai()], [LOOK.to_openai(), ship.to_openai()]]
+    assert sent[2] == [better.to_openai(), ship.to_openai()], "one takes the place of another of its name"
+    assert sent[3] == [LOOK.to_openai()], "other episodes have what they began with"
+
+
+async def test_tools_may_come_where_there_were_none() -> None:
+    with FakeOpenAI(text("ok")) as server:
+        async with endpoint(server) as client:
+            session = EndpointAgent(client).open("P", [], seed=0, session="e")
+            await session.act(START)
+            session.offer([LOOK])
+            await session.act([Message("user", "And?")])
+    assert "tools" not in server.bodies[0] and server.bodies[1]["tools"] == [LOOK.to_openai()]
+
+
+BAD = call("look", "{bad", "b")
+
+
+@pytest.mark.parametrize(
+    ("broken", "answered"),
+    [
+        ("passes", [("a", NOT_RUN), ("b", NOT_RUN), ("c", NOT_RUN)]),
+        ("skips", [("b", NOT_RUN), ("a", "gone"), ("c", "gone")]),
+    ],
+)
+async def test_calls_that_were_not_run_are_answered_for_the_servers_sake(
+    broken: Any, answered: list[tuple[str, str]]
+) -> None:
+    calls = [call("remove", {"id": "7"}, "a"), BAD, call("remove", {"id": "7"}, "c")]
+    with FakeOpenAI([completion("Hm.", tool_calls=calls), text("Done.")]) as server:
+        async with endpoint(server) as client:
+            world = Shelf().world()
+            user = ScriptedUser(["Remove 7.", "And?"])
+            task = Task(id="t", domain="shelf", scenario="", actions=())
+            rules = Rules(broken=broken)
+            episode = await run_episode(task, world, EndpointAgent(client), user, rules=rules)
+    assert episode.stop is StopReason.USER_STOP
+    history = server.bodies[1]["messages"][4:]
+    results = [(m["tool_call_id"], m["content"]) for m in history if m["role"] == "tool"]
+    assert results == answered
+    assert [m["role"] for m in history[: len(results)]] == ["tool"] * 3, "right behind the message that made them"
+    assert [m["content"] for m in history[3:]] == (["And?"] if broken == "passes" else [])
+    assert NOT_RUN not in [m.content for m in episode.messages], "only the server is told"
+
+
+async def test_a_reply_of_nothing_goes_back_as_a_text_of_nothing() -> None:
+    with FakeOpenAI([completion(None), text("Done.")]) as server:
+        async with endpoint(server) as client:
+            session = EndpointAgent(client).open("P", [], seed=0, session="e")
+            first = await session.act(START)
+            await session.act([Message("user", "Hello?")])
+    assert first.stop is StopReason.EMPTY_REPLY and first.message == Message("assistant", None)
+    assert server.bodies[1]["messages"][3] == {"role": "assistant", "content": ""}, "servers refuse a message of null"
+
+
+async def test_a_prompt_of_nothing_is_not_sent() -> None:
+    with FakeOpenAI(text("ok")) as server:
+        async with endpoint(server) as client:
+            await EndpointAgent(client).open("", [LOOK], seed=0, session="e").act(START[1:])
+    assert server.bodies[0]["messages"] == [{"role": "user", "content": "Look at 7."}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "stop"),
+    [
+        (completion("cut in the mid", finish_reason="length"), None),
+        (completion(None, tool_calls=[call("look", {"id": "7"})], finish_reason="length"), None),
+        (completion(None, finish_reason="length"), StopReason.TURN_LENGTH),
+        (text(""), StopReason.EMPTY_REPLY),
+    ],
+)
+async def test_what_was_cut_may_be_taken_as_it_is(answer: Answer, stop: StopReason | None) -> None:
+    with FakeOpenAI(answer) as server:
+        async with endpoint(server) as client:
+            turn = await EndpointAgent(client, keep_cut=True).open("P", [LOOK], seed=0, session="e").act(START)
+    assert turn.stop is stop

@@ -14,7 +14,7 @@ from muarl.chat import Message
 from muarl.coldstart import dataset
 from muarl.episode import read_episodes
 from muarl.recipes import common
-from support.fake_openai import FakeOpenAI, call, status, text
+from support.fake_openai import FakeOpenAI, call, completion, status, text
 
 Muarl = Callable[..., Any]
 KEY = "sk-the-right-key"
@@ -136,7 +136,8 @@ def test_nonsense_and_failures_cost_their_conversations_only(muarl: Muarl, tmp_p
     with FakeOpenAI(moody, key=KEY) as server:
         run = made(muarl, tmp_path, "-n", "3", *RETAIL, *models(server), "coldstart.attempts=2")
     dropped = rows(run / "dataset" / "dropped.jsonl")
-    assert len(dropped) == 6
+    kept = rows(run / "dataset" / "messages.jsonl")  # doing nothing is right in a few tasks
+    assert len(dropped) + len(kept) == 6
     assert {d["filter"] for d in dropped} <= {"finished", "schema", "errors", "goal", "user", "repetition"}
     assert any(d["filter"] in ("finished", "schema") for d in dropped)
     assert KEY not in (run / "dataset" / "dropped.jsonl").read_text()
@@ -164,6 +165,61 @@ def test_a_budget_ends_the_run_and_says_how_to_go_on(muarl: Muarl, tmp_path: Pat
     assert card["kept"] + card["dropped"] < 20
 
 
+def test_a_budget_counts_everything_that_was_tried_for_a_scenario(muarl: Muarl, tmp_path: Path) -> None:
+    with FakeOpenAI(polite, key=KEY) as server:
+        args = (*models(server), *RETAIL, "coldstart.concurrency=1", "coldstart.attempts=3", f"runs_dir={tmp_path}")
+        muarl("coldstart", "--name", "one", "-n", "1", *args, "coldstart.attempts=1", ok=True)
+        usage = json.loads((tmp_path / "one" / "dataset" / "card.json").read_text())["usage"]
+        once = usage["prompt_tokens"] + usage["completion_tokens"]
+        muarl("coldstart", "--name", "cs", "-n", "4", *args, "--max-tokens", str(6 * once), ok=True)
+    card = json.loads((tmp_path / "cs" / "dataset" / "card.json").read_text())
+    used = card["usage"]["prompt_tokens"] + card["usage"]["completion_tokens"]
+    assert used < 8 * once, "though every round of tries would be within it by itself"
+    assert card["kept"] + card["dropped"] < 9
+
+
+def test_a_resumed_run_keeps_the_account_of_those_who_take_part_in_no_conversation(
+    muarl: Muarl, tmp_path: Path
+) -> None:
+    def judge(body: dict[str, Any]) -> Any:
+        return text(json.dumps({"results": [{"metExpectation": True, "expectedOutcome": "", "reasoning": ""}]}))
+
+    scenarios = (*RETAIL, "--scenario", "telecom-generated")
+    with FakeOpenAI(judge, key=KEY) as server:
+        run = made(muarl, tmp_path, "-n", "4", *scenarios, "--judge", f"endpoint:own-account@{server.url}")
+        card = json.loads((run / "dataset" / "card.json").read_text())
+        assert (card["kept"], card["usage"]["requests"]) == (4, 4)
+        muarl("coldstart", "--resume", str(run), ok=True)
+        assert json.loads((run / "dataset" / "card.json").read_text())["usage"] == card["usage"]
+
+
+@pytest.mark.parametrize("change", ["--seed=9", "coldstart.size=small", "user.persona=terse"])
+def test_a_run_goes_on_with_its_own_conversations_only(muarl: Muarl, tmp_path: Path, change: str) -> None:
+    run = made(muarl, tmp_path, "-n", "3", *RETAIL)
+    before = (run / "episodes" / "retail-generated.jsonl").read_bytes()
+    result = muarl("coldstart", "--resume", str(run), change)
+    assert result.exit_code == 2 and "its own seed" in " ".join(result.stderr.split()), result.output
+    assert (run / "episodes" / "retail-generated.jsonl").read_bytes() == before
+
+
+def test_a_run_may_go_on_to_more_conversations_than_it_was_begun_for(muarl: Muarl, tmp_path: Path) -> None:
+    run = made(muarl, tmp_path, "-n", "3", *RETAIL)
+    ids = [e.id for e in dataset.read(run / "dataset")]
+    muarl("coldstart", "--resume", str(run), "-n", "5", ok=True)
+    assert [e.id for e in dataset.read(run / "dataset")][:3] == ids
+    assert len(dataset.read(run / "dataset")) == 5
+
+
+def test_a_bound_on_money_needs_to_know_what_things_cost(muarl: Muarl, tmp_path: Path) -> None:
+    spec = "endpoint:fake@http://127.0.0.1:9/v1"
+    for args in (("--teacher", spec), ("--judge", spec), ("--user", spec, "user.guidelines=muarl")):
+        result = muarl("coldstart", *RETAIL, *args, "--max-cost", "1", f"runs_dir={tmp_path}")
+        assert result.exit_code == 2, result.output
+        told = " ".join(result.stderr.split())
+        assert "coldstart.max_cost" in told and "fake" in told and "coldstart.max_tokens" in told
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -186,3 +242,80 @@ def test_an_episode_without_its_context_is_no_row() -> None:
     bare = Episode("e", "t", "d", [Turn(Message("user", "Hi"))], StopReason.USER_STOP)
     with pytest.raises(ValueError, match="was told"):
         dataset.message_row(bare)
+
+
+def own_folder(folder: Path) -> Path:
+    """A lending library with one tool, as a team would write it."""
+    folder.mkdir()
+    (folder / "policy.md").write_text("You serve readers of a library. Look every book up before you promise it.")
+    (folder / "world.md").write_text("A small library with a few hundred books. Every book has an id such as B12.")
+    (folder / "intents.txt").write_text("# what readers come for\nborrow a book\nask for opening hours\n")
+    book = {"type": "object", "properties": {"book_id": {"type": "string"}, "free": {"type": "boolean"}}}
+    tool = {
+        "name": "find_book", "kind": "read", "description": "Look a book up by its title.",
+        "parameters": {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]},
+        "returns": {**book, "required": ["book_id", "free"], "x-record": "book_id"},
+    }  # fmt: skip
+    (folder / "tools.json").write_text(json.dumps([tool]))
+    return folder
+
+
+def everybody(body: dict[str, Any]) -> Any:
+    """Writer, teacher, customer and tools, by what they are asked."""
+    asked = str(body["messages"][0]["content"])
+    if "You write scenarios" in asked:
+        wanted = int(asked.split("Write ")[1].split()[0])
+        start = asked.count("intent") + len(asked)
+        texts = [f"You want to borrow {' '.join(f'w{start}x{n}x{k}' for k in range(14))}." for n in range(wanted)]
+        return text(json.dumps({"scenarios": [{"scenario": t} for t in texts]}))
+    if body.get("tools"):
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            return text(f"Yes, it is here: {last['content']}. Anything else?")
+        return completion(tool_calls=[call("find_book", {"title": "Emma"}, f"c{len(body['messages'])}")])
+    if "find_book" in asked or "find_book" in str(body["messages"]):
+        return text(json.dumps({"result": {"book_id": "B12", "free": True}}))
+    said = sum(m["role"] == "assistant" for m in body["messages"])
+    return text("Have you got Emma for me, please?" if said < 2 else "That was all, thank you. ###STOP###")
+
+
+def test_a_team_makes_conversations_from_a_folder_of_its_own(muarl: Muarl, tmp_path: Path) -> None:
+    folder = own_folder(tmp_path / "library")
+    with FakeOpenAI(everybody, key=KEY) as server:
+        spec = f"endpoint:fake@{server.url}"
+        args = ("--scenario", str(folder), *models(server), "--tools", spec, "coldstart.near_duplicate=1")
+        run = made(muarl, tmp_path, "-n", "3", *args, "coldstart.attempts=3")
+        card = json.loads((run / "dataset" / "card.json").read_text())
+        assert card["kept"] == 3, (run / "dataset" / "dropped.jsonl").read_text()[:2000]
+        (row, *_) = rows(run / "dataset" / "messages.jsonl")
+        assert row["scenario"] == "library" and row["tools"][0]["function"]["name"] == "find_book"
+        assert any("B12" in str(m["content"]) for m in row["messages"] if m["role"] == "tool")
+        assert len(rows(run / "episodes" / "library.tasks.jsonl")) >= 3
+        result = muarl("coldstart", "--check", str(run / "dataset"), ok=True)
+        assert "3 have tools that a model played" in result.output
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda f: (f / "intents.txt").write_text("# nothing\n"), ("intents.txt", "empty")),
+        (lambda f: (f / "intents.txt").unlink(), ("intents.txt",)),
+        (lambda f: (f / "tools.json").write_text("{"), ("tools.json", "JSON")),
+        (lambda f: (f / "policy.md").unlink(), ("policy.md",)),
+    ],
+)
+def test_what_is_wrong_with_a_folder_is_told_with_its_file(
+    muarl: Muarl, tmp_path: Path, spoil: Any, words: Any
+) -> None:
+    folder = own_folder(tmp_path / "library")
+    spoil(folder)
+    spec = "endpoint:fake@http://localhost:9"
+    args = ("--scenario", str(folder), "--teacher", spec, "--user", spec, "--tools", spec)
+    result = muarl("coldstart", *args, f"runs_dir={tmp_path / 'runs'}")
+    assert result.exit_code == 2 and not (tmp_path / "runs").exists()
+    assert all(word in result.stderr.replace("\n", "") for word in words), result.stderr
+
+
+def test_a_folder_needs_models(muarl: Muarl, tmp_path: Path) -> None:
+    result = muarl("coldstart", "--scenario", str(own_folder(tmp_path / "library")))
+    assert result.exit_code == 2 and "--teacher" in result.stderr

@@ -49,7 +49,8 @@ def test_every_benchmark_has_a_short_form(name: str) -> None:
     assert config.eval.split == ("base" if name.startswith("tau2-") else "test")
     assert config.eval.trials == 1
     assert config.eval_user.endpoint is not None
-    assert config.eval_user.endpoint.temperature == (0.0 if name.startswith("tau2-") else None)
+    own = {"tau2": 0.0, "tau1": None, "acebench": 0.001}
+    assert config.eval_user.endpoint.temperature == own.get(name.partition("-")[0], 0.0)
 
 
 def test_options_and_settings_win_over_what_the_name_stands_for() -> None:

@@ -345,7 +345,7 @@ def test_tau1_has_no_seeds_so_each_episode_has_its_own() -> None:
 
 
 def test_every_name_is_known_and_others_are_told() -> None:
-    assert {official(name).family for name in NAMES} == {"tau1", "tau2"}
+    assert {official(name).family for name in NAMES} == {"tau1", "tau2", "bfcl", "acebench"}
     assert official("tau2-telecom-workflow").own_name == "telecom-workflow"
     with pytest.raises(ConfigError, match="tau2-retial.*tau2-retail"):
         official("tau2-retial")

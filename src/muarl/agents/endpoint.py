@@ -123,8 +123,11 @@ def _stop_of(reply: Reply, keep_cut: bool) -> StopReason | None:
 
 def _as_sent_back(message: Message) -> dict[str, Any]:
     """The agent's own message as history. Servers refuse the whole request over a call that is not well formed, so a
-    broken one goes back with empty arguments; the error observation that answers it says what was wrong."""
+    broken one goes back with empty arguments; the error observation that answers it says what was wrong. They refuse a
+    message without calls whose content is null, too."""
     out = to_openai(message)
+    if not message.tool_calls:
+        out["content"] = message.content or ""
     for call, sent in zip(message.tool_calls, out.get("tool_calls", ()), strict=True):
         sent["function"]["name"] = _ILLEGAL_IN_NAME.sub("_", call.name)[:64] or "unknown"
         if call.invalid is not None:

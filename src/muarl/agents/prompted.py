@@ -95,7 +95,7 @@ class PromptedSession:
             self._calls += 1
         message = replace(turn.message, content=text, tool_calls=tuple(calls))
         self._history.append(message)
-        return replace(turn, message=message)
+        return replace(turn, message=message, span=None if self._codec.whole else turn.span)
 
     def close(self) -> None:
         """Close the agent's session."""

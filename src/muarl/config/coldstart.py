@@ -18,7 +18,10 @@ SCENARIOS = (
 class ColdstartConfig(Section):
     """Synthesised conversations to start from (``muarl coldstart``)."""
 
-    scenarios: tuple[str, ...] = Field(SCENARIOS, description="The generated domains to make conversations in.")
+    scenarios: tuple[str, ...] = Field(
+        SCENARIOS,
+        description="The generated domains to make conversations in, or folders of one's own (docs/coldstart.md).",
+    )
     count: Positive = Field(2000, description="Conversations to keep, in equal shares of the scenarios.")
     size: Literal["tiny", "small", "medium", "official"] = Field(
         "medium", description="How large the worlds are; a scenario without this size takes its largest."
@@ -60,6 +63,8 @@ class ColdstartConfig(Section):
             raise ValueError("teacher is endpoint, so endpoint.model must name the model that serves")
         if self.tools == "imagined" and (self.tools_endpoint is None or not self.tools_endpoint.model):
             raise ValueError("tools is imagined, so tools_endpoint.model must name the model that plays them")
+        if self.min_turns > self.max_turns:
+            raise ValueError(f"min_turns ({self.min_turns}) is larger than max_turns ({self.max_turns})")
         if len(set(self.scenarios)) != len(self.scenarios) or not self.scenarios:
             raise ValueError("scenarios must name at least one, and none twice")
         return self

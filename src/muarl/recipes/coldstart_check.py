@@ -14,7 +14,7 @@ from muarl.coldstart.dataset import SCENARIO
 from muarl.domains.base import Domain, Task
 from muarl.domains.generated import generated
 from muarl.episode import Episode
-from muarl.errors import DataError
+from muarl.errors import ConfigError, DataError
 from muarl.recipes.coldstart import DRAWN
 from muarl.rewards import outcome
 
@@ -64,6 +64,8 @@ async def differs(episode: Episode) -> str | None:
         verdict = await outcome.score(task, world, messages, episode.stop)
     finally:
         await world.aclose()
+    if episode.verdict is None:
+        raise DataError(f"episode {episode.id} has no verdict")
     return None if verdict.reward == episode.reward else f"the reward is now {verdict.reward}, not {episode.reward}"
 
 
@@ -73,9 +75,12 @@ def _task(episode: Episode) -> tuple[Task, Domain]:
         raise DataError(
             f"episode {episode.id} ({episode.tags.get(SCENARIO)}) does not say which task it was drawn from"
         )
-    made = generated(drawn["domain"])
-    (task,) = made.tasks(drawn["split"], 1, size=drawn["size"], seed=drawn["seed"], start=drawn["index"])
-    return task, _domain(drawn["domain"], drawn["size"])
+    try:
+        made = generated(drawn["domain"])
+        (task,) = made.tasks(drawn["split"], 1, size=drawn["size"], seed=drawn["seed"], start=drawn["index"])
+        return task, _domain(drawn["domain"], drawn["size"])
+    except (KeyError, TypeError, ValueError, ConfigError) as problem:
+        raise DataError(f"episode {episode.id}: its task cannot be drawn again: {problem}") from None
 
 
 @lru_cache(maxsize=16)

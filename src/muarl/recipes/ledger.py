@@ -71,7 +71,7 @@ class Ledger:
 
     def keep(self, episode: Episode, judged: Usage) -> None:
         """Append an episode, whole and flushed to the disk. ``judged``: what judges have used in this process."""
-        before = self._failed.get(episode.id)
+        before = self._failed.pop(episode.id, None)
         if before is not None and not episode.tags.get("resumed"):
             episode.agent_usage += before.agent_usage
             episode.user_usage += before.user_usage

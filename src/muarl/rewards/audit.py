@@ -53,8 +53,9 @@ AIRLINE = AuditRules(
     open_tools=frozenset({"get_flight_status", "list_all_airports", "search_direct_flight", "search_onestop_flight"}),
 )
 TELECOM = AuditRules(auth_tools=frozenset({"get_customer_by_id", "get_customer_by_name", "get_customer_by_phone"}))
-BFCL = AuditRules(consent=False)
-RULES = {"retail": RETAIL, "airline": AIRLINE, "telecom": TELECOM, "bfcl": BFCL}
+NO_CONSENT = AuditRules(consent=False)
+"""BFCL's and ACEBench's users say what is to be done, and agents log in and switch on by themselves."""
+RULES = {"retail": RETAIL, "airline": AIRLINE, "telecom": TELECOM, "bfcl": NO_CONSENT, "acebench": NO_CONSENT}
 """The rules of the domains that come with muarl, by ``Task.domain``."""
 
 

@@ -30,7 +30,6 @@ REVEALS: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 """What each persona tells at once; the rest is told when asked."""
 
-ANSWERED = ("unavailable", "confirm")
 _WHO = {"ask_name": "name", "ask_user_id": "user_id", "ask_password": "password"}
 
 

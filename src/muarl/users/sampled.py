@@ -34,7 +34,7 @@ class SampledUser:
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """Append what the agent said since the last time, and sample what the user says to it. A conversation that has
-        outgrown the model's context is given up with ###STOP###."""
+        outgrown the model's context, or that the model has nothing to say to, is given up with ###STOP###."""
         owner, chat = self._owner, self._owner.chat
         new = [m for m in from_the_users_chair(conversation[self._heard :]) if m.role == "user"]
         self._heard = len(conversation)
@@ -54,6 +54,8 @@ class SampledUser:
         usage = Usage(prompt_tokens=len(self._ids), completion_tokens=len(sampled.ids), requests=1)
         self._ids += sampled.ids
         said = chat.parse(sampled.ids)
+        if not (said.content or "").strip():
+            said = replace(said, content="###STOP###")
         return UserTurn(replace(said, role="user", tool_calls=()), usage)
 
     def close(self) -> None:

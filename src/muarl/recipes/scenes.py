@@ -1,0 +1,152 @@
+"""The scenarios of ``muarl coldstart``: where conversations take place, who takes part, and which models are asked.
+
+A scenario is a generated domain, or a folder of a team's own:
+
+    policy.md     what the agent is told
+    tools.json    the tools, with schemas of what they take and answer (domains/imagined/scenario.py says how)
+    world.md      what the model that plays the tools must know of the world
+    intents.txt   what customers come for, a few words on each line
+
+In a folder's scenario a teacher writes the tasks from the intents, and models play everybody and everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from muarl.agents.base import Agent
+from muarl.agents.endpoint import EndpointAgent
+from muarl.agents.expert import ExpertAgent
+from muarl.coldstart.writing import Brief, WrittenTasks
+from muarl.config import RunConfig
+from muarl.config.section import EndpointConfig
+from muarl.conversation import Limits
+from muarl.domains.base import Task
+from muarl.domains.experts import Habits
+from muarl.domains.generated import generated
+from muarl.endpoints import Endpoint
+from muarl.errors import ConfigError, DataError
+from muarl.observe.rundir import RunDirectory
+from muarl.recipes.common import judge_endpoint, make_endpoint, make_users
+from muarl.recipes.setting import GENERATED_RULES, Draw, Setting, make_setting
+from muarl.users.base import UserFactory
+
+INTENTS = "intents.txt"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One scenario of a run: where its conversations take place, and who takes part.
+
+    ``brief`` and ``writer``: of tasks that a teacher writes, None where a generator makes them.
+    """
+
+    name: str
+    setting: Setting
+    agent: Agent
+    users: UserFactory
+    size: str
+    brief: Brief | None = None
+    writer: Endpoint | None = None
+
+    def draw(self, run: RunDirectory) -> Draw:
+        """Where its tasks come from: the generator, or a teacher, whose tasks are kept in the run's folder."""
+        if self.brief is None or self.writer is None:
+            return self.setting.draw
+        return WrittenTasks(run.episodes / f"{self.name}.tasks.jsonl", self.writer, self.brief).draw
+
+
+_TOOLS: dict[int, tuple[EndpointConfig, Endpoint]] = {}  # holds the sections: their ids stay theirs
+
+
+def tools_endpoint(config: RunConfig) -> Endpoint:
+    """The client of the model that plays tools, one for all scenarios of a configuration."""
+    section = config.coldstart.tools_endpoint
+    if section is None:
+        raise ConfigError("coldstart.tools_endpoint: name the model that plays the tools")
+    if id(section) not in _TOOLS:
+        _TOOLS[id(section)] = section, make_endpoint(section)
+    return _TOOLS[id(section)][1]
+
+
+def scene_of(name: str, config: RunConfig) -> Scene:
+    """A scenario by its domain's name. ConfigError if it is none, or needs something that is not installed."""
+    wanted = config.coldstart
+    if is_folder(name):
+        return own_scene(Path(name).expanduser(), config)
+    made = generated(name)
+    size = wanted.size if wanted.size in made.sizes else made.sizes[-1]
+    domain = config.domain.model_copy(update={"name": name, "size": size, "intents": (), "policy": None})
+    setting = make_setting(config.model_copy(update={"domain": domain}))
+    limits = Limits(turns=wanted.max_turns, tool_errors=max(config.rl.max_tool_errors, wanted.max_tool_errors + 1))
+    setting = replace(setting, limits=limits)
+    if wanted.tools == "imagined" and made.imagined is not None:
+        setting = replace(setting, domain=made.imagined(size, tools_endpoint(config)), scored=False)
+    agent: Agent
+    if wanted.teacher == "endpoint" and wanted.endpoint is not None:
+        agent = EndpointAgent(make_endpoint(wanted.endpoint))
+    else:
+        agent = ExpertAgent(Habits(**wanted.habits.model_dump()), made.expert)
+    return Scene(name, setting, agent, make_users(config.user, setting), size)
+
+
+def is_folder(name: str) -> bool:
+    """Whether a scenario's name is a folder of one's own."""
+    return "/" in name or Path(name).is_dir()
+
+
+def own_scene(folder: Path, config: RunConfig) -> Scene:
+    """The scenario in a folder. DataError names what is wrong with which file; ConfigError says who is missing."""
+    from muarl.domains.imagined import ImaginedDomain, read_scenario
+
+    wanted = config.coldstart
+    if wanted.endpoint is None or wanted.teacher != "endpoint" or config.user.kind != "llm" or wanted.tools == "world":
+        raise ConfigError(f"{folder}: models play all of a scenario of one's own: name --teacher, --user and --tools")
+    scenario = read_scenario(folder)
+    try:
+        lines = (folder / INTENTS).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise DataError(f"{folder / INTENTS} cannot be read: {problem}") from None
+    intents = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    if not intents:
+        raise DataError(f"{folder / INTENTS} is empty: write what customers come for, a few words on each line")
+    domain = ImaginedDomain(scenario, tools_endpoint(config))
+    limits = Limits(turns=wanted.max_turns, tool_errors=wanted.max_tool_errors + 1)
+    setting = Setting(domain, _no_tasks, GENERATED_RULES, limits, config.eval.judge, scored=False)
+    brief = Brief(scenario.name, scenario.policy, domain.tool_specs(), scenario.world, intents)
+    teacher = make_endpoint(wanted.endpoint)
+    users = make_users(config.user, setting)
+    return Scene(scenario.name, setting, EndpointAgent(teacher), users, "", brief, make_endpoint(wanted.endpoint))
+
+
+def _no_tasks(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+    raise ConfigError("a scenario of one's own has no tasks but those that a teacher writes for a run")
+
+
+def check_bound(config: RunConfig, asked: Sequence[tuple[str, str, Endpoint]]) -> None:
+    """ConfigError where a bound on the cost is set and nobody knows what a model costs."""
+    for section, _, endpoint in asked:
+        if config.coldstart.max_cost is not None and endpoint.config.price is None:
+            named = "" if section.endswith("judge") else f"say it in {section}.prompt_price and .completion_price, or "
+            raise ConfigError(
+                f"coldstart.max_cost: what {endpoint.model} ({section}) costs is not known; {named}bound the tokens by "
+                "coldstart.max_tokens instead"
+            )
+
+
+def endpoints(config: RunConfig) -> list[tuple[str, str, Endpoint]]:
+    """(section, boundary, endpoint) of every model that the run will ask."""
+    wanted = config.coldstart
+    found = []
+    if wanted.teacher == "endpoint" and wanted.endpoint is not None:
+        found.append(("coldstart.endpoint", "agent", make_endpoint(wanted.endpoint)))
+    if config.user.kind == "llm" and config.user.endpoint is not None:
+        found.append(("user.endpoint", "user", make_endpoint(config.user.endpoint)))
+    if wanted.tools == "imagined" and wanted.tools_endpoint is not None:
+        found.append(("coldstart.tools_endpoint", "world", make_endpoint(wanted.tools_endpoint)))
+    judge = None if wanted.judge is None else judge_endpoint(wanted.judge)
+    if judge is not None:
+        found.append(("coldstart.judge", "judge", judge))
+    return found

@@ -1,0 +1,156 @@
+"""Where a run's episodes take place: what agents and users are told of generated tasks, and what must be refused."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loop_kit import Lines, Puppet
+from muarl.config import load_config
+from muarl.conversation import DONE, run_episode
+from muarl.domains.base import Domain, Task
+from muarl.domains.generated import generated
+from muarl.episode import Verdict
+from muarl.errors import ConfigError, DataError, InfrastructureError
+from muarl.recipes.setting import GENERATED_RULES, Setting, draw_generated, make_setting
+from muarl.rewards import outcome
+
+NAMES = ("retail-generated", "airline-generated", "telecom-generated", "bfcl-generated", "acebench-generated")
+
+
+def setting_of(*overrides: str, measuring: bool = False) -> Setting:
+    return make_setting(load_config("cpu", overrides), measuring=measuring)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def setting(request: pytest.FixtureRequest) -> Setting:
+    return setting_of(f"domain.name={request.param}", "domain.size=tiny")
+
+
+def test_agents_are_told_what_the_domain_says_of_the_task(setting: Setting) -> None:
+    task = setting.some_task("train")
+    assert setting.generated is not None and setting.benchmark is setting.official is None
+    assert setting.told(task) == setting.domain.policy_for(task) != ""
+    assert tuple(setting.tools(task)) == tuple(setting.domain.specs_for(task)) != ()
+    assert DONE not in setting.tools(task)
+    assert setting.rules == GENERATED_RULES and setting.scored
+
+
+def test_some_task_is_one_of_the_split_and_always_the_same(setting: Setting) -> None:
+    for split in ("train", "validation", "test"):
+        task = setting.some_task(split)
+        others = setting.some_task(split), setting.draw(split, 3, 0, 0)[0]
+        assert all((t.id, t.scenario, t.actions) == (task.id, task.scenario, task.actions) for t in others)
+    assert setting.some_task("train").id != setting.some_task("test").id
+    with pytest.raises((ValueError, ConfigError)):
+        setting.some_task("base")
+
+
+def test_what_is_told_reaches_the_agent(setting: Setting) -> None:
+    task = setting.some_task("test")
+    agent = Puppet("Hello.")
+    told, tools = setting.told(task), setting.tools(task)
+    asyncio.run(run_episode(task, setting.domain.world(task), agent, Lines("a"), system=told, tools=tools))
+    asyncio.run(run_episode(task, setting.domain.world(task), agent, Lines("a")))
+    given = [(s.system, tuple(s.tools)) for s in agent.sessions]
+    assert given == [(told, tuple(tools))] * 2, "and is what an agent is told that nobody tells anything else"
+
+
+def test_users_have_the_tools_that_their_task_allows() -> None:
+    setting = setting_of("domain.name=telecom-generated")
+    task = setting.some_task("train")
+    named = [t.name for t in setting.user_tools(task)]
+    everything = [t.name for t in setting.domain.tool_specs("user")]
+    assert named == [n for n in everything if task.user_tools is None or n in task.user_tools] != []
+    assert not setting_of("domain.name=retail-generated").user_tools(task)
+
+
+def test_a_policy_of_ones_own_is_told_in_every_task(tmp_path: Path) -> None:
+    path = tmp_path / "policy.md"
+    path.write_text("Sei freundlich. {ticket}\n", encoding="utf-8")
+    setting = setting_of("domain.name=retail-generated", f"domain.policy={path}")
+    for task in setting.draw("train", 2, 0, 0):
+        assert setting.told(task) == "Sei freundlich. {ticket}\n", "a ticket is for those who work alone"
+    path.write_bytes(b"\xff\xfe")
+    for bad in (path, tmp_path / "none.md"):
+        with pytest.raises(ConfigError, match=r"domain\.policy"):
+            setting_of("domain.name=retail-generated", f"domain.policy={bad}")
+
+
+def test_a_misspelt_judge_is_told_at_once() -> None:
+    with pytest.raises(ConfigError, match="maybe"):
+        setting_of("eval.judge=maybe")
+
+
+def test_generated_tasks_have_no_solo_mode_and_a_size_must_exist() -> None:
+    with pytest.raises(ConfigError, match="no solo mode"):
+        setting_of("eval.solo=true", measuring=True)
+    assert not setting_of("eval.solo=true").rules.solo, "in training nobody is measured"
+    sizes = {name: generated(name).sizes for name in NAMES}
+    missing = next(((n, s) for n in NAMES for s in ("tiny", "small", "medium", "official") if s not in sizes[n]), None)
+    if missing is not None:
+        with pytest.raises(ConfigError, match=rf"domain\.size is {missing[1]}"):
+            setting_of(f"domain.name={missing[0]}", f"domain.size={missing[1]}")
+
+
+def test_draws_of_the_plain_kind_follow_each_other() -> None:
+    domain = load_config("cpu").domain
+    whole = [t.id for t in draw_generated(domain, "train", 6, 3, 0)]
+    parts = [t.id for start in (0, 3) for t in draw_generated(domain, "train", 3, 3, start)]
+    assert parts == whole
+
+
+# ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def score(setting: Setting, task: Any) -> Verdict:
+    world = setting.domain.world(task)
+    episode = asyncio.run(run_episode(task, world, Puppet("Hello."), Lines("a")))
+    return asyncio.run(setting.score(task, world, episode))
+
+
+def test_where_the_world_has_no_state_everything_that_ends_is_unscored() -> None:
+    setting = setting_of()
+    task = setting.some_task("train")
+    assert score(setting, task).breakdown != {"unscored": 0.0}
+    assert score(replace(setting, scored=False), task) == Verdict(0.0, {"unscored": 0.0})
+
+
+def test_scoring_that_breaks_off_is_infrastructure_and_what_a_person_can_mend_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    setting = setting_of()
+    task = setting.some_task("train")
+
+    def failing(problem: Exception) -> Any:
+        async def broken(*args: Any, **kwargs: Any) -> Verdict:
+            raise problem
+
+        return broken
+
+    monkeypatch.setattr(outcome, "score", failing(ZeroDivisionError("x")))
+    with pytest.raises(InfrastructureError, match=f"task {task.id} cannot be scored: ZeroDivisionError: x") as caught:
+        score(setting, task)
+    assert caught.value.boundary == "world"
+    monkeypatch.setattr(outcome, "score", failing(DataError("db.json: gone")))
+    with pytest.raises(DataError, match="gone"):
+        score(setting, task)
+
+
+def test_a_setting_need_not_be_a_configurations() -> None:
+    setting = setting_of()
+
+    class Shop(Domain):
+        name = "shop"
+        policy = "Be kind."
+
+        def policy_for(self, task: Task) -> str:
+            return f"Be kind to {task.id}."
+
+    made = Setting(Shop(), setting.draw, setting.rules, setting.limits, "pass")
+    task = Task("t", "shop", "", ())
+    assert made.told(task) == "Be kind to t." and tuple(made.tools(task)) == ()

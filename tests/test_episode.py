@@ -1,0 +1,161 @@
+"""Episodes as JSON: what is written comes back, with or without what the agent was told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muarl.chat import Message, ToolCall, ToolSpec
+from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict, read_episodes, write_episodes
+
+texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+maybe = st.none() | texts
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+objects = st.dictionaries(texts, values, max_size=3)
+sides: Any = st.sampled_from(["assistant", "user"])
+calls = st.builds(ToolCall, texts, texts, objects, sides, maybe, maybe)
+messages = st.builds(
+    Message,
+    st.sampled_from(["system", "user", "assistant", "tool"]),
+    maybe,
+    st.lists(calls, max_size=2).map(tuple),
+    maybe,
+    maybe,
+    maybe,
+    sides,
+    st.booleans(),
+)
+spans = st.none() | st.tuples(st.integers(0, 99), st.integers(0, 99))
+turns = st.builds(Turn, messages, numbers, spans, st.none() | st.integers(0, 9))
+specs = st.builds(ToolSpec, texts, texts, objects, st.none() | objects, objects)
+usages = st.builds(Usage, *[st.integers(0, 10**9)] * 4, numbers)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> TokenTrace:
+    size = draw(st.integers(0, 5))
+    columns = (st.integers(0, 10**6), st.booleans(), numbers, st.integers(-1, 9))
+    return TokenTrace(*(draw(st.lists(c, min_size=size, max_size=size)) for c in columns))
+
+
+parts = st.dictionaries(texts, numbers, max_size=3)
+episodes = st.builds(
+    Episode,
+    texts,
+    texts,
+    texts,
+    st.lists(turns, max_size=3),
+    st.sampled_from(StopReason),
+    seed=st.integers(),
+    group=maybe,
+    agent=texts,
+    user=texts,
+    tokens=st.none() | traces(),
+    verdict=st.none() | st.builds(Verdict, numbers, parts, parts, maybe),
+    tags=objects,
+    timings=parts,
+    agent_usage=usages,
+    user_usage=usages,
+    error=maybe,
+    system=texts,
+    tools=st.lists(specs, max_size=3).map(tuple),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(episodes)
+def test_what_is_written_comes_back(episode: Episode) -> None:
+    row = json.loads(json.dumps(episode.to_json(context=True), ensure_ascii=False))
+    assert Episode.from_json(row) == episode
+    bare = json.loads(json.dumps(episode.to_json(), ensure_ascii=False))
+    assert Episode.from_json(bare) == replace(episode, system=None, tools=None)
+    assert {k: v for k, v in row.items() if k not in ("system", "tools")} == bare
+
+
+@settings(max_examples=100, deadline=None)
+@given(specs)
+def test_a_tool_comes_back_with_its_document(spec: ToolSpec) -> None:
+    assert ToolSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+PLAIN = ToolSpec("look", "Look.", {"type": "object", "properties": {}})
+FULL = ToolSpec("look", "Look.", {"type": "object"}, doc={"name": "Shop.look"}, extra={"response": {"type": "string"}})
+
+
+def test_what_a_tool_does_not_have_is_not_written() -> None:
+    assert PLAIN.to_json() == {
+        "name": "look",
+        "description": "Look.",
+        "parameters": {"type": "object", "properties": {}},
+    }
+    assert FULL.to_json() == {
+        "name": "look",
+        "description": "Look.",
+        "parameters": {"type": "object"},
+        "doc": {"name": "Shop.look"},
+        "extra": {"response": {"type": "string"}},
+    }
+    assert ToolSpec.from_json({"name": "a", "description": "", "parameters": {}, "doc": {}}).doc == {}
+    with pytest.raises(KeyError, match="parameters"):
+        ToolSpec.from_json({"name": "a", "description": ""})
+
+
+def test_further_keys_go_to_the_server_and_the_document_does_not() -> None:
+    sent = FULL.to_openai()
+    assert sent == {
+        "type": "function",
+        "function": {
+            "name": "look",
+            "description": "Look.",
+            "parameters": {"type": "object"},
+            "response": {"type": "string"},
+        },
+    }
+    assert PLAIN.to_openai()["function"] == PLAIN.to_json()
+
+
+def told(**changes: Any) -> Episode:
+    turn = Turn(Message("user", "a\u2028b\x85c\r\nd\x0be"))
+    return Episode("e", "t", "d", [turn], StopReason.USER_STOP, system="P", tools=(PLAIN, FULL), **changes)
+
+
+def test_a_file_may_hold_episodes_with_and_without_what_the_agent_was_told(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    assert write_episodes(path, [told(), told(group="g")], context=True) == 2
+    assert list(read_episodes(path)) == [told(), told(group="g")]
+    with open(path, "a") as file:
+        file.write(json.dumps(told().to_json()) + "\n")
+    assert [e.tools is None for e in read_episodes(path)] == [False, False, True]
+
+
+@pytest.mark.parametrize("missing", [{"system": None}, {"tools": None}])
+def test_half_of_what_the_agent_was_told_is_nothing(missing: dict[str, Any]) -> None:
+    row = replace(told(), **missing).to_json(context=True)
+    assert "system" not in row and "tools" not in row
+
+
+def test_a_tool_that_is_none_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    row = told().to_json(context=True)
+    for tools, words in (([{"name": "look"}], "description"), (["look"], "no episode")):
+        path.write_text(json.dumps(row | {"tools": tools}) + "\n")
+        with pytest.raises(ValueError, match=rf"e\.jsonl, line 1: .*{words}"):
+            list(read_episodes(path))
+
+
+def test_rows_of_before_there_were_contexts_can_be_read() -> None:
+    row = told().to_json()
+    assert "system" not in row
+    found = Episode.from_json(row)
+    assert found.system is None and found.tools is None

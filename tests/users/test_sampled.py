@@ -1,0 +1,143 @@
+"""The user that a model in this process plays: what it sees, how long it may speak, seeds, failures."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from loop_kit import Puppet, RecordingSampler, Toy, call, call_json, say, small_tokenizer, toy_task
+from muarl.chat import GREETING, Message
+from muarl.conversation import Limits, run_episode
+from muarl.episode import Episode, StopReason, Verdict
+from muarl.errors import InfrastructureError
+from muarl.rollout import requests_for, rollout
+from muarl.tokens import ChatTokens
+from muarl.users.base import HoldsSomething, UserFactory
+from muarl.users.sampled import SampledUserFactory, from_the_users_chair
+
+CHAT = ChatTokens(small_tokenizer())
+DOMAIN = Toy()
+TASK = replace(toy_task(), scenario="You are Mia. You want to be rid of order #W12.")
+
+
+def model(*replies: Any, **options: Any) -> tuple[SampledUserFactory, RecordingSampler]:
+    sampler = RecordingSampler(CHAT, *replies)
+    return SampledUserFactory(sampler, CHAT, **options), sampler
+
+
+def play(factory: SampledUserFactory, *acts: Any, seed: int = 1, **options: Any) -> Episode:
+    return asyncio.run(run_episode(TASK, DOMAIN.world(), Puppet(*acts), factory(TASK, seed=seed), **options))
+
+
+def test_it_speaks_until_it_stops() -> None:
+    factory, sampler = model("Cancel #W12.", "Yes, please.", "Thanks. ###STOP###")
+    episode = play(factory, say(None, call("look", order_id="#W12")), "Shall I?", "It is done.")
+    assert episode.stop is StopReason.USER_STOP
+    assert [m.content for m in episode.messages if m.role == "user"] == [
+        "Cancel #W12.",
+        "Yes, please.",
+        "Thanks. ###STOP###",
+    ]
+    prompts = [ids for _, ids, _ in sampler.seen]
+    for before, gave, after in zip(prompts, sampler.gave, prompts[1:], strict=False):
+        assert after[: len(before) + len(gave.ids)] == before + gave.ids, "nothing is read anew"
+    shown = CHAT.text(prompts[-1])
+    assert shown.count(TASK.scenario) == 1 and shown.count(GREETING) == 1
+    assert "look" not in shown and "pending" not in shown, "the agent's calls are none of its business"
+    assert shown.index(GREETING) < shown.index("Cancel #W12.<|im_end|>") < shown.index("Shall I?")
+    assert episode.user_usage.requests == 3
+    assert episode.user_usage.completion_tokens == sum(len(g.ids) for g in sampler.gave)
+    assert episode.user_usage.prompt_tokens == sum(map(len, prompts))
+    assert episode.tokens is None, "a user's tokens are no agent's"
+
+
+def test_it_is_closed_with_its_episode() -> None:
+    factory, sampler = model("Hm.", InfrastructureError("engine gone", boundary="user"))
+    assert isinstance(factory(TASK, seed=0), HoldsSomething)
+    episode = play(factory, "Well?")
+    assert episode.stop is StopReason.INFRASTRUCTURE and "engine gone" in (episode.error or "")
+    session = sampler.seen[0][0]
+    assert sampler.closed == [session]
+
+
+def test_seeds_follow_from_the_users_and_the_factorys() -> None:
+    def drawn(seed: int, own: int) -> list[int | None]:
+        factory, sampler = model("a", "b", "c ###STOP###", seed=own)
+        play(factory, "Hm.", seed=seed)
+        return [params.seed for _, _, params in sampler.seen]
+
+    first = drawn(1, 0)
+    assert len(set(first)) == 3 and drawn(1, 0) == first
+    assert set(first).isdisjoint(drawn(2, 0)) and set(first).isdisjoint(drawn(1, 5))
+
+
+def test_sampling_parameters_reach_the_sampler() -> None:
+    factory, sampler = model("###STOP###", temperature=0.25, turn_tokens=17, name="Mia")
+    assert factory.name == "Mia" and model("x")[0].name == "user model"
+    play(factory, "Hm.")
+    params = sampler.seen[0][2]
+    assert (params.temperature, params.max_tokens, params.stop_ids) == (0.25, 17, CHAT.stop_ids)
+
+
+def test_a_message_that_was_cut_is_closed_before_the_conversation_goes_on() -> None:
+    factory, sampler = model("word " * 30, "###STOP###", turn_tokens=10)
+    episode = play(factory, "Pardon?")
+    first = episode.messages[1].content
+    assert first and first == CHAT.text(sampler.gave[0].ids).strip() and len(sampler.gave[0].ids) == 10
+    end = CHAT.stop_ids[0]
+    before, after = sampler.seen[0][1], sampler.seen[1][1]
+    assert after[: len(before) + 10] == before + sampler.gave[0].ids and after[len(before) + 10] == end
+
+
+def test_a_conversation_that_outgrows_its_context_is_given_up() -> None:
+    factory, sampler = model("Hm.", context=200)
+    episode = play(factory, "What do you mean? " * 3, limits=Limits(turns=None))
+    assert episode.stop is StopReason.USER_STOP and episode.messages[-1].content == "###STOP###"
+    assert len(sampler.seen) > 1 and all(len(ids) + p.max_tokens <= 200 for _, ids, p in sampler.seen)
+    assert episode.turns[-1].message == Message("user", "###STOP###")
+
+
+def test_it_has_no_tools() -> None:
+    factory, _ = model("Wait. " + call_json("look", order_id="#W12"), "###STOP###")
+    episode = play(factory, "Hm.")
+    assert episode.messages[1] == Message("user", "Wait.") and not any(m.role == "tool" for m in episode.messages)
+
+
+@pytest.mark.parametrize("reply", ["", call_json("look", order_id="#W12")])
+def test_a_user_model_with_nothing_to_say_hangs_up(reply: str) -> None:
+    episode = play(model(reply)[0], "Hm.")
+    assert episode.stop is StopReason.USER_STOP and episode.messages[-1].content == "###STOP###"
+
+
+async def test_many_users_share_one_model() -> None:
+    factory, sampler = model("Cancel #W12.", "###STOP###")
+    users: UserFactory = factory
+    result = await rollout(
+        requests_for([TASK], 5, seed=0),
+        make_world=DOMAIN.world,
+        agent=Puppet("Done."),
+        make_user=users,
+        score=lambda *_: Verdict(1.0),
+    )
+    assert [e.stop for e in result.episodes] == [StopReason.USER_STOP] * 5
+    assert {e.user for e in result.episodes} == {"user model"}
+    sessions = {session for session, _, _ in sampler.seen}
+    assert len(sessions) == 5 and sorted(sampler.closed) == sorted(s for s in sessions if s)
+
+
+def test_from_the_users_chair_tools_and_prompts_are_not_to_be_seen() -> None:
+    talk = [
+        Message("system", "Be kind."),
+        Message("assistant", "Hello!"),
+        Message("user", None, (call("look"),)),
+        Message("tool", "x", requestor="user"),
+        Message("user", "Hi."),
+        say("Secret.", call("look")),
+        Message("tool", "y"),
+        Message("assistant", None),
+    ]
+    seen = [(m.role, m.content) for m in from_the_users_chair(talk)]
+    assert seen == [("user", "Hello!"), ("assistant", None), ("assistant", "Hi."), ("user", None)]
