@@ -149,3 +149,11 @@ def test_results_do_not_grow_without_end(monkeypatch):
     world = instances()
     texts = [world.execute("echo(content='aaaaaaaaaa')").content for _ in range(20)]
     assert texts[0] == '{"terminal_output": "aaaaaaaaaa"}' and texts[-1] == ERROR + "the result is too long"
+
+
+def test_what_an_episode_writes_is_bounded_in_all() -> None:
+    instances = Instances("v4", load_apis("v4", ("GorillaFileSystem",), {}))
+    text = "x" * 240_000
+    answers = [instances.execute(f"touch(file_name='{text}{n}')").content for n in range(200)]
+    assert "too much has been written" in answers[-1]
+    assert instances.execute("pwd()").content.startswith("{"), "reading goes on"

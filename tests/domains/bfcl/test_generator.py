@@ -278,3 +278,18 @@ def test_doing_nothing_earns_nothing(size):
     episodes = play(IdleAgent(), made(size, "test", 120), size)
     assert not any(e.reward for e in episodes)
     assert all(e.stop.chosen for e in episodes), "the script ends it, no limit does"
+
+
+ARGUMENTS = sorted({name for spec in generated_bfcl("tiny").tool_specs() for name in spec.parameters["properties"]})
+SCALARS = st.one_of(st.text(max_size=6), st.integers(-3, 9), st.none(), st.booleans())
+VALUES = st.one_of(SCALARS, st.lists(st.integers(), max_size=2))
+CALLS = st.tuples(st.sampled_from(TINY_TOOLS), st.dictionaries(st.sampled_from(ARGUMENTS), VALUES))
+
+
+@given(st.integers(0, 30), st.lists(CALLS, max_size=4))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_whatever_is_called_in_a_tiny_world_there_is_an_answer(number, calls):
+    (task,) = generator.tasks("train", 1, size="tiny", start=number)
+    world = generated_bfcl("tiny").world(task)
+    for tool, arguments in [*calls, ("get_symbol_by_name", {"name": "no such company"}), ("place_order", {})]:
+        assert world.call("assistant", ToolCall("c", tool, arguments)).content

@@ -20,6 +20,7 @@ from muarl.domains.base import _Tool, _tools_of
 from muarl.domains.bfcl.api import Api, LongContext, Revision
 from muarl.domains.bfcl.apis import api_class
 from muarl.domains.bfcl.calls import CallReader, ToolNames, ToolRef, parse
+from muarl.domains.bfcl.expressions import weight
 from muarl.domains.bfcl.syntax import Refused
 
 ERROR = "Error during execution: "
@@ -27,6 +28,9 @@ ERROR = "Error during execution: "
 
 MAX_TEXT = 1_000_000
 """The longest text that a call may give, in characters."""
+
+MAX_GIVEN = 30_000_000
+"""How much the arguments of all writing calls of an episode may weigh together: what they say may stay in the state."""
 
 MAX_TEXTS = 30_000_000
 """The most that the calls of one episode may give together."""
@@ -84,7 +88,7 @@ class Instances:
     the model's name and the entry's id. ``checked``: see above.
     """
 
-    __slots__ = ("_checked", "_label", "_names", "_revision", "_texts", "_wrote", "apis")
+    __slots__ = ("_checked", "_given", "_label", "_names", "_revision", "_texts", "_wrote", "apis")
 
     def __init__(
         self, revision: Revision, apis: Mapping[str, Api], *, label: str = "model", checked: bool = False
@@ -92,7 +96,7 @@ class Instances:
         self.apis = dict(apis)
         self._revision, self._label, self._checked = revision, label, checked
         self._names = tool_names(revision, tuple(apis))
-        self._texts = 0
+        self._texts = self._given = 0
         self._wrote = False
 
     def copy(self, *, label: str | None = None, checked: bool | None = None) -> Instances:
@@ -173,6 +177,10 @@ class Instances:
         return value
 
     def _invoke(self, ref: ToolRef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if ref.tool in self._names.writers:
+            self._given += weight([args, dict(kwargs)])
+            if self._given > MAX_GIVEN:
+                raise Refused("too much has been written")
         if self._checked:
             return self._invoke_checked(ref, args, kwargs)
         value = getattr(self.apis[ref.owner], ref.tool)(*args, **kwargs)

@@ -73,7 +73,7 @@ class GeneratedWorld(BfclWorld):
         if call.invalid is None and (missing or call.name not in self.domain._tools):
             return ToolResult(f"Error: there is no tool {call.name!r}.", True)
         result = super().call(requestor, call)
-        if self.domain.size != "tiny" or call.invalid is not None:
+        if self.domain.size != "tiny" or call.invalid is not None or result.content.startswith("Error"):
             return result
         return ToolResult(compact(call.name, call.arguments, result.content), result.error)
 

@@ -8,6 +8,9 @@ import threading
 import warnings
 from collections.abc import Iterator
 
+DEEPEST = 120
+"""How many levels a tree may have."""
+
 
 class Refused(Exception):
     """What this reader does not compute, in words."""
@@ -24,15 +27,32 @@ def parse(text: str, *, strip: bool = True) -> ast.expr:
         raise Refused("f-string: expecting '}' (<string>, line 1)")
     text = text.lstrip(" \t") if strip else text
     try:
-        if _WARNED_OF.search(text) is None:
-            return ast.parse(text, "<string>", "eval").body
-        with _quiet, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text, "<string>", "eval").body
+        tree = _parsed(text)
     except SyntaxError as problem:
         raise ValueError(_in_old_words(problem)) from None
-    except (RecursionError, MemoryError):
+    except (RecursionError, MemoryError):  # where that begins differs between versions, but is far below
         raise Refused("the expression is too deeply nested") from None
+    if len(text) > DEEPEST and _is_deep(tree):
+        raise Refused("the expression is too deeply nested")
+    return tree
+
+
+def _parsed(text: str) -> ast.expr:
+    """The tree, without Python's warnings about the text."""
+    if _WARNED_OF.search(text) is None:
+        return ast.parse(text, "<string>", "eval").body
+    with _quiet, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, "<string>", "eval").body
+
+
+def _is_deep(tree: ast.AST) -> bool:
+    level = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return False
+    return True
 
 
 _quiet = threading.Lock()

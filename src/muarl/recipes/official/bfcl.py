@@ -49,8 +49,9 @@ class BfclOfficial(Official):
     fixed_users: ClassVar[bool] = True
 
     def rules(self, *, solo: bool = False) -> Rules:
-        """What cannot be read ends the agent's turn; Qwen's handler passes over the one call instead."""
-        return Rules(greeting_in_context=False, transfer_tools=(), broken="skips" if self.mode == "qwen" else "passes")
+        """What cannot be read ends the agent's turn; v4's handler of Qwen passes over the one call instead."""
+        forgiving = self.mode == "qwen" and self.own_name == "v4"
+        return Rules(greeting_in_context=False, transfer_tools=(), broken="skips" if forgiving else "passes")
 
     def training_rules(self) -> Rules:
         """The same."""
