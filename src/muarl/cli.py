@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from muarl.commands import bench, chat, coldstart, doctor, evaluate, generate, report, train
+from muarl.commands import bench, chat, coldstart, doctor, evaluate, generate, mcp, report, train
 from muarl.errors import MuarlError
 
 DEBUG = "MUARL_DEBUG"
@@ -119,9 +119,10 @@ def _help(function: Any) -> str:
 
 for _name, _function, _panel in COMMANDS:
     app.command(_name, help=_help(_function), rich_help_panel=_panel)(_function)
-for _command in bench.data.registered_commands:
-    _command.help = _help(_command.callback)
-app.add_typer(bench.data, name="data", rich_help_panel=WORLDS)
+for _group, _name in ((bench.data, "data"), (mcp.mcp, "mcp")):
+    for _command in _group.registered_commands:
+        _command.help = _help(_command.callback)
+    app.add_typer(_group, name=_name, rich_help_panel=WORLDS)
 
 
 def main() -> None:

@@ -13,10 +13,16 @@ from typing import Any, Protocol
 
 from muarl.domains.base import Domain, Task
 from muarl.domains.experts import Expert, Habits
+from muarl.domains.scenarios import FOLDERS
 from muarl.errors import ConfigError
 
 SPLITS = ("train", "validation", "test")
-NAMES = ("retail-generated", "airline-generated", "telecom-generated", "acebench-generated", "bfcl-generated")
+NAMES = (
+    "retail-generated", "airline-generated", "telecom-generated", "acebench-generated", "bfcl-generated",
+    *(f"{name}-generated" for name in FOLDERS),
+)  # fmt: skip
+ON_SERVERS = ("mcp-filesystem", "mcp-git", "mcp-sqlite", "mcp-memory")
+"""Those on public MCP servers (domains/mcp/scenarios), which must be installed first."""
 
 
 class MakeTasks(Protocol):
@@ -56,9 +62,14 @@ class Generated:
 
 
 def generated(name: str) -> Generated:
-    """The generated domain of that name, such as "retail-generated". ConfigError if there is none."""
+    """The generated domain of that name, such as "retail-generated" or "mcp-git". ConfigError if there is none."""
+    if name in ON_SERVERS:
+        from muarl.domains.mcp.scenario import scenario
+
+        return scenario(name)
     if name not in NAMES:
         raise ConfigError(f"domain.name: {name!r} is not a generated domain; there are {', '.join(NAMES)}")
-    found = import_module(f"muarl.domains.{name.removesuffix('-generated')}.generated").GENERATED
+    own = name.removesuffix("-generated")
+    found = import_module(f"muarl.domains.{f'scenarios.{FOLDERS[own]}' if own in FOLDERS else own}.generated").GENERATED
     assert isinstance(found, Generated)
     return found

@@ -14,6 +14,7 @@ from typing import Any
 from muarl.chat import Message
 from muarl.domains import scenarios
 from muarl.domains.base import Task
+from muarl.domains.generated import ON_SERVERS
 from muarl.domains.retail import phrases
 from muarl.errors import ConfigError
 from muarl.seeds import derive_seed
@@ -38,6 +39,7 @@ OTHER_CALLERS: Mapping[str, str] = {
     "telecom": "muarl.users.agenda_telecom",
     "telecom-workflow": "muarl.users.agenda_telecom",
     **dict.fromkeys(scenarios.FOLDERS, "muarl.users.agenda_desk"),
+    **dict.fromkeys(ON_SERVERS, "muarl.users.agenda_mcp"),
 }
 """Modules with an ``AgendaUser`` of their own, by the domain of their tasks."""
 

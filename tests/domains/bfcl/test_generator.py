@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import muarl
@@ -92,6 +92,7 @@ def test_tasks_of_every_size_and_split_are_sound(size, split):
         check_task(task, split, size)
 
 
+@example(-360, "test", 14475, "tiny")
 @given(
     st.integers(-(2**40), 2**40), st.sampled_from(SPLITS), st.integers(0, 10**6), st.sampled_from(["tiny", "official"])
 )

@@ -158,7 +158,10 @@ class _Writer:
         if shape == "value":
             served = self._serve(first, lacking=True)
             slot = self.requests[-1]["unknown"]
-            self.turns += [self._words(served), _fill_reply(self.rng, served[-1], slot, self.size)]
+            words = self._words(served)
+            if str(self.requests[-1]["slots"][slot]) in words:  # a folder of that very name is spoken of
+                raise Infeasible
+            self.turns += [words, _fill_reply(self.rng, served[-1], slot, self.size)]
             self.gold.insert(start, [])
             return
         served = self._serve(first)

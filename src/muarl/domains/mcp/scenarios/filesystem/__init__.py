@@ -1,0 +1,1 @@
+"""A team's shared folder, on the filesystem server."""

@@ -1,0 +1,1 @@
+"""A team's repository, on the git server."""

@@ -1,0 +1,1 @@
+"""A firm's contacts, on the memory (knowledge graph) server."""

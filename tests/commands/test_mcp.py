@@ -1,0 +1,106 @@
+"""``muarl mcp``: the group of commands around MCP servers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from muarl.cli import app
+from muarl.commands.mcp import pick
+from muarl.domains.generated import generated
+from muarl.domains.mcp import servers
+from muarl.errors import ConfigError
+from support.mcp import FAULTY, needs_sdk, needs_server
+
+
+@pytest.fixture(autouse=True)
+def no_data(tmp_path, monkeypatch):
+    """No benchmark is installed; servers are where they were."""
+    monkeypatch.setenv("MUARL_MCP_SERVERS", str(servers.home()))
+    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
+
+
+def run(*arguments, env=None):
+    done = CliRunner().invoke(app, ["mcp", *arguments], env=env)
+    return done.exit_code, done.output
+
+
+def test_list_says_what_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("MUARL_MCP_SERVERS", str(tmp_path))
+    code, output = run("list")
+    assert code == 0 and "mcp-server-git 2026.10.19" in output and "muarl mcp install sqlite" in output
+
+
+def test_an_unknown_server_cannot_be_installed():
+    code, output = run("install", "moon")
+    assert code == 2 and "there is no MCP server 'moon'" in output
+
+
+@needs_sdk
+def test_tools_of_any_command():
+    import sys
+
+    code, output = run("tools", sys.executable, str(FAULTY), "ok", "{folder}")
+    assert code == 0 and "put(text)  writes" in output and "look()  reads" in output
+    code, output = run("tools", "--json", sys.executable, str(FAULTY), "ok", "{folder}")
+    assert [row["name"] for row in json.loads(output)][:2] == ["look", "put"]
+
+
+@needs_sdk
+def test_tools_of_a_server_that_is_not_there():
+    code, output = run("tools", "/nowhere/server")
+    assert code == 2 and "the MCP server server is missing" in output
+    code, output = run("tools", "mcp-git", env={"MUARL_MCP_SERVERS": "/nowhere"})
+    generated("mcp-git").domain.cache_clear()
+    assert code == 2 and "muarl mcp install git" in output
+
+
+@needs_sdk
+def test_tools_of_a_scenario():
+    needs_server("git")
+    code, output = run("tools", "mcp-git")
+    assert code == 0 and "git_status(repo_path)  reads" in output
+
+
+def test_a_domain_is_picked_by_its_full_or_its_short_name(capsys):
+    domain, task = pick("retail-generated", task="3", size="small", split="train")
+    assert domain.name == "retail" and task.id == "retail-small-train-0-3"
+    domain, task = pick("retail")
+    assert task.id == "retail-tiny-test-0-0"
+    assert "The data of tau2 are not installed: this is retail-generated" in capsys.readouterr().err
+    domain, task = pick("mcp-git", size="medium")
+    assert domain.name == "mcp-git" and task.id == "mcp-git-medium-test-0-0"
+
+
+@pytest.mark.data
+def test_a_benchmarks_domain_is_picked_with_and_without_a_task(shared_data):
+    from muarl import data
+
+    data.add("tau2", shared_data / "tau2")
+    domain, task = pick("retail")
+    assert domain.name == "retail" and task is None and domain.base.tables["orders"]
+    _, task = pick("tau2-retail", task="1")
+    assert task.id == "1" and task.benchmark
+    with pytest.raises(ConfigError, match="--task: tau2-retail has no task 'x' in its split"):
+        pick("tau2-retail", task="x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("serve", "moon"), "there is no domain 'moon'; there are retail-generated"),
+        (("serve", "retail-generated", "--size", "vast"), "--size: retail-generated comes in tiny, small"),
+        (("serve", "retail-generated", "--split", "dev"), "--split: retail-generated has the splits train"),
+        (("serve", "retail-generated", "--task", "x"), "--task: tasks of retail-generated are numbered"),
+        (("serve", "retail-generated", "--side", "user"), "the user's side has no tools to serve"),
+        (
+            ("serve", "retail-generated", "--http", "--host", "0.0.0.0"),
+            "set the token that clients need in MUARL_MCP_TO",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_told(arguments, told):
+    code, output = run(*arguments, env={"MUARL_MCP_TOKEN": ""})
+    assert code == 2 and told in " ".join(output.split())

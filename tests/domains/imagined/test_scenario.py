@@ -1,0 +1,68 @@
+"""Scenarios from folders, and from domains of ours."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from muarl.domains.generated import generated
+from muarl.domains.imagined import read_scenario, scenario_of
+from muarl.errors import DataError
+from support.desk import SCENARIOS
+from support.imagined import TOOLS, desk, folder
+
+
+def changed(**changes):
+    return json.dumps([{**TOOLS[0], **changes}, *TOOLS[1:]])
+
+
+def test_a_folder_is_read(tmp_path):
+    scenario = read_scenario(folder(tmp_path))
+    assert scenario.name == tmp_path.name and scenario.policy.startswith("Move boxes")
+    assert scenario.id_fields == {"box_id", "owner_id"}
+    assert [t.creates for t in scenario.tools] == [None, None, None, None, None, None, "box_id", None]
+    assert scenario.by_name["move_box"].arguments.check({"box_id": "B1"}).startswith("missing argument 'shelf'")
+
+
+@pytest.mark.parametrize(
+    ("tools", "words"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "must be a list of tools"),
+        ('["x"]', "tool 0: must be an object with a name"),
+        (changed(kind="guess"), "get_box.kind: must be one of read, write, generic, not 'guess'"),
+        (changed(returns=[]), "get_box.returns: must be a JSON Schema object"),
+        (changed(returns={"type": "wish"}), "get_box.returns: no JSON Schema"),
+        (changed(parameters={"type": 3}), "get_box.parameters: no JSON Schema"),
+        (changed(returns={"$ref": "https://example.com/box.json"}), "get_box.returns: the reference 'https://example"),
+        (json.dumps([TOOLS[0], TOOLS[0]]), "the tool 'get_box' stands there twice"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path, tools, words):
+    with pytest.raises(DataError) as caught:
+        read_scenario(folder(tmp_path, tools))
+    assert words in str(caught.value) and "tools.json" in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["policy.md", "world.md", "tools.json"])
+def test_a_missing_file_is_named(tmp_path, missing):
+    (folder(tmp_path) / missing).unlink()
+    with pytest.raises(DataError, match=missing):
+        read_scenario(tmp_path)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_our_own_scenarios_have_the_same_tools_and_policy(name):
+    for size in ("tiny", "medium"):
+        domain = generated(f"{name}-generated").domain(size)
+        scenario = scenario_of(domain, desk(name).world)
+        imagined = generated(f"{name}-generated").imagined(size, object())
+        assert imagined.tool_specs() == domain.tool_specs() == tuple(t.spec for t in scenario.tools)
+        assert imagined.policy_text == domain.policy_text and imagined.tool_names() == domain.tool_names()
+        assert all(imagined.kind_of(t) == domain.kind_of(t) for t in domain.tool_names())
+        assert imagined.tool_specs("user") == () and imagined.tool_names("user") == ()
+        owner = desk(name).script.spec.identify.id
+        assert owner in scenario.id_fields
+        creating = [t.spec.name for t in scenario.tools if t.creates]
+        assert all(t.kind == "write" for t in scenario.tools if t.creates), creating

@@ -1,0 +1,209 @@
+"""Domains offered as MCP servers, used by our own client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import replace
+
+import pytest
+
+from muarl.chat import ToolCall
+from muarl.domains.base import Domain, tool
+from muarl.domains.generated import generated
+from muarl.domains.mcp import pool
+from muarl.domains.mcp.client import ServerError
+from muarl.domains.mcp.domain import McpDomain, discover
+from muarl.domains.mcp.launch import over_http, over_stdio
+from muarl.domains.mcp.serve import DomainServer, serve_http
+from muarl.errors import ConfigError
+from support.mcp import needs_sdk
+
+pytestmark = needs_sdk
+TOKEN = "open-sesame"
+
+
+class Bell(Domain):
+    """A bell."""
+
+    name = "bell"
+    policy = "Ring once."
+    database = {"bells": {"b1": {"rings": 0}}}
+
+    @tool(writes=True)
+    def ring(self, bell: str) -> int:
+        """Ring a bell.
+
+        bell: its number.
+        """
+        self.db.bells[bell]["rings"] += 1
+        return self.db.bells[bell]["rings"]
+
+    @tool
+    def count(self, bell: str) -> int:
+        """Say how often a bell was rung."""
+        return self.db.bells[bell]["rings"]
+
+
+class Remote(McpDomain):
+    """The bell, from afar."""
+
+    name = "remote"
+    policy = "none"
+
+
+@contextlib.contextmanager
+def served(domain, task=None, **options):
+    """The address of a domain that is served from a thread."""
+    box = DomainServer(domain, task, **options)
+    loop = pool._background().loop  # any loop that runs in another thread will do
+    ready = asyncio.run_coroutine_threadsafe(_event(), loop).result()
+    job = asyncio.run_coroutine_threadsafe(_serve(box, ready), loop)
+    address = asyncio.run_coroutine_threadsafe(_address(ready), loop).result(20)
+    try:
+        yield box, address
+    finally:
+        loop.call_soon_threadsafe(job.cancel)
+        with contextlib.suppress(BaseException):
+            job.result(10)
+
+
+async def _event():
+    return asyncio.get_running_loop().create_future()
+
+
+async def _address(ready):
+    return await ready
+
+
+async def _serve(box, ready):
+    await serve_http(box, host="127.0.0.1", port=0, token=TOKEN, ready=ready.set_result)
+
+
+@pytest.fixture(scope="module")
+def bell():
+    with served(Bell()) as found:
+        yield found
+
+
+@pytest.fixture
+def remote(bell, monkeypatch):
+    monkeypatch.setenv("BELL_TOKEN", TOKEN)
+    return Remote(launch=over_http("bell", bell[1], token_env="BELL_TOKEN"))
+
+
+def call(world, name, **arguments):
+    return world.call("assistant", ToolCall("c", name, arguments))
+
+
+def test_tools_schemas_and_kinds_come_across(remote):
+    assert remote.tool_names() == ("ring", "count")
+    ring = remote.tool_specs()[0]
+    assert ring.description == "Ring a bell." and ring.parameters["required"] == ["bell"]
+    assert ring.parameters["properties"]["bell"]["description"] == "its number."
+    assert remote.kind_of("ring") == "write" and remote.kind_of("count") == "read"
+
+
+def test_every_session_has_a_world_of_its_own_which_ends_with_it(bell, remote):
+    first, second = remote.world(), remote.world()
+    assert call(first, "ring", bell="b1").content == "1" and call(first, "ring", bell="b1").content == "2"
+    assert call(second, "count", bell="b1").content == "0"
+    assert len(bell[0]._worlds) == 2
+    first.close()
+    second.close()
+    assert asyncio.run(_gone(bell[0]))
+
+
+async def _gone(box):
+    for _ in range(100):
+        if not box._worlds:
+            return True
+        await asyncio.sleep(0.05)
+    return False
+
+
+def test_errors_come_across(remote):
+    world = remote.world()
+    broken = call(world, "ring", bell="b2")
+    assert broken.error and broken.content.startswith("Error: ")
+    world.close()
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+def test_a_client_without_the_token_is_refused(bell, monkeypatch, token):
+    monkeypatch.setenv("BELL_TOKEN", token)
+    with pytest.raises(ServerError, match="401; is the token the right one|needs a token: set the variable BELL_TOKEN"):
+        discover(over_http("bell", bell[1], token_env="BELL_TOKEN"))
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(urllib.request.Request(bell[1], headers={"Authorization": token or "Basic x"}))
+    assert caught.value.code == 401
+
+
+def test_another_host_name_is_refused(bell):
+    asked = urllib.request.Request(
+        bell[1], b"{}", {"Authorization": f"Bearer {TOKEN}", "Host": "evil.example", "Content-Type": "application/json"}
+    )
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(asked)
+    assert caught.value.code in (403, 421)
+
+
+def test_old_sessions_make_room(monkeypatch):
+    monkeypatch.setattr("muarl.domains.mcp.serve.MOST_WORLDS", 2)
+
+    async def three():
+        box = DomainServer(Bell())
+        for session in ("a", "b", "a", "c"):
+            await box.world_of(session)
+        return list(box._worlds)
+
+    assert asyncio.run(three()) == ["a", "c"]
+
+
+def test_a_side_without_tools_and_an_address_that_is_taken_are_told(bell):
+    with pytest.raises(ConfigError, match="the user's side has no tools to serve"):
+        DomainServer(Bell(), side="user")
+    port = int(bell[1].rsplit(":", 1)[1].split("/")[0])
+    with pytest.raises(ConfigError, match=f"--host 127.0.0.1 --port {port}: "):
+        asyncio.run(serve_http(DomainServer(Bell()), host="127.0.0.1", port=port, token="x"))
+
+
+def test_a_generated_task_is_served_with_its_own_database(monkeypatch):
+    world = generated("retail-generated")
+    (task,) = world.tasks("test", 1, size="tiny")
+    name = task.agenda["identity"]
+    monkeypatch.setenv("BELL_TOKEN", TOKEN)
+    with served(world.domain("tiny"), task) as (_, address):
+        remote = Remote(launch=over_http("shop", address, token_env="BELL_TOKEN")).world()
+        names = {k: name[k] for k in ("first_name", "last_name", "zip")}
+        assert call(remote, "find_user_id_by_name_zip", **names).content == name["user_id"]
+        remote.close()
+
+
+@pytest.mark.slow
+def test_the_command_serves_over_standard_input_and_output(repository):
+    command = "import sys; sys.path.insert(0, sys.argv.pop(1)); from muarl.cli import main; main()"
+    source = str(repository / "src")
+    launch = over_stdio(
+        "cli", sys.executable, "-c", command, source, "mcp", "serve", "airline-generated", "--task", "3"
+    )
+    domain = Remote(launch=launch)
+    assert "get_reservation_details" in domain.tool_names()
+    world = domain.world()
+    assert call(world, "list_all_airports").content or True
+    world.close()
+
+
+def test_clients_without_sessions_share_one_world(bell, monkeypatch):
+    """The newer handshake knows no sessions over HTTP."""
+    monkeypatch.setenv("BELL_TOKEN", TOKEN)
+    launch = replace(over_http("bell", bell[1], token_env="BELL_TOKEN"), handshake="discover")
+    counts = []
+    for _ in range(2):
+        world = Remote(launch=launch).world()
+        counts.append(call(world, "ring", bell="b1").content)
+        world.close()
+    assert counts == ["1", "2"]
