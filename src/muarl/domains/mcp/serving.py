@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
@@ -19,6 +20,7 @@ from muarl.domains.experts import Habits
 from muarl.domains.mcp.talk import Frame, Talk
 
 Call = tuple[str, Mapping[str, Any]]
+_WANTS = re.compile(r"\bI (?:also |still )?(?:want|need|would like)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +151,10 @@ class DeskExpert:
             if not frames or frames[0].intent == frame.intent or lower.startswith(("actually", "wait", "sorry")):
                 frame.slots |= self.talk.slots_in(text, self.talk.of_intent(frame.intent))
                 return
-        if waiting and frame is not None and (not frames or frames[0].intent == frame.intent):
-            found = self.talk.slots_in(text, self.talk.of_intent(frame.intent))
-            slot = waiting.removeprefix("gone ")
+        found = {} if frame is None else self.talk.slots_in(text, self.talk.of_intent(frame.intent))
+        slot = waiting.removeprefix("gone ")
+        answers = slot in found and not _WANTS.search(text)
+        if waiting and frame is not None and (answers or not frames or frames[0].intent == frame.intent):
             frame.slots |= {slot: found[slot]} if slot in found else found
             return
         known = [(f.intent, f.slots) for f in self._frames]

@@ -18,8 +18,8 @@ from muarl.domains.mcp.scenario import Desk, of_split, several
 PARTS = (
     "login", "search", "basket", "prices", "orders", "report", "mailer", "cache", "upload", "export", "profile",
     "charts", "filters", "tokens", "menus", "forms", "queue", "images", "labels", "backup", "colours", "errors",
-    "events", "fonts", "groups", "hints", "icons", "keys", "limits", "maps", "news", "pages", "roles", "rules", "tables",
-    "themes", "users",
+    "events", "fonts", "groups", "hints", "icons", "keys", "limits", "maps", "news", "pages", "roles", "rules",
+    "tables", "themes", "users",
 )  # fmt: skip
 PLACES = (("src", "py"), ("tests", "py"), ("docs", "md"), ("tools", "py"))
 DEEDS = ("Fix", "Add", "Update", "Remove", "Improve", "Rename", "Document", "Simplify", "Test", "Speed up")
