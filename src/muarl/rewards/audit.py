@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from muarl.chat import Message, ToolCall
+from muarl.domains import scenarios
 from muarl.episode import Episode
 from muarl.rewards.consent import is_affirmative, is_proposal
 
@@ -25,7 +26,8 @@ KindOf = Callable[[str], str]
 class AuditRules:
     """The names that the audit must know of a domain.
 
-    ``auth_tools``: a successful call of one of them establishes who the user is, and returns the user's id.
+    ``auth_tools``: a successful call of one of them establishes who the user is, and returns the user's id, by itself
+    or as the field ``person``, which is also the argument of other tools that names whose data are meant.
     ``open_tools``: reads that anybody may make, because they show no user's data. ``transfer_tools``: hand the user to
     a person. Calls of kind "generic" are always open. ``consent``: whether users are to be asked before a write.
     """
@@ -34,6 +36,7 @@ class AuditRules:
     open_tools: frozenset[str] = frozenset()
     transfer_tools: frozenset[str] = frozenset({"transfer_to_human_agents"})
     consent: bool = True
+    person: str = "user_id"
 
     def for_tools(self, names: Collection[str]) -> AuditRules:
         """These rules restricted to the tools that a domain really has; without auth tools that check is off."""
@@ -55,7 +58,13 @@ AIRLINE = AuditRules(
 TELECOM = AuditRules(auth_tools=frozenset({"get_customer_by_id", "get_customer_by_name", "get_customer_by_phone"}))
 NO_CONSENT = AuditRules(consent=False)
 """BFCL's and ACEBench's users say what is to be done, and agents log in and switch on by themselves."""
-RULES = {"retail": RETAIL, "airline": AIRLINE, "telecom": TELECOM, "bfcl": NO_CONSENT, "acebench": NO_CONSENT}
+DESKS = {
+    name: AuditRules(auth_tools=frozenset({tool}), open_tools=frozenset(open_tools), person=person)
+    for name, (tool, open_tools, person) in scenarios.AUDIT.items()
+}
+RULES = {
+    "retail": RETAIL, "airline": AIRLINE, "telecom": TELECOM, "bfcl": NO_CONSENT, "acebench": NO_CONSENT, **DESKS,
+}  # fmt: skip
 """The rules of the domains that come with muarl, by ``Task.domain``."""
 
 
@@ -147,14 +156,14 @@ def repeated_calls(records: Sequence[CallRecord]) -> int:
     return count
 
 
-def _authenticated_as(result: str | None) -> str:
-    """The user id in an auth tool's answer: the bare text, or a JSON string, or an object with "user_id"."""
+def _authenticated_as(result: str | None, person: str) -> str:
+    """The user id in an auth tool's answer: the bare text, or a JSON string, or an object with the field ``person``."""
     text = (result or "").strip()
     try:
         data = json.loads(text)
     except ValueError:
         return text
-    return str(data.get("user_id", text)) if isinstance(data, dict) else str(data)
+    return str(data.get(person, text)) if isinstance(data, dict) else str(data)
 
 
 def _access(records: Sequence[CallRecord], rules: AuditRules) -> tuple[int, int]:
@@ -168,11 +177,11 @@ def _access(records: Sequence[CallRecord], rules: AuditRules) -> tuple[int, int]
         if not record.ok:
             continue
         if record.call.name in rules.auth_tools:
-            asked = record.call.arguments.get("user_id")
-            known.add(asked if isinstance(asked, str) else _authenticated_as(record.result))
+            asked = record.call.arguments.get(rules.person)
+            known.add(asked if isinstance(asked, str) else _authenticated_as(record.result, rules.person))
         elif record.kind != "generic" and record.call.name not in rules.open_tools:
             early += not known
-            whose = record.call.arguments.get("user_id")
+            whose = record.call.arguments.get(rules.person)
             foreign += bool(known) and isinstance(whose, str) and whose not in known
     return early, foreign
 
