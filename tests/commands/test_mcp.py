@@ -11,7 +11,7 @@ from muarl.cli import app
 from muarl.commands.mcp import pick
 from muarl.domains.generated import generated
 from muarl.domains.mcp import servers
-from muarl.errors import ConfigError
+from muarl.errors import ConfigError, DataError
 from support.mcp import FAULTY, needs_sdk, needs_server
 
 
@@ -36,6 +36,18 @@ def test_list_says_what_is_missing(monkeypatch, tmp_path):
 def test_an_unknown_server_cannot_be_installed():
     code, output = run("install", "moon")
     assert code == 2 and "there is no MCP server 'moon'" in output
+
+
+def test_one_server_that_cannot_be_installed_does_not_keep_the_others_from_it(monkeypatch, tmp_path):
+    def install(name, progress):
+        if name == "filesystem":
+            raise DataError("there is no npm")
+        return tmp_path / name
+
+    monkeypatch.setattr(servers, "install", install)
+    code, output = run("install")
+    assert code == 2 and "filesystem: there is no npm" in output
+    assert all(f"{name}: " in output for name in ("git", "memory", "sqlite"))
 
 
 @needs_sdk

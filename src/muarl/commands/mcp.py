@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.errors import ConfigError, DataError, InfrastructureError
 
 if TYPE_CHECKING:
     from muarl.domains.base import Domain, Task
@@ -37,10 +37,17 @@ def install(
     """
     from muarl.domains.mcp import servers
 
-    for name in names or list(servers.SERVERS):
-        folder = servers.install(name, lambda text: typer.echo(text, err=True))
-        found = servers.server(name)
-        typer.echo(f"{name}: {found.package} {found.version} ({found.licence}) in {folder}")
+    chosen = [servers.server(name) for name in names or servers.SERVERS]
+    problems = []
+    for found in chosen:
+        try:
+            folder = servers.install(found.name, lambda text: typer.echo(text, err=True))
+        except DataError as problem:  # the others may be had all the same
+            problems.append(f"{found.name}: {problem}")
+        else:
+            typer.echo(f"{found.name}: {found.package} {found.version} ({found.licence}) in {folder}")
+    if problems:
+        raise DataError(" ".join(problems))
 
 
 @mcp.command("list")

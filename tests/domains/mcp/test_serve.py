@@ -17,7 +17,7 @@ from muarl.domains.generated import generated
 from muarl.domains.mcp import pool
 from muarl.domains.mcp.client import ServerError
 from muarl.domains.mcp.domain import McpDomain, discover
-from muarl.domains.mcp.launch import over_http, over_stdio
+from muarl.domains.mcp.launch import Bounds, over_http, over_stdio
 from muarl.domains.mcp.serve import DomainServer, serve_http
 from muarl.errors import ConfigError
 from support.mcp import needs_sdk
@@ -207,3 +207,26 @@ def test_clients_without_sessions_share_one_world(bell, monkeypatch):
         counts.append(call(world, "ring", bell="b1").content)
         world.close()
     assert counts == ["1", "2"]
+
+
+class Loud(Domain):
+    """A domain that answers at length."""
+
+    name = "loud"
+    policy = "none"
+
+    @tool
+    def shout(self, times: int) -> str:
+        """Shout."""
+        return "a" * times
+
+
+def test_a_server_that_floods_over_http_is_cut_off(monkeypatch):
+    monkeypatch.setenv("BELL_TOKEN", TOKEN)
+    with served(Loud()) as (_, address):
+        launch = over_http("loud", address, token_env="BELL_TOKEN", bounds=Bounds(call=5, output=100, wire=1 << 20))
+        world = Remote(launch=launch).world()
+        assert call(world, "shout", times=500).content.endswith("500 characters in all, the first 100 are shown]")
+        with pytest.raises(ServerError, match="it floods: an answer of more than 1 MiB"):
+            call(world, "shout", times=3 << 20)
+        world.close()

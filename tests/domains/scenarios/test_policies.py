@@ -24,8 +24,8 @@ TODAY, SOON = "2026-03-14", "2026-03-16"
 def owner_of(tables, arguments):
     """Whose records a call names."""
     for value in arguments.values():
-        for table in tables.values():
-            record = table.get(value) if isinstance(value, str) else None
+        for table in tables:
+            record = tables[table].get(value) if isinstance(value, str) else None
             if record is not None:
                 for key in ("customer_id", "guest_id", "patient_id", "member_id"):
                     if key in record:
@@ -148,16 +148,15 @@ def test_every_gold_write_keeps_the_policy(name):
         world = domain.world(task)
         caller = None
         for action in task.actions:
-            tables = world.toolkit().db.to_tables()
-            result = world.call("assistant", ToolCall("x", action.name, action.arguments))
-            assert not result.error
-            kind = domain.kind_of(action.name)
-            if caller is None and kind == "read":
-                caller = next(owner_of(tables, {"x": result.content.split('": "')[1].split('"')[0]}))
-            if kind == "write":
+            tables, kind = world.toolkit().db, domain.kind_of(action.name)
+            if kind == "write":  # the rules look at the world as it is before
                 seen[action.name] += 1
                 assert set(owner_of(tables, action.arguments)) <= {caller}, (task.id, action)
                 assert RULES[name](action.name, action.arguments, tables), (task.id, action)
+            result = world.call("assistant", ToolCall("x", action.name, action.arguments))
+            assert not result.error
+            if caller is None:
+                caller = next(owner_of(tables, {"x": result.content.split('": "')[1].split('"')[0]}))
     writes = {t for t in domain.tool_names() if domain.kind_of(t) == "write"}
     assert set(seen) == writes, f"no task uses {writes - set(seen)}"
 

@@ -42,7 +42,6 @@ class DeskExpert:
         self._slipped = False
         self._handed_over = False
         self._transfer = self._has("needless_transfer")
-        self._decided: dict[str, bool] = {}
 
     def _has(self, habit: str) -> bool:
         return self._rng.random() < getattr(self._habits, habit)
@@ -152,6 +151,7 @@ class DeskExpert:
             self._told.append("I am sorry, that cannot be done.")
             return
         frame.written[move.step] = compact.read(message.content or "")
+        frame.confirmed = False
         self._seen = {k: v for k, v in self._seen.items() if k.split(" ")[0] in self._script.spec.open_tools}
 
     # what goes out

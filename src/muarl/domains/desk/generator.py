@@ -14,7 +14,6 @@ from typing import Any
 
 from muarl.domains.base import Action, Database, Domain, Task
 from muarl.domains.desk import oracle
-from muarl.domains.desk.oracle import Outcome
 from muarl.domains.desk.people import Maker
 from muarl.domains.desk.scenario import scenario_text
 from muarl.domains.desk.spec import Script
@@ -261,6 +260,3 @@ def _assemble(
             "feasible": variant not in ("refuse", "impostor"),
         },
     )
-
-
-__all__ = ["PERSONAS", "SIZES", "VARIANTS", "DeskSize", "Outcome", "TaskMaker"]

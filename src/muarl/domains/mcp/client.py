@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +64,7 @@ class Connection:
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._broken = ""
-        self._status: list[int] = []
+        self._faults: list[str] = []
 
     @property
     def alive(self) -> bool:
@@ -115,7 +115,7 @@ class Connection:
     def _transport(self) -> Any:
         launch = self.launch
         if launch.url:
-            return _http(launch, self._status)
+            return _http(launch, self._faults)
         command = [filled(part, self.folder) for part in launch.command]
         self._pipes = Pipes(command, environment(launch, self.folder, self._home), self.folder, launch.bounds.wire)
         return self._pipes
@@ -209,8 +209,8 @@ class Connection:
             code = await self._pipes.exit_code()
             if code is not None:
                 return ServerError(f"{self._who()} {what}: it died (exit code {code}){_said(words)}")
-        if self._status:
-            return ServerError(f"{self._who()} {what}: it answers HTTP {self._status[-1]}; is the token the right one?")
+        if self._faults:
+            return ServerError(f"{self._who()} {what}: it {self._faults[-1]}")
         detail = " ".join(str(problem).split())[:300]
         return ServerError(f"{self._who()} {what}: {type(problem).__name__}: {detail}")
 
@@ -225,8 +225,9 @@ async def connect(launch: Launch, folder: Path, home: Path) -> Connection:
     return connection
 
 
-def _http(launch: Launch, status: list[int]) -> Any:
-    """The SDK's transport for a URL, with the token from the environment. ``status``: where refusals are noted."""
+def _http(launch: Launch, faults: list[str]) -> Any:
+    """The SDK's transport for a URL, with the token from the environment. ``faults``: where it is noted what a server
+    did wrong, which the SDK does not tell."""
     httpx = sdk("httpx2")
     headers = {}
     if launch.token_env:
@@ -236,13 +237,35 @@ def _http(launch: Launch, status: list[int]) -> Any:
         headers["Authorization"] = f"Bearer {token}"
     timeout = httpx.Timeout(launch.bounds.call + 5, connect=min(10.0, launch.bounds.start))
 
-    async def note(response: Any) -> None:
+    async def look(response: Any) -> None:
         if response.status_code in REFUSED:
-            status.append(response.status_code)
+            faults.append(f"answers HTTP {response.status_code}; is the token the right one?")
+        response.stream = _bounded(response.stream, launch.bounds.wire, faults)
 
-    hooks = {"response": [note]}
+    hooks = {"response": [look]}
     client = httpx.AsyncClient(headers=headers, timeout=timeout, trust_env=False, event_hooks=hooks)
     return _HttpTransport(sdk("mcp.client.streamable_http").streamable_http_client, launch, client)
+
+
+def _bounded(stream: Any, most: int, faults: list[str]) -> Any:
+    """The body of a response, broken off after so many bytes."""
+    httpx = sdk("httpx2")
+    base: Any = httpx.AsyncByteStream
+
+    class Bounded(base):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            received = 0
+            async for part in stream:
+                received += len(part)
+                if received > most:
+                    faults.append(f"floods: an answer of more than {most >> 20} MiB")
+                    raise httpx.ReadError(faults[-1])
+                yield part
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Bounded()
 
 
 class _HttpTransport:

@@ -5,6 +5,7 @@ Every client session gets a fresh world. The policy is what the server calls its
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import socket
 from collections import OrderedDict
@@ -130,12 +131,19 @@ async def serve_http(
                 enable_dns_rebinding_protection=False
             )
         app = served.server().streamable_http_app(streamable_http_path=PATH, host=host, transport_security=secure)
-        config = uvicorn.Config(_Guarded(app, served, token), log_level="error", lifespan="on", access_log=False)
+        config = uvicorn.Config(
+            _Guarded(app, served, token), log_level="error", lifespan="on", access_log=False,
+            timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        server = uvicorn.Server(config)
         if ready is not None:
             ready(f"http://{f'[{host}]' if ':' in host else host}:{number}{PATH}")
+        running = asyncio.create_task(server.serve(sockets=[listener]))
         try:
-            await uvicorn.Server(config).serve(sockets=[listener])
+            await asyncio.shield(running)
         finally:
+            server.should_exit = True  # a cancelled one would leave the loop listening on a socket that is closed
+            await asyncio.wait([running], timeout=5)
             await served.close()
 
 
