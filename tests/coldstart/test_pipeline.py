@@ -12,9 +12,11 @@ import pytest
 
 from muarl.chat import Message
 from muarl.coldstart import dataset
+from muarl.domains.generated import generated
 from muarl.episode import read_episodes
 from muarl.recipes import common
 from support.fake_openai import FakeOpenAI, call, completion, status, text
+from support.imagined import PerfectTeacher
 
 Muarl = Callable[..., Any]
 KEY = "sk-the-right-key"
@@ -292,7 +294,7 @@ def test_a_team_makes_conversations_from_a_folder_of_its_own(muarl: Muarl, tmp_p
         assert any("B12" in str(m["content"]) for m in row["messages"] if m["role"] == "tool")
         assert len(rows(run / "episodes" / "library.tasks.jsonl")) >= 3
         result = muarl("coldstart", "--check", str(run / "dataset"), ok=True)
-        assert "3 have tools that a model played" in result.output
+        assert "3 have tools that a model played, and no world" in result.output
 
 
 @pytest.mark.parametrize(
@@ -319,3 +321,24 @@ def test_what_is_wrong_with_a_folder_is_told_with_its_file(
 def test_a_folder_needs_models(muarl: Muarl, tmp_path: Path) -> None:
     result = muarl("coldstart", "--scenario", str(own_folder(tmp_path / "library")))
     assert result.exit_code == 2 and "--teacher" in result.stderr
+
+
+def test_what_a_model_played_is_checked_against_the_goal_and_can_be_had_again(muarl: Muarl, tmp_path: Path) -> None:
+    (task,) = generated("hotel-generated").tasks("train", 1, size="medium", seed=0, start=0)
+    teacher = PerfectTeacher("hotel", task)
+
+    def answer(body: dict[str, Any]) -> Any:
+        ready = body["messages"][-1]["content"] == "Answer with the word ready."
+        return text("ready") if ready else teacher(body)
+
+    with FakeOpenAI(answer, key=KEY) as server:
+        tools = ("--tools", f"endpoint:fake@{server.url}")
+        run = made(muarl, tmp_path, "-n", "1", "--scenario", "hotel-generated", *tools)
+        asked = len(server.bodies)
+        (episode,) = read_episodes(run / "dataset" / "episodes.jsonl")
+        assert episode.reward == 1.0 and episode.verdict is not None and set(episode.verdict.breakdown) == {"GOAL"}
+        made_calls = [c.name for m in episode.messages if m.role == "assistant" for c in m.tool_calls]
+        assert [call["name"] for call in episode.tags["played"]] == made_calls
+        result = muarl("coldstart", "--check", str(run / "dataset"), ok=True)
+        assert "1 conversations came out as recorded, 0 did not" in result.output
+        assert len(server.bodies) == asked, "no model is asked again"

@@ -214,7 +214,8 @@ def _objection(config: RunConfig, scene: Scene, task: Task, episode: Episode) ->
     """What a filter has against a conversation by itself, None if nothing."""
     wanted = config.coldstart
     bounds = Bounds(wanted.min_turns, wanted.max_turns, wanted.max_words, wanted.max_tool_errors)
-    checkable = scene.setting.scored and (task.actions is not None or bool(task.env_assertions))
+    known = task.actions is not None or bool(task.env_assertions)
+    checkable = known and (scene.setting.scored or scene.setting.goal is not None)
     offered = episode.tools if episode.tools is not None else scene.setting.tools(task)
     later = scene.setting.domain.tool_specs()
     candidate = Candidate(episode, task, (*later, *offered), scene.setting.user_tools(task), checkable)

@@ -13,30 +13,33 @@ from muarl.coldstart import dataset
 from muarl.coldstart.dataset import SCENARIO
 from muarl.domains.base import Domain, Task
 from muarl.domains.generated import generated
+from muarl.domains.imagined import ImaginedCall, Played, goal_met
 from muarl.episode import Episode
 from muarl.errors import ConfigError, DataError
 from muarl.recipes.coldstart import DRAWN
+from muarl.recipes.setting import PLAYED
 from muarl.rewards import outcome
 
 
 def check_dataset(folder: Path) -> Iterator[str]:
     """A line for each conversation that does not come out as recorded, and one that sums up.
 
-    Conversations whose tools a model played have no world to be run in; their results stand in them and are counted.
-    DataError if the folder holds no dataset, or an episode does not say what it was drawn from.
+    What a model answered as the tools is said again in its place. Conversations of a scenario of one's own are only
+    counted: its folder is not known here. DataError if the folder holds no dataset, or an episode does not say what it
+    was drawn from.
     """
     counts: Counter[str] = Counter()
     for episode in dataset.read(folder):
-        if "unscored" in (episode.verdict.breakdown if episode.verdict is not None else {}):
-            counts["imagined"] += 1
+        if episode.verdict is not None and "unscored" in episode.verdict.breakdown:
+            counts["own"] += 1
             continue
         difference = asyncio.run(differs(episode))
         counts["same" if difference is None else "different"] += 1
         if difference is not None:
             yield f"{episode.id}: {difference}"
     parts = [f"{counts['same']} conversations came out as recorded", f"{counts['different']} did not"]
-    if counts["imagined"]:
-        parts.append(f"{counts['imagined']} have tools that a model played")
+    if counts["own"]:
+        parts.append(f"{counts['own']} have tools that a model played, and no world to be run in")
     yield ", ".join(parts)
 
 
@@ -61,12 +64,15 @@ async def differs(episode: Episode) -> str | None:
                     return (
                         f"{name} now answers {result.content[:120]!r}, not {(messages[number].content or '')[:120]!r}"
                     )
-        verdict = await outcome.score(task, world, messages, episode.stop)
+        if PLAYED in episode.tags:
+            reward = float(bool(goal_met(task, world)))
+        else:
+            reward = (await outcome.score(task, world, messages, episode.stop)).reward
     finally:
         await world.aclose()
     if episode.verdict is None:
         raise DataError(f"episode {episode.id} has no verdict")
-    return None if verdict.reward == episode.reward else f"the reward is now {verdict.reward}, not {episode.reward}"
+    return None if reward == episode.reward else f"the reward is now {reward}, not {episode.reward}"
 
 
 def _task(episode: Episode) -> tuple[Task, Domain]:
@@ -78,6 +84,9 @@ def _task(episode: Episode) -> tuple[Task, Domain]:
     try:
         made = generated(drawn["domain"])
         (task,) = made.tasks(drawn["split"], 1, size=drawn["size"], seed=drawn["seed"], start=drawn["index"])
+        if PLAYED in episode.tags and made.imagined is not None:
+            calls = [ImaginedCall.from_json(call) for call in episode.tags[PLAYED]]
+            return task, made.imagined(drawn["size"], Played(calls))
         return task, _domain(drawn["domain"], drawn["size"])
     except (KeyError, TypeError, ValueError, ConfigError) as problem:
         raise DataError(f"episode {episode.id}: its task cannot be drawn again: {problem}") from None

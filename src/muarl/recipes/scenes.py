@@ -83,7 +83,9 @@ def scene_of(name: str, config: RunConfig) -> Scene:
     limits = Limits(turns=wanted.max_turns, tool_errors=max(config.rl.max_tool_errors, wanted.max_tool_errors + 1))
     setting = replace(setting, limits=limits)
     if wanted.tools == "imagined" and made.imagined is not None:
-        setting = replace(setting, domain=made.imagined(size, tools_endpoint(config)), scored=False)
+        from muarl.domains.imagined import goal_met
+
+        setting = replace(setting, domain=made.imagined(size, tools_endpoint(config)), scored=False, goal=goal_met)
     agent: Agent
     if wanted.teacher == "endpoint" and wanted.endpoint is not None:
         agent = EndpointAgent(make_endpoint(wanted.endpoint))

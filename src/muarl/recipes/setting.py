@@ -32,6 +32,10 @@ OFFICIAL_TURNS = 100
 """Agent turns at least in training on a benchmark's tasks, which are longer than generated ones."""
 
 
+PLAYED = "played"
+"""The tag with what a model answered as the tools, from which a conversation can be had again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Where a run's episodes take place. ``draw``: see Draw; ``system`` None: the domain's policy text.
@@ -39,7 +43,8 @@ class Setting:
     ``generated``: the generated domain that the tasks come from, None for a benchmark's. ``official``: the benchmark's
     domain whose protocol is followed to the letter, None where episodes are played in a way of our own. ``benchmark``:
     the benchmark's domain that the tasks are of, played by its protocol or not. ``scored``: whether its worlds have a
-    state that a reward can come from; else every finished episode has reward 0 with the part "unscored". ``shaped``:
+    state that a reward can come from. Where not (a model plays the tools), ``goal`` says whether what was done is what
+    the task asks for; without one, or a task that does not say, the reward is 0 with the part "unscored". ``shaped``:
     whether audits note the terms of shaped rewards.
     """
 
@@ -53,6 +58,7 @@ class Setting:
     official: Official | None = None
     benchmark: Official | None = None
     scored: bool = True
+    goal: Callable[[Task, World], bool | None] | None = None
     shaped: bool = False
 
     async def score(self, task: Task, world: World, episode: Episode) -> Verdict:
@@ -61,7 +67,10 @@ class Setting:
         InfrastructureError if scoring itself breaks off, as benchmarks do where an assertion fails to run.
         """
         if not self.scored:
-            return Verdict(0.0, {"unscored": 0.0})
+            if played := getattr(world, "calls", None):
+                episode.tags[PLAYED] = [call.to_json() for call in played]
+            met = None if self.goal is None else self.goal(task, world)
+            return Verdict(0.0, {"unscored": 0.0}) if met is None else Verdict(float(met), {"GOAL": float(met)})
         judge = make_judge(self.judge) if task.nl_assertions else None
         try:
             if self.official is not None:
