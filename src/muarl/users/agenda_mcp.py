@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -14,6 +15,8 @@ from muarl.domains.mcp import talk
 from muarl.domains.mcp.talk import Talk
 from muarl.errors import ConfigError
 from muarl.users.base import UserTurn
+
+_SENTENCE = re.compile(r"(?<=[.!?]) ")
 
 
 @cache
@@ -93,12 +96,14 @@ class AgendaUser:
 
     def _request_meant(self, text: str, acts: set[str]) -> dict[str, Any] | None:
         """The request an agent's message is about: one whose details it asks for, then the one most of whose details
-        it names, else the first open one."""
-        lower = text.lower()
+        it names, above all in its first sentence, else the first open one."""
+        whole = text.lower()
+        first = _SENTENCE.split(whole)[0]
 
-        def fit(request: Mapping[str, Any]) -> tuple[bool, int]:
+        def fit(request: Mapping[str, Any]) -> tuple[bool, int, int]:
             asked = any(f"ask_{slot}" in acts for slot in request["wish"])
-            return asked, sum(str(value).lower() in lower for value in request["wish"].values())
+            values = [str(value).lower() for value in request["wish"].values()]
+            return asked, sum(v in first for v in values), sum(v in whole for v in values)
 
         told = [r for r in self._open if r["told"]]
         return max(told, key=fit, default=None)

@@ -61,6 +61,9 @@ def _background() -> _Thread:
             if _thread is None:
                 atexit.register(_at_exit)
                 _sweep()
+            else:  # what the parent started is the parent's
+                pipes.running.clear()
+                _roots.clear()
             _thread = _Thread()
         return _thread
 

@@ -100,7 +100,8 @@ class GitTasks(Desk):
                 then = {**wish, "file": rng.choice(others)}
             if then != wish:
                 request = Request("commit", wish, then=then, final=then)
-        if rng.random() < FORGOT and request.fallback is None:
+        names = [Path(path).name for path in tables["paths"]]
+        if rng.random() < FORGOT and request.fallback is None and len(set(names)) == len(names):
             request.unknown = ["file"]
             for one in (request.wish, request.then):
                 if one is not None:
