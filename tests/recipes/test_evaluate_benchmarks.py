@@ -75,7 +75,8 @@ def test_telecom_as_the_benchmark_plays_it(
     found = evaluate("tau2-telecom", "--split", "test", "--trials", "4", "--tasks", "2")
     assert found["benchmark"] == {
         "name": "tau2-telecom", "split": "test", "tasks": 2, "trials": 4, "solo": False, "steps": 200, "turns": None,
-        "tool_errors": 10, "seeds": [626729, 373753, 361454, 1567],
+        "tool_errors": 10, "seeds": [626729, 373753, 361454, 1567], "agent_calls": None, "mode": "native",
+        "figures": {},
     }  # fmt: skip
     assert found["user_eval"] == "llm:user (tau2 guidelines)"
     assert set(found["evaluation"]["pass_hat"]) == {"1", "2", "3", "4"}
