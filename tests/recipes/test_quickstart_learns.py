@@ -1,17 +1,21 @@
 """The main job on the shipped base checkpoint, shortened: it really learns, and stays small."""
 
 import json
+import subprocess
+import sys
 
 import pytest
-
-from muarl.config import load_config
-from muarl.recipes import quickstart
 
 
 @pytest.mark.slow
 def test_a_short_quickstart_makes_the_agent_better(tmp_path):
-    overrides = ["rl.steps=15", "rl.eval_every=0", "eval.tasks=150", f"runs_dir={tmp_path}"]
-    folder = quickstart.run(load_config("quickstart", overrides))
+    """In a process of its own, whose memory is its own."""
+    program = "from muarl.cli import main; main()"
+    settings = ["rl.steps=15", "rl.eval_every=0", "eval.tasks=150", f"runs_dir={tmp_path}"]
+    command = [sys.executable, "-c", program, "quickstart", "--name", "short", *settings]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "short"
     summary = json.loads((folder / "summary.json").read_text())
     before, after = summary["cold_start"], summary["rl"]
     assert 0.15 <= before["success"] <= 0.65
