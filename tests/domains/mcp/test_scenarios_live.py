@@ -105,7 +105,7 @@ def test_the_filesystem_server_stays_in_its_folder():
     for path in ("/etc/passwd", "../../etc/passwd", "~/x"):
         found = call(world, "read_file", path=path)
         assert found.error and "root:" not in found.content
-    assert call(world, "list_directory", path="/work").content == call(world, "list_directory", path=".").content
+    assert call(world, "list_directory", path="/files").content == call(world, "list_directory", path=".").content
     world.close()
 
 

@@ -70,7 +70,7 @@ def test_answers_are_text_and_no_longer_than_the_bound(world):
 
 def test_the_agent_never_sees_where_its_folder_is(domain):
     world = domain.world(task())
-    assert call(world, "look").content == "nothing in /work"
+    assert call(world, "look").content == "nothing in /files"
     world.close()
 
 
@@ -90,7 +90,7 @@ def test_a_process_serves_one_episode_after_the_other_each_in_a_fresh_folder():
     pids = []
     for _ in range(3):
         world = domain.world(task())
-        assert call(world, "look").content == "nothing in /work"
+        assert call(world, "look").content == "nothing in /files"
         call(world, "put", text="left behind")
         pids.append(call(world, "pid").content)
         world.close()
@@ -240,7 +240,7 @@ def test_offers_choose_rename_and_fill_in():
     assert chosen.tool_specs()[0].parameters == {"type": "object", "properties": {}, "required": []}
     world = chosen.world(task())
     call(world, "write")
-    assert call(world, "look").content == "/work"
+    assert call(world, "look").content == "/files"
     assert world._place.folder.joinpath("state.txt").read_text() == str(world._place.folder)
     world.close()
     with pytest.raises(ConfigError, match="faulty has no tool 'eat'; it has look"):
@@ -249,10 +249,10 @@ def test_offers_choose_rename_and_fill_in():
 
 def test_the_agents_name_for_its_folder_is_put_right_in_arguments(domain):
     world = domain.world(task())
-    call(world, "put", text="/work/notes")
+    call(world, "put", text="/files/notes")
     assert world._place.folder.joinpath("state.txt").read_text() == f"{world._place.folder}/notes"
-    call(world, "put", text="/workshop /work")
-    assert call(world, "look").content == "/workshop /work"
+    call(world, "put", text="/filesystem /files")
+    assert call(world, "look").content == "/filesystem /files"
     world.close()
 
 

@@ -23,7 +23,7 @@ from muarl.domains.mcp.launch import Launch
 from muarl.domains.mcp.tools import Offer, Offered, changed, toolbox
 from muarl.errors import ConfigError, InfrastructureError
 
-ALIAS = "/work"
+ALIAS = "/files"
 """What the agent sees in place of the path of its folder, which differs from place to place."""
 
 

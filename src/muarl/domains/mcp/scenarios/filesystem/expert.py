@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
+from muarl.domains.mcp.domain import ALIAS
 from muarl.domains.mcp.scenario import read_files
 from muarl.domains.mcp.scenarios.filesystem.tasks import lines_of, target_of, write_of
 from muarl.domains.mcp.serving import DeskExpert, Say, Write
@@ -51,7 +52,7 @@ class FilesystemExpert(DeskExpert):
             if "file" not in frame.slots and "named" in frame.slots:
                 name = frame.slots["named"]
                 found = self.look("search_files", path=".", pattern=f"**/{name}").text.split("\n")
-                hits = [line.removeprefix("/work/") for line in found if line.endswith(f"/{name}")]
+                hits = [line.removeprefix(f"{ALIAS}/") for line in found if line.endswith(f"/{name}")]
                 if len(hits) != 1:
                     del frame.slots["named"]
                 else:

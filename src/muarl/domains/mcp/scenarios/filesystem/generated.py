@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from muarl.domains.generated import Generated
+from muarl.domains.mcp.domain import ALIAS
 from muarl.domains.mcp.scenario import SIZES
 from muarl.domains.mcp.scenarios.filesystem import tasks
 from muarl.domains.mcp.scenarios.filesystem.expert import TALK, FilesystemExpert
@@ -21,7 +22,7 @@ def _entities() -> list[str]:
 
 
 def _phrases() -> list[str]:
-    return talk_pieces(TALK, "title: ", "\nowner: ", "\nstatus: ", "\ndue: ", "[FILE] ", "[DIR] ", "/work/")
+    return talk_pieces(TALK, "title: ", "\nowner: ", "\nstatus: ", "\ndue: ", "[FILE] ", "[DIR] ", f"{ALIAS}/")
 
 
 GENERATED = Generated(
