@@ -293,6 +293,8 @@ def test_a_team_makes_conversations_from_a_folder_of_its_own(muarl: Muarl, tmp_p
         assert row["scenario"] == "library" and row["tools"][0]["function"]["name"] == "find_book"
         assert any("B12" in str(m["content"]) for m in row["messages"] if m["role"] == "tool")
         assert len(rows(run / "episodes" / "library.tasks.jsonl")) >= 3
+        ready = sum(b["messages"][-1]["content"] == "Answer with the word ready." for b in server.bodies)
+        assert card["usage"]["requests"] == len(server.bodies) - ready, "whoever was asked is on the account"
         result = muarl("coldstart", "--check", str(run / "dataset"), ok=True)
         assert "3 have tools that a model played, and no world" in result.output
 

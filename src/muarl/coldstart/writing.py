@@ -78,13 +78,19 @@ class WrittenTasks:
         InfrastructureError if the teacher fails, or writes nothing of use in ``TRIES`` rounds.
         """
         if len(self._rows) < start + count:
-            asyncio.run(self._write(start + count, seed))
+            asyncio.run(self._write_and_close(start + count, seed))
         return [self._task(n) for n in range(start, start + count)]
 
     def _task(self, number: int) -> Task:
         row = self._rows[number]
         tags = {"intent": row["intent"], "persona": row["persona"], "written": True}
         return Task(f"{self._brief.name}-written-{number}", self._brief.name, row["scenario"], None, (), tags=tags)
+
+    async def _write_and_close(self, wanted: int, seed: int) -> None:
+        try:
+            await self._write(wanted, seed)
+        finally:  # connections belong to this event loop
+            await self._endpoint.aclose()
 
     async def _write(self, wanted: int, seed: int) -> None:
         """Ask for all that is missing at once, and again for what was of no use."""

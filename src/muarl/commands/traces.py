@@ -53,7 +53,7 @@ def _reader(bench: str, name: str) -> Read:
     from muarl.benchmarks import acebench, bfcl
 
     if bench == "acebench":
-        return partial(acebench.replay_row) if name == "replay_row" else partial(acebench.score_row)
+        return acebench.replay_row if name == "replay_row" else acebench.score_row
     revision: Any = bench.removeprefix("bfcl-")
     function = bfcl.replay_row if name == "replay_row" else bfcl.score_row
     return partial(function, revision=revision)

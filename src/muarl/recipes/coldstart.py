@@ -42,8 +42,9 @@ DRAWN = "drawn"
 
 def run(config: RunConfig) -> Path:
     """Make the dataset. Returns the run's folder, with ``dataset/`` in it."""
-    scenes = [scene_of(name, config) for name in config.coldstart.scenarios]
-    others = _Others.of(config)
+    tools = tools_endpoint(config)
+    scenes = [scene_of(name, config, tools) for name in config.coldstart.scenarios]
+    others = _Others.of(config.coldstart.judge, tools, *(scene.writer for scene in scenes))
     asked = endpoints(config)
     check_bound(config, asked)
     ask_endpoints(asked)
@@ -85,18 +86,16 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Others:
-    """The models that take part in no conversation's account: those that play tools, and the judge."""
+    """The models that take part in no conversation's account: those that play tools or write tasks, and the judge."""
 
     judge: Judge | None
     endpoints: tuple[Endpoint, ...]
 
     @classmethod
-    def of(cls, config: RunConfig) -> _Others:
-        spec = config.coldstart.judge
-        asked = [] if spec is None else [judge_endpoint(spec)]
-        if config.coldstart.tools == "imagined":
-            asked.append(tools_endpoint(config))
-        return cls(None if spec is None else make_judge(spec), tuple(e for e in asked if e is not None))
+    def of(cls, judge: str | None, *others: Endpoint | None) -> _Others:
+        """``judge``: as the configuration names it; ``others``: whoever else there is."""
+        asked = (None if judge is None else judge_endpoint(judge), *others)
+        return cls(None if judge is None else make_judge(judge), tuple(e for e in asked if e is not None))
 
     @property
     def used(self) -> Usage:

@@ -256,7 +256,7 @@ async def play_requests(
             **playing,
         )
     finally:  # connections belong to this event loop, which ends with the rollout
-        await _close_endpoints(agent, users, make_judge(setting.judge))
+        await _close_endpoints(agent, users, setting.domain, make_judge(setting.judge))
 
 
 async def _close_endpoints(*parts: object) -> None:

@@ -21,7 +21,6 @@ from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.expert import ExpertAgent
 from muarl.coldstart.writing import Brief, WrittenTasks
 from muarl.config import RunConfig
-from muarl.config.section import EndpointConfig
 from muarl.conversation import Limits
 from muarl.domains.base import Task
 from muarl.domains.experts import Habits
@@ -58,34 +57,30 @@ class Scene:
         return WrittenTasks(run.episodes / f"{self.name}.tasks.jsonl", self.writer, self.brief).draw
 
 
-_TOOLS: dict[int, tuple[EndpointConfig, Endpoint]] = {}  # holds the sections: their ids stay theirs
-
-
-def tools_endpoint(config: RunConfig) -> Endpoint:
-    """The client of the model that plays tools, one for all scenarios of a configuration."""
+def tools_endpoint(config: RunConfig) -> Endpoint | None:
+    """The client of the model that plays tools, one for all scenarios of a run; None where made worlds do."""
     section = config.coldstart.tools_endpoint
-    if section is None:
-        raise ConfigError("coldstart.tools_endpoint: name the model that plays the tools")
-    if id(section) not in _TOOLS:
-        _TOOLS[id(section)] = section, make_endpoint(section)
-    return _TOOLS[id(section)][1]
+    return make_endpoint(section) if config.coldstart.tools == "imagined" and section is not None else None
 
 
-def scene_of(name: str, config: RunConfig) -> Scene:
-    """A scenario by its domain's name. ConfigError if it is none, or needs something that is not installed."""
+def scene_of(name: str, config: RunConfig, tools: Endpoint | None) -> Scene:
+    """A scenario by its domain's name, or a folder's. ``tools``: see ``tools_endpoint``.
+
+    ConfigError if it is none, or needs something that is not installed.
+    """
     wanted = config.coldstart
     if is_folder(name):
-        return own_scene(Path(name).expanduser(), config)
+        return own_scene(Path(name).expanduser(), config, tools)
     made = generated(name)
     size = wanted.size if wanted.size in made.sizes else made.sizes[-1]
     domain = config.domain.model_copy(update={"name": name, "size": size, "intents": (), "policy": None})
     setting = make_setting(config.model_copy(update={"domain": domain}))
     limits = Limits(turns=wanted.max_turns, tool_errors=max(config.rl.max_tool_errors, wanted.max_tool_errors + 1))
     setting = replace(setting, limits=limits)
-    if wanted.tools == "imagined" and made.imagined is not None:
+    if tools is not None and made.imagined is not None:
         from muarl.domains.imagined import goal_met
 
-        setting = replace(setting, domain=made.imagined(size, tools_endpoint(config)), scored=False, goal=goal_met)
+        setting = replace(setting, domain=made.imagined(size, tools), scored=False, goal=goal_met)
     agent: Agent
     if wanted.teacher == "endpoint" and wanted.endpoint is not None:
         agent = EndpointAgent(make_endpoint(wanted.endpoint))
@@ -99,12 +94,12 @@ def is_folder(name: str) -> bool:
     return "/" in name or Path(name).is_dir()
 
 
-def own_scene(folder: Path, config: RunConfig) -> Scene:
+def own_scene(folder: Path, config: RunConfig, tools: Endpoint | None) -> Scene:
     """The scenario in a folder. DataError names what is wrong with which file; ConfigError says who is missing."""
     from muarl.domains.imagined import ImaginedDomain, read_scenario
 
     wanted = config.coldstart
-    if wanted.endpoint is None or wanted.teacher != "endpoint" or config.user.kind != "llm" or wanted.tools == "world":
+    if wanted.endpoint is None or wanted.teacher != "endpoint" or config.user.kind != "llm" or tools is None:
         raise ConfigError(f"{folder}: models play all of a scenario of one's own: name --teacher, --user and --tools")
     scenario = read_scenario(folder)
     try:
@@ -114,7 +109,7 @@ def own_scene(folder: Path, config: RunConfig) -> Scene:
     intents = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     if not intents:
         raise DataError(f"{folder / INTENTS} is empty: write what customers come for, a few words on each line")
-    domain = ImaginedDomain(scenario, tools_endpoint(config))
+    domain = ImaginedDomain(scenario, tools)
     limits = Limits(turns=wanted.max_turns, tool_errors=wanted.max_tool_errors + 1)
     setting = Setting(domain, _no_tasks, GENERATED_RULES, limits, config.eval.judge, scored=False)
     brief = Brief(scenario.name, scenario.policy, domain.tool_specs(), scenario.world, intents)
