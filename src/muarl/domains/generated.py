@@ -63,13 +63,14 @@ class Generated:
 
 def generated(name: str) -> Generated:
     """The generated domain of that name, such as "retail-generated" or "mcp-git". ConfigError if there is none."""
-    if name in ON_SERVERS:
-        from muarl.domains.mcp.scenario import scenario
-
-        return scenario(name)
-    if name not in NAMES:
-        raise ConfigError(f"domain.name: {name!r} is not a generated domain; there are {', '.join(NAMES)}")
+    if name not in (*NAMES, *ON_SERVERS):
+        known = ", ".join((*NAMES, *ON_SERVERS))
+        raise ConfigError(f"domain.name: {name!r} is not a generated domain; there are {known}")
     own = name.removesuffix("-generated")
-    found = import_module(f"muarl.domains.{f'scenarios.{FOLDERS[own]}' if own in FOLDERS else own}.generated").GENERATED
+    if name in ON_SERVERS:
+        place = f"mcp.scenarios.{name.removeprefix('mcp-')}"
+    else:
+        place = f"scenarios.{FOLDERS[own]}" if own in FOLDERS else own
+    found = import_module(f"muarl.domains.{place}.generated").GENERATED
     assert isinstance(found, Generated)
     return found

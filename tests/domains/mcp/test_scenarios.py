@@ -10,7 +10,7 @@ import pytest
 from muarl.chat import Message
 from muarl.domains.experts import SLOPPY, Habits
 from muarl.domains.generated import ON_SERVERS, SPLITS, generated
-from muarl.domains.mcp.scenario import read_files, scenario
+from muarl.domains.mcp.scenario import read_files
 from muarl.domains.mcp.talk import talk_from
 from muarl.errors import ConfigError, DataError
 from muarl.users.agenda import AgendaUserFactory
@@ -35,8 +35,8 @@ def test_it_is_a_generated_domain_like_the_others(name):
 
 
 def test_an_unknown_scenario_is_told():
-    with pytest.raises(ConfigError, match="'mcp-moon' is no scenario on an MCP server; there are mcp-filesystem"):
-        scenario("mcp-moon")
+    with pytest.raises(ConfigError, match="'mcp-moon' is not a generated domain; there are .*mcp-filesystem, mcp-git"):
+        generated("mcp-moon")
 
 
 @everywhere

@@ -8,7 +8,7 @@ a tool has it twice once others have come.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, get_args
 
@@ -173,8 +173,3 @@ def _inside(part: dict[str, Any]) -> None:
 def shown(tools: Sequence[ToolSpec]) -> list[Doc]:
     """The documents of tools as prompts show them."""
     return [spec.doc if spec.doc is not None else _own_document(spec) for spec in tools]
-
-
-def names_of(tools: Iterable[ToolSpec]) -> tuple[str, ...]:
-    """The names of tools."""
-    return tuple(spec.name for spec in tools)

@@ -130,8 +130,3 @@ class Maker:
 def shift(day: str, days: int) -> str:
     """The date so many days later."""
     return (datetime.date.fromisoformat(day) + datetime.timedelta(days=days)).isoformat()
-
-
-def days_between(first: str, last: str) -> int:
-    """How many days lie between two dates."""
-    return (datetime.date.fromisoformat(last) - datetime.date.fromisoformat(first)).days

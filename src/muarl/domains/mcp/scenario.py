@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,13 +24,13 @@ import yaml
 from muarl.chat import ToolSpec
 from muarl.domains.base import Action, Database, Task
 from muarl.domains.drawing import Infeasible, Request, split_of
-from muarl.domains.generated import ON_SERVERS, SPLITS, Generated
+from muarl.domains.generated import SPLITS
 from muarl.domains.mcp import servers
 from muarl.domains.mcp.domain import McpDomain
 from muarl.domains.mcp.launch import Bounds, over_stdio
 from muarl.domains.mcp.talk import PERSONAS, Talk, talk_from
 from muarl.domains.mcp.tools import Offer, from_json
-from muarl.errors import ConfigError, DataError
+from muarl.errors import DataError
 
 SIZES = ("tiny", "medium")
 
@@ -247,13 +246,3 @@ def _same_subject(requests: Sequence[Request]) -> bool:
         wishes = (request.wish, request.then or {}, request.fallback or {})
         named.append({str(value) for wish in wishes for value in wish.values()})
     return bool(set.intersection(*named))
-
-
-@cache
-def scenario(name: str) -> Generated:
-    """A scenario's domain, tasks and expert, such as "mcp-git". ConfigError if there is none of that name."""
-    if name not in ON_SERVERS:
-        raise ConfigError(f"domain.name: {name!r} is no scenario on an MCP server; there are {', '.join(ON_SERVERS)}")
-    found = import_module(f"muarl.domains.mcp.scenarios.{name.removeprefix('mcp-')}.generated").GENERATED
-    assert isinstance(found, Generated)
-    return found

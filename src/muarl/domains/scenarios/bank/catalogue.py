@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-ACCOUNTS = ("checking", "savings", "joint")
 PAYEES = (
     "Brightwater Energy",
     "Cedar Housing",

@@ -13,5 +13,4 @@ HOTELS: dict[str, tuple[str, ...]] = {
 NAMES = tuple(name for names in HOTELS.values() for name in names)
 ROOMS = {"standard": 2, "deluxe": 2, "family": 4, "suite": 3}
 """Sorts of rooms, and how many people each sleeps."""
-REQUESTS = ("a cot", "a quiet room", "a high floor", "a parking space", "feather-free pillows")
 VOCABULARY = {"hotels": NAMES, "cities": tuple(HOTELS)}

@@ -9,7 +9,6 @@ COVERS: dict[str, tuple[str, ...]] = {
     "pet": ("surgery", "poisoning"),
 }
 """What each kind of policy can cover; a policy covers some of it."""
-CAUSES = tuple(cause for causes in COVERS.values() for cause in causes)
 DOCUMENTS = ("police report", "repair estimate", "photos", "receipts", "medical report")
 METHODS = ("bank transfer", "check", "prepaid card")
 DEDUCTIBLES = (250, 500, 750, 1000)
