@@ -51,7 +51,8 @@ from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
 from muarl.observe.metrics import episode_metrics
-from muarl.recipes.common import make_agent, make_engine, play
+from muarl.recipes.common import make_agent, play
+from muarl.recipes.engines import make_sampler
 from muarl.recipes.rl import learner_config, samples_of
 from muarl.recipes.setting import GENERATED_RULES, Setting
 from muarl.recipes.tiny import make_model
@@ -227,7 +228,7 @@ def run_muarl(start: Path, tasks: int, options: argparse.Namespace) -> list[dict
     config = config_for(start, tasks, len(prompt), options)
     setting, users = setting_of(domain), ScriptedUserFactory([shop.OPENING])
     learner = TorchLearner(policy.model, policy.tokenizer, learner_config(config))
-    engine = make_engine(policy, config)
+    engine = make_sampler(policy, config)
     agent = make_agent(policy, config, temperature=1.0, engine=engine)
     steps = []
     for step in range(options.warmup + options.steps):

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from muarl.config.coldstart import ColdstartConfig
+from muarl.config.rl import RlConfig
+from muarl.config.scale import ClusterConfig, EngineConfig, LearnerConfig
 from muarl.config.section import (
     Count,
     EndpointConfig,
@@ -131,87 +133,6 @@ class SftConfig(Section):
     other_token_weight: Probability = Field(
         0.0, description="Loss weight of tokens that the agent did not write (user, tools, policy). Usually 0."
     )
-
-
-class ShapingConfig(Section):
-    """Terms added to the binary reward that a policy learns from (rewards/shaped.py); scores stay binary."""
-
-    format: Annotated[float, Field(ge=0)] = Field(0.0, description="Weight of the share of calls that can be read.")
-    tool_names: Annotated[float, Field(ge=0)] = Field(
-        0.0, description="Weight of the overlap between the tools called and those of the gold actions."
-    )
-    milestones: Annotated[float, Field(ge=0)] = Field(
-        0.0, description="Weight of the share of gold actions that were made."
-    )
-
-
-class RlConfig(Section):
-    """Reinforcement learning: groups of rollouts a task, advantages within the group, clipped policy gradient."""
-
-    steps: Count = Field(30, description="Training steps; each rolls out, scores and updates once.")
-    tasks_per_step: Positive = Field(32, description="Tasks in one step.")
-    group_size: Annotated[int, Field(ge=2)] = Field(8, description="Rollouts of each task.")
-    min_group: Annotated[int, Field(ge=2)] | None = Field(
-        None,
-        description="Fewest scored rollouts for a group to count, after infrastructure failures are set aside; null: "
-        "three quarters of `group_size`.",
-    )
-    seed: int = Field(2, description="Seed of the training tasks; another one gives other tasks.")
-    temperature: Annotated[float, Field(gt=0.0, le=2.0)] = Field(1.0, description="Sampling temperature of rollouts.")
-    top_p: Annotated[float, Field(gt=0.0, le=1.0)] = Field(1.0, description="Nucleus sampling in rollouts; 1: off.")
-    lr: Annotated[float, Field(gt=0)] = Field(5e-4, description="Learning rate of AdamW after warm-up.")
-    warmup: Count = Field(5, description="Steps over which the learning rate rises from 0.")
-    schedule: Literal["constant", "linear", "cosine"] = Field(
-        "constant", description="What the learning rate does after warm-up."
-    )
-    weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="AdamW weight decay.")
-    clip_low: Annotated[float, Field(gt=0)] = Field(0.2, description="How far a probability ratio may fall below 1.")
-    clip_high: Annotated[float, Field(gt=0)] = Field(
-        0.2, description="How far it may rise above 1. DAPO's clip-higher: 0.28."
-    )
-    dual_clip: Annotated[float, Field(gt=1)] | None = Field(
-        3.0, description="Bound on the loss of tokens with a negative advantage and a large ratio; null: none."
-    )
-    ratio: Literal["token", "sequence"] = Field(
-        "token",
-        description="Ratio of each token (GRPO) or of the whole episode, length-normalised (GSPO; it then wants much "
-        "smaller clips).",
-    )
-    kl_coef: Annotated[float, Field(ge=0)] = Field(
-        0.001, description="Weight of the divergence from the reference model in the loss; 0: no reference model."
-    )
-    kl_estimator: Literal["k1", "k2", "k3"] = Field("k3", description="Estimator of that divergence.")
-    loss_aggregation: Literal["token_mean", "sequence_mean", "dr_grpo"] = Field(
-        "token_mean",
-        description="`token_mean`: one mean over all sampled tokens of the step. `sequence_mean`: mean within each "
-        "episode, then over episodes. `dr_grpo`: sum over each episode, divided by a constant length.",
-    )
-    advantage: Literal["group_std", "group_mean", "leave_one_out"] = Field(
-        "group_std",
-        description="`group_std`: reward minus the group's mean, divided by the group's standard deviation (GRPO). "
-        "`group_mean`: not divided (Dr.GRPO). `leave_one_out`: minus the mean of the others, not divided (RLOO).",
-    )
-    shaping: ShapingConfig = Field(default_factory=ShapingConfig)
-    drop_zero_variance: bool = Field(True, description="Leave out groups whose rollouts all earned the same reward.")
-    dynamic_sampling: bool = Field(
-        False, description="Draw further tasks until `tasks_per_step` groups have differing rewards (DAPO)."
-    )
-    minibatches: Positive = Field(1, description="Optimiser steps that the episodes of one training step are split in.")
-    epochs: Positive = Field(1, description="How often the episodes of one training step are gone over.")
-    grad_clip: Annotated[float, Field(gt=0)] = Field(1.0, description="Largest norm of the gradient.")
-    max_turns: Positive = Field(30, description="Most agent turns in an episode; then it ends with `max_turns`.")
-    tokens_per_turn: Positive = Field(256, description="Most tokens of one agent turn; then `turn_length`.")
-    max_tool_errors: Positive = Field(10, description="Tool errors after which an episode ends with `tool_errors`.")
-    concurrency: Positive = Field(256, description="Most episodes under way at once.")
-    pack_tokens: Positive = Field(16384, description="Tokens in one forward and backward pass of the update.")
-    eval_every: Count = Field(0, description="Evaluate on validation tasks every so many steps; 0: never.")
-    checkpoint_every: Count = Field(10, description="Write a checkpoint every so many steps; 0: only at the end.")
-
-    @model_validator(mode="after")
-    def _group(self) -> RlConfig:
-        if self.min_group is not None and self.min_group > self.group_size:
-            raise ValueError(f"min_group ({self.min_group}) is larger than group_size ({self.group_size})")
-        return self
 
 
 class EvalConfig(Section):
@@ -339,6 +260,9 @@ class RunConfig(Section):
     coldstart: ColdstartConfig = Field(default_factory=ColdstartConfig)
     sft: SftConfig = Field(default_factory=SftConfig)
     rl: RlConfig = Field(default_factory=RlConfig)
+    engine: EngineConfig = Field(default_factory=EngineConfig)
+    learner: LearnerConfig = Field(default_factory=LearnerConfig)
+    cluster: ClusterConfig = Field(default_factory=ClusterConfig)
     eval: EvalConfig = Field(default_factory=EvalConfig)
 
     @model_validator(mode="after")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FinishReason = Literal["stop", "length"]
+Weights = Callable[[], "Iterable[tuple[str, Tensor]]"]
+"""Yields every parameter under its Hugging Face name, whole (gathered from wherever it is sharded)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +62,20 @@ class Sampler(Protocol):
     ) -> Sampled: ...
 
     def close_session(self, session: str) -> None: ...
+
+
+@runtime_checkable
+class PolicySampler(Sampler, Protocol):
+    """A sampler whose weights a learner moves."""
+
+    async def update(self, weights: Weights, version: int) -> None:
+        """Sample from these weights from now on, as policy ``version``.
+
+        ``weights`` is not asked where the sampler can reach the learner's own memory. What is being generated may go on
+        under the new weights or start again; every sample says which version it came from.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of processes and memory. Afterwards nothing can be sampled."""
+        ...

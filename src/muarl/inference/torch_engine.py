@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference import sampling
-from muarl.inference.base import FinishReason, Sampled, SamplingParams
+from muarl.inference.base import FinishReason, Sampled, SamplingParams, Weights
 from muarl.inference.decode_state import DecodeState
 from muarl.inference.requests import EngineStats, Request, checked, next_chunk
 from muarl.inference.slots import SlotTable, common_prefix
@@ -141,6 +141,14 @@ class TorchEngine:
             for name, value in weights.items():
                 own[name].copy_(value)
         return self.weights_changed()
+
+    async def update(self, weights: Weights, version: int) -> None:
+        """Take the model's present weights as ``version``: learner and engine share the model in this process."""
+        self.weights_changed()
+        self.version = version
+
+    async def aclose(self) -> None:
+        """Nothing to do: what the engine holds goes with it."""
 
     @property
     def sessions(self) -> int:

@@ -9,7 +9,7 @@ import copy
 import hashlib
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -53,6 +53,14 @@ class Learner(Protocol):
     def save(self, path: Path, extra: Mapping[str, Any] | None = None) -> Path: ...
 
     def load(self, path: Path) -> dict[str, Any]: ...
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Every parameter under its Hugging Face name, whole, one after another."""
+        ...
+
+    def close(self) -> None:
+        """Let go of processes and memory."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +269,14 @@ class TorchLearner:
         if self.device.type == "cuda" and "random/cuda" in state.tensors:
             torch.cuda.set_rng_state(state.tensors["random/cuda"], self.device)
         return extra
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The model's parameters by name, tied ones once; not copied."""
+        for name, parameter in self.model.named_parameters():
+            yield name, parameter.detach()
+
+    def close(self) -> None:
+        """Nothing to do: the model belongs to the caller."""
 
     def _policy_update(self, batch: Batch, micro: list[Rows], old: Tensor | None, reference: Tensor | None) -> Metrics:
         """One optimiser update over ``micro``. ``old`` and ``reference`` are flat over the whole batch; ``old`` None

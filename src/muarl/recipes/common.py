@@ -17,11 +17,13 @@ from muarl.config.sections import EndpointConfig as EndpointSection
 from muarl.config.sections import ModelConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.errors import CheckpointError, ConfigError
+from muarl.inference.base import Sampler
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, latest_checkpoint, load_policy
 from muarl.observe.loggers import MetricLogger, make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.system import usable_cores
+from muarl.recipes.engines import make_sampler
 from muarl.recipes.setting import Setting
 from muarl.rewards.judge import make_judge
 from muarl.rollout import Budget, LocalExecutor, Progress, Rollout, RolloutRequest, requests_for, rollout
@@ -181,19 +183,12 @@ def load_model(config: ModelConfig) -> Policy:
 
 
 def make_agent(
-    policy: Policy, config: RunConfig, *, temperature: float, top_p: float = 1.0, engine: TorchEngine | None = None
+    policy: Policy, config: RunConfig, *, temperature: float, top_p: float = 1.0, engine: Sampler | None = None
 ) -> SampledAgent:
-    """An agent that samples from a model through a TorchEngine."""
-    engine = engine or make_engine(policy, config)
+    """An agent that samples from a policy, through an engine of its own if none is given."""
+    engine = engine or make_sampler(policy, config)
     sampling = Sampling(config.rl.tokens_per_turn, config.model.max_context, temperature, top_p)
     return SampledAgent(engine, ChatTokens(policy.tokenizer, thinking=config.model.thinking), sampling)
-
-
-def make_engine(policy: Policy, config: RunConfig) -> TorchEngine:
-    """The run's generation engine: as many slots as episodes may be under way, each of ``model.max_context`` tokens."""
-    return TorchEngine(
-        policy.model, max_slots=config.rl.concurrency, max_context=config.model.max_context, seed=config.seed
-    )
 
 
 def load_agent(spec: str, *, temperature: float = 0.0) -> Agent:

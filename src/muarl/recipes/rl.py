@@ -19,14 +19,15 @@ from muarl.episode import Episode
 from muarl.errors import ConfigError, MuarlError
 from muarl.learning.advantages import group_advantages
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import LearnerConfig, PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
 from muarl.observe.loggers import MetricLogger
 from muarl.observe.metrics import episode_metrics
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.common import load_model, make_agent, make_engine, make_users, open_logger, open_run, play, prepare
+from muarl.recipes.common import load_model, make_agent, make_users, open_logger, open_run, play, prepare
+from muarl.recipes.engines import make_learner, make_sampler
 from muarl.recipes.evaluate import evaluate
 from muarl.recipes.preflight import Role, check_roles, check_room
 from muarl.recipes.setting import Setting, make_setting
@@ -75,15 +76,15 @@ def train(
 ) -> SampledAgent:
     """The training loop; the policy's model is updated in place. Returns the agent that samples from it."""
     rl = config.rl
-    learner = TorchLearner(policy.model, policy.tokenizer, learner_config(config))
-    engine = make_engine(policy, config)
+    learner = make_learner(policy, config, learner_config(config))
+    engine = make_sampler(policy, config)
     agent = make_agent(policy, config, temperature=rl.temperature, top_p=rl.top_p, engine=engine)
     users = make_users(config.user, setting)
     first = 0
     resumed = latest_checkpoint(run.checkpoints / "rl") if config.resume is not None else None
     if resumed is not None:
         first = int(learner.load(resumed)["step"])
-        engine.weights_changed()
+        asyncio.run(engine.update(learner.weights, learner.version))
     with progress.phase("reinforcement learning", rl.steps) as phase:
         phase.advance(first)
         for step in range(first, rl.steps):
@@ -92,7 +93,7 @@ def train(
             rolled_out = time.perf_counter()
             samples = samples_of(played.groups, config)
             update = learner.policy_step(samples)
-            engine.weights_changed()
+            asyncio.run(engine.update(learner.weights, learner.version))
             updated = time.perf_counter()
             metrics = episode_metrics(played.episodes) | {f"update/{k}": v for k, v in update.items()}
             metrics |= {k: update[k] for k in ("kl", "entropy") if k in update}

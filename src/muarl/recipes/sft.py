@@ -12,7 +12,7 @@ from muarl.domains.experts import Habits
 from muarl.episode import Episode, StopReason, read_episodes
 from muarl.errors import ConfigError, DataError
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import LearnerConfig, PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
 from muarl.observe.loggers import MetricLogger
@@ -20,6 +20,7 @@ from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.common import load_model, make_users, open_logger, open_run, prepare
 from muarl.recipes.demonstrations import demonstrate, supervised_samples
+from muarl.recipes.engines import make_learner
 from muarl.recipes.preflight import check_roles
 from muarl.recipes.setting import Setting, make_setting
 from muarl.tokens import ChatTokens
@@ -123,7 +124,7 @@ def fit(
         token_budget=config.rl.pack_tokens,
         seed=config.seed,
     )
-    learner = TorchLearner(policy.model, policy.tokenizer, settings)
+    learner = make_learner(policy, config, settings)
     first = 0
     resumed = latest_checkpoint(run.checkpoints) if config.resume is not None else None
     if resumed is not None:
