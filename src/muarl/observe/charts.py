@@ -46,7 +46,7 @@ def number(value: float) -> str:
 
 def ticks(low: float, high: float, about: int = 3) -> list[float]:
     """Round values that span [low, high], about as many as asked for; at least two."""
-    if high <= low:
+    if high - low <= 1e-9 * max(abs(low), abs(high)):  # the same but for rounding
         high = low + (abs(low) or 1.0)
     rough = (high - low) / about
     power = 10.0 ** math.floor(math.log10(rough))

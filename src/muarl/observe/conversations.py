@@ -99,9 +99,15 @@ def _say(message: Message, greeting: bool = False) -> Html:
     )
 
 
-def conversation(messages: Sequence[Message], gold: Iterable[Mapping[str, Any]] = ()) -> Html:
+def conversation(
+    messages: Sequence[Message],
+    gold: Iterable[Mapping[str, Any]] = (),
+    notes: Mapping[tuple[int, int], Html] | None = None,
+) -> Html:
     """A conversation from the first message to the last; the system prompt is folded. Calls equal to one of the
-    task's ``gold`` actions are marked."""
+    task's ``gold`` actions are marked. ``notes``: what to show after a message's call of that number, or, with -1,
+    after what the message says."""
+    said = notes or {}
     right = {_same(a.get("name"), a.get("arguments") or {}) for a in gold}
     results = {(m.requestor, m.tool_call_id): m for m in messages if m.role == "tool"}
     shown: set[int] = set()
@@ -113,13 +119,18 @@ def conversation(messages: Sequence[Message], gold: Iterable[Mapping[str, Any]] 
             if id(m) not in shown:
                 out.append(tag("div", _result(m), class_="call"))
         else:
+            if m.reasoning:
+                thought = tag("summary", f"Thought, {len(m.reasoning):,} characters")
+                out.append(tag("details", thought, tag("div", m.reasoning, class_="result"), class_="thought"))
             if m.content or not m.tool_calls:
                 out.append(_say(m, greeting=index == 0 and m.content == GREETING))
-            for call in m.tool_calls:
+            out.append(said.get((index, -1), Html("")))
+            for number, call in enumerate(m.tool_calls):
                 result = results.get((call.requestor, call.id))
                 if result is not None:
                     shown.add(id(result))
                 out.append(_call(call, result, _same(call.name, call.arguments) in right))
+                out.append(said.get((index, number), Html("")))
     return tag("div", out, class_="talk")
 
 

@@ -87,7 +87,7 @@ def learning_section(metrics: Rows) -> Html | None:
             f"{'The agent is sampled, on training tasks, with the training customer.' if main == 'rl' else ''}"
         )
         blocks += [tag("p", text, class_="soft"), tag("div", charts, class_="charts")]
-    blocks += [_everything(name, found, drawn if name == main else set()) for name, found in trained.items()]
+    blocks += [everything(name, found, drawn if name == main else set()) for name, found in trained.items()]
     return join(*blocks)
 
 
@@ -104,7 +104,7 @@ def _groups(rows: Rows) -> Html | None:
     )
 
 
-def _everything(phase: str, rows: Rows, drawn: set[str]) -> Html | None:
+def everything(phase: str, rows: Rows, drawn: set[str]) -> Html | None:
     """Every other figure of a phase, small, folded."""
     names: dict[str, None] = {}
     for row in rows:

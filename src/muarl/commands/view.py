@@ -1,0 +1,63 @@
+"""``muarl view``: look at runs in a browser, while they go on and afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def view(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs; several are compared.", show_default=False)],
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Write the pages into this folder instead of serving them.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=0, help="With --export: how many episodes of each run.")] = 200,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Listen here. Else 8475, or a free one.")] = None,
+    host: Annotated[str, typer.Option(help="Another address than loopback lets other machines in.")] = "127.0.0.1",
+    open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in this machine's browser.")] = False,
+) -> None:
+    """See what a run does: curves, conversations, tasks.
+
+    Serves pages on this machine alone, for whoever has the address with its token. They follow a run that is still
+    going on. Nothing is written into the run's folder; an index of its episodes is kept in the cache folder.
+
+    [bold]Examples[/bold]
+
+      muarl view runs/quickstart
+
+      muarl view runs/first runs/second --port 8080
+
+      muarl view runs/quickstart --export pages
+    """
+    from muarl.view.runs import Library
+
+    library = Library(runs)
+    if export is not None:
+        from muarl.view.export import write_pages
+
+        for run in library.runs:
+            run.store.refresh()
+        pages = write_pages(library, export, episodes=episodes)
+        typer.echo(f"{pages:,} pages. Open {export / 'index.html'}")
+        return
+    from muarl.view.server import ViewServer
+
+    with ViewServer(library, host=host, port=port) as server:
+        if not server.loopback:
+            typer.echo(
+                f"Listening on {host}: other machines can reach it, and the token travels unencrypted.", err=True
+            )
+        typer.echo(f"Open {server.address}\nStop with Ctrl-C.")
+        library.watch()
+        if open_:
+            import webbrowser
+
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("")
+        finally:
+            library.close()

@@ -1,0 +1,227 @@
+"""The overview: what training does to the agent, its users and the machine; one run, or several over each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from muarl.observe.charts import number, percent, sparkline
+from muarl.observe.markup import Child, Html, as_figure, join, table_of, tag
+from muarl.observe.metrics import GENERAL_TOOLS
+from muarl.observe.progress import clock
+from muarl.observe.report_curves import everything
+from muarl.observe.words import phase_name
+from muarl.view import queries
+from muarl.view.figures import thin
+from muarl.view.layout import (
+    Site,
+    ago,
+    episodes_at,
+    facts,
+    frame,
+    indexing,
+    link,
+    mapping,
+    stage_text,
+    state,
+    tasks_at,
+)  # fmt: skip
+from muarl.view.overview_charts import COLOURS, DRAWN, Seen, chart_sections, filled, spent
+from muarl.view.runs import Library, Run
+from muarl.view.signs import ends, signs
+
+HELD_OUT = ("after", "evaluation", "validation")
+"""Stages whose success is that on held-out tasks; the last that a run has counts."""
+
+
+def overview(site: Site, library: Library) -> str:
+    """The page."""
+    alone = len(library.runs) == 1
+    seen = [Seen.of(run, n, alone) for n, run in enumerate(library.runs)]
+    title = library.runs[0].name if alone else f"{len(library.runs)} runs"
+    drawn = [s for s in seen if s.rows][:COLOURS]
+    body: list[Child] = [
+        tag("h1", title),
+        [indexing(s.run) for s in seen],
+        _one(site, seen[0]) if alone else _several(site, seen),
+        chart_sections(drawn),
+        _tools(drawn),
+        [_stages(site, s.run, alone) for s in seen],
+        [_rest(s, alone) for s in seen],
+    ]
+    return frame(site, library, title, "overview", None, *body)
+
+
+# The head of the page.
+
+
+def _one(site: Site, seen: Seen) -> Html:
+    run, status = seen.run, seen.run.json("status")
+    found = [tag("li", text) for text in signs(seen.rows)] if seen.phase == "rl" else []
+    message = status.get("message")
+    return join(
+        facts(_facts(seen)),
+        tag("p", str(message), class_="notice") if message else None,
+        tag("div", tag("b", "Worth a look"), tag("ul", found), class_="notice calm") if found else None,
+        _scores(run),
+    )
+
+
+def _facts(seen: Seen) -> list[tuple[str, Child]]:
+    run, rows = seen.run, seen.rows
+    status = run.json("status")
+    last = as_figure(rows[-1].get("step")) if rows else None
+    steps = as_figure(mapping(run.config.get("rl")).get("steps")) if seen.phase == "rl" else None
+    out: list[tuple[str, Child]] = [("State", state(run))]
+    if last is not None:
+        of = f" of {steps:,.0f}" if steps else ""
+        out.append((phase_name(seen.phase).capitalize(), f"step {last + (1 if steps else 0):,.0f}{of}"))
+    reward = ends(rows, "reward", "success", least=1)
+    if reward is not None:
+        out.append(("Reward", f"{reward.first:.2f} → {reward.last:.2f}"))
+    seconds = as_figure(status.get("seconds")) if status.get("state") != "running" else None
+    if seconds is None:
+        seconds = max((as_figure(r.get("seconds")) or 0.0 for r in seen.all_rows), default=0.0)
+    out.append(("Time", clock(seconds)))
+    if run.running and (age := _age(run)) is not None:
+        out.append(("Last figures", ago(age)))
+    cost = spent(seen.all_rows)
+    if cost:
+        out.append(("Cost", f"${cost:,.2f}"))
+    episodes = sum(s.episodes for s in run.ask(queries.stages))
+    out.append(("Episodes on file", f"{episodes:,}"))
+    return out
+
+
+def _age(run: Run) -> float | None:
+    try:
+        return max(0.0, time.time() - run.folder.metrics.stat().st_mtime)
+    except OSError:
+        return None
+
+
+def _scores(run: Run) -> Html | None:
+    summary = run.json("summary")
+    named = (
+        ("do_nothing", "does nothing"), ("cold_start", "before RL"), ("rl", "after RL"), ("evaluation", "evaluation"),
+    )  # fmt: skip
+    shown: list[tuple[str, Child]] = []
+    for key, name in named:
+        block = summary.get(key)
+        success = as_figure(block.get("success")) if isinstance(block, Mapping) else as_figure(block)
+        if success is None:
+            continue
+        bounds = block.get("interval") if isinstance(block, Mapping) else None
+        text = percent(success)
+        if isinstance(bounds, list) and len(bounds) == 2 and all(as_figure(b) is not None for b in bounds):
+            text += f" ({percent(bounds[0])}–{percent(bounds[1])})"
+        shown.append((f"Held-out tasks solved, {name}", text))
+    return facts(shown) if len(shown) > 1 else None
+
+
+def _several(site: Site, seen: list[Seen]) -> Html:
+    rows = []
+    for n, s in enumerate(seen):
+        reward, kl = ends(s.rows, "reward", "success", least=1), ends(s.rows, "kl_k3", "kl", least=1)
+        entropy = ends(s.rows, "entropy", least=1)
+        held_out = next((x.success for x in reversed(s.run.ask(queries.stages)) if x.stage in HELD_OUT), None)
+        cells: list[str] = [
+            f"{len(s.rows):,}",
+            f"{reward.first:.2f} → {reward.last:.2f}" if reward else "–",
+            percent(held_out) if held_out is not None else "–",
+            number(kl.last) if kl else "–",
+            number(entropy.last) if entropy else "–",
+            clock(max((as_figure(r.get("seconds")) or 0.0 for r in s.all_rows), default=0.0)),
+            f"${spent(s.all_rows):,.2f}",
+        ]
+        key = tag("i", class_=f"key {s.colour}") if n < COLOURS else None
+        name = tag("th", key, link(site, episodes_at(s.run), s.run.name), " ", state(s.run), scope="row")
+        rows.append(tag("tr", name, [tag("td", c, class_="n") for c in cells]))
+    head = ["Run", "Steps", "Reward", "Held out", "KL", "Entropy", "Time", "Cost"]
+    warned = [tag("li", tag("b", s.run.name), ": ", text) for s in seen if s.phase == "rl" for text in signs(s.rows)]
+    return join(
+        table_of(head, rows, "runs-table"),
+        tag("div", tag("b", "Worth a look"), tag("ul", warned), class_="notice calm") if warned else None,
+    )
+
+
+# Tables.
+
+
+def _tools(drawn: list[Seen]) -> Html | None:
+    """Calls of every tool, the general-purpose ones apart."""
+    if not drawn:
+        return None
+    names = sorted({k for s in drawn for r in s.rows for k in r if k.startswith("calls/")})
+    if not names:
+        return None
+    groups = (
+        ("General-purpose tools", [n for n in names if n.removeprefix("calls/") in GENERAL_TOOLS]),
+        ("The domain’s tools", [n for n in names if n.removeprefix("calls/") not in GENERAL_TOOLS]),
+    )
+    out = []
+    for title, members in groups:
+        rows = []
+        for name in members:
+            lines = [thin(filled(s, name)) for s in drawn]
+            cells: list[Html] = []
+            for line in lines:
+                cells.append(tag("td", sparkline(line)))
+                cells.append(tag("td", f"{line[0][1]:.2f} → {line[-1][1]:.2f}" if line else "–", class_="n"))
+            rows.append(tag("tr", tag("th", name.removeprefix("calls/"), scope="row"), cells))
+        if not rows:
+            text = "Never called: calculate, think, transfer to a person."
+            out.append(tag("div", tag("h3", title), tag("p", text, class_="soft")))
+            continue
+        head = tag(
+            "tr",
+            tag("th", "calls in a conversation", scope="col"),
+            [tag("th", s.run.name if len(drawn) > 1 else "", colspan=2, scope="col") for s in drawn],
+        )
+        table = tag("table", tag("thead", head), tag("tbody", rows), class_="tools")
+        out.append(tag("div", tag("h3", title), tag("div", table, class_="scroll")))
+    return tag("section", tag("h2", "Each tool"), tag("div", out, class_="two"), id="tools")
+
+
+def _stages(site: Site, run: Run, alone: bool) -> Html | None:
+    found = run.ask(queries.stages)
+    if not found:
+        return None
+    rows = []
+    for s in found:
+        cells: list[Child] = [
+            f"{s.episodes:,}",
+            f"{s.tasks:,}",
+            percent(s.success) if s.success is not None else "–",
+            f"{s.turns:.1f}",
+            f"{s.tokens:,.0f}",
+            f"{s.tool_errors:.2f}",
+            percent(s.user_errors),
+            f"{s.excluded:,}",
+        ]
+        name = link(site, episodes_at(run, ("stage", s.stage)), stage_text(s.stage))
+        rows.append(tag("tr", tag("th", name, scope="row"), [tag("td", c, class_="n") for c in cells]))
+    head = ["Stage", "Episodes", "Tasks", "Solved", "Turns", "Tokens", "Tool errors", "User errors", "Failed outside"]
+    title = "Episodes on file" + ("" if alone else f": {run.name}")
+    ways = tag(
+        "p",
+        link(site, episodes_at(run), "All episodes"),
+        " · ",
+        link(site, tasks_at(run, ("show", "hardest")), "hardest tasks"),
+        " · ",
+        link(site, tasks_at(run, ("show", "learnt")), "newly learnt"),
+        " · ",
+        link(site, tasks_at(run, ("show", "forgotten")), "forgotten"),
+        class_="ways",
+    )
+    return tag("section", tag("h2", title), table_of(head, rows, "stages"), ways)
+
+
+def _rest(s: Seen, alone: bool) -> Html | None:
+    stride = -(-len(s.rows) // 50) or 1
+    table = everything(s.phase, s.rows[::stride], DRAWN) if s.rows else None
+    config = s.run.folder.read_config() if s.run.config else ""
+    yaml = tag("details", tag("summary", "Configuration"), tag("pre", config)) if config else None
+    if table is None and yaml is None:
+        return None
+    return tag("section", tag("h2", "Everything else" + ("" if alone else f": {s.run.name}")), table, yaml)

@@ -1,0 +1,228 @@
+"""The runs that are looked at: each with its index, its figures and its small files."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from muarl.episode import Episode
+from muarl.errors import MuarlError
+from muarl.observe.rundir import RunDirectory
+from muarl.view import queries
+from muarl.view.figures import Figures
+from muarl.view.queries import Found
+from muarl.view.rows import clean
+from muarl.view.store import Store
+from muarl.view.worlds import CannotReplay, Replayed, replayed
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class Told:
+    """One episode with all that is known of it. ``scenario``, ``gold``: of its task, None where they are not on record.
+    ``replay``: what it did to its database, or why that cannot be said."""
+
+    at: Found
+    episode: Episode
+    scenario: str | None
+    gold: Sequence[Mapping[str, Any]] | None
+    replay: Replayed | CannotReplay
+
+
+class Run:
+    """One run's folder, only ever read. ``slug``: its name in addresses. ``problem``: what holds up its index.
+
+    MuarlError if there is no run.
+    """
+
+    def __init__(self, path: Path, slug: str, *, index: Path | None = None) -> None:
+        self.folder = RunDirectory.at(path)
+        self.slug = slug
+        self.store = Store(self.folder.path, index)
+        self.figures = Figures(self.folder.metrics)
+        self._kept: dict[object, tuple[int, Any]] = {}
+        self._replaying = threading.Lock()
+        self._tokenizer: Tokenizer | None = None
+        self.problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    def json(self, name: str) -> dict[str, Any]:
+        """status.json and the like; empty where it is missing or broken."""
+        try:
+            return self.folder.read_json(name)
+        except (MuarlError, OSError):
+            return {}
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """The run's configuration; empty where it is missing or broken."""
+        try:
+            found = yaml.safe_load(self.folder.read_config())
+        except (yaml.YAMLError, OSError, UnicodeDecodeError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def running(self) -> bool:
+        """True while the run says that it goes on."""
+        return self.json("status").get("state") == "running"
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer of the run's model, None if it is not at hand (a young run may have no checkpoint yet)."""
+        if self._tokenizer is None:
+            from muarl.view.tokens import tokenizer_of
+
+            self._tokenizer = tokenizer_of(self.folder.path, self.config)
+        return self._tokenizer
+
+    def ask(self, question: Any, *arguments: Any) -> Any:
+        """The answer of a function of queries.py; kept for as long as the index stays the same."""
+        key, version = (question.__name__, *arguments), self.store.version
+        known = self._kept.get(key)
+        if known is not None and known[0] == version:
+            return known[1]
+        with self.store.reading() as db:
+            found = question(db, *arguments)
+        if len(self._kept) > 200:
+            self._kept.clear()
+        self._kept[key] = version, found
+        return found
+
+    def text(self, at: Found) -> dict[str, Any] | None:
+        """An episode's row as its file has it; None if the file no longer has it."""
+        with self.store.reading() as db:
+            name = db.execute("SELECT name FROM files WHERE id = ?", (at.file,)).fetchone()
+        line = None if name is None else self.store.line(f"episodes/{name[0]}", at.start, at.length)
+        try:
+            row = None if line is None else json.loads(line)
+        except ValueError:
+            return None
+        return row if isinstance(row, dict) and clean(row.get("id")) == at.name else None
+
+    def told(self, key: int) -> Told | None:
+        """An episode by its key; None if there is none, or its row cannot be read."""
+        at = self.ask(queries.episode, key)
+        row = None if at is None else self.text(at)
+        if row is None:
+            return None
+        try:
+            episode = Episode.from_json(row)
+        except (ValueError, TypeError, AttributeError, KeyError):
+            return None
+        task = self.task(episode.task_id)
+        replay = self._replay(episode, at, task)
+        scenario = None if task is None else task.get("scenario")
+        gold = None if task is None else task.get("actions")
+        if isinstance(replay, Replayed):
+            scenario = scenario or replay.task.scenario
+            if gold is None and replay.task.actions is not None:
+                gold = [{"name": a.name, "arguments": dict(a.arguments)} for a in replay.task.actions]
+        scenario = scenario or episode.tags.get("user_scenario")
+        return Told(
+            at,
+            episode,
+            None if scenario is None else str(scenario),
+            [a for a in gold if isinstance(a, dict)] if isinstance(gold, list) else None,
+            replay,
+        )
+
+    def _replay(self, episode: Episode, at: Found, task: Mapping[str, Any] | None) -> Replayed | CannotReplay:
+        with self._replaying:  # domains keep what they made, and were not written for several threads
+            try:
+                return replayed(episode, self.config, measured=at.stage == "evaluation", known=task)
+            except CannotReplay as reason:
+                return reason
+
+    def task(self, name: str) -> dict[str, Any] | None:
+        """A task as the run's tasks.jsonl has it."""
+        with self.store.reading() as db:
+            row = db.execute("SELECT start, length FROM tasks WHERE name = ?", (name,)).fetchone()
+        line = None if row is None else self.store.line("tasks.jsonl", *row)
+        try:
+            found = None if line is None else json.loads(line)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) and clean(found.get("id")) == name else None
+
+    def advantage(self, told: Told) -> tuple[float | None, bool]:
+        """An episode's advantage and whether it is the trainer's own figure. Else it is worked out from the rewards of
+        its group on file, by the run's rule; None where there is no group."""
+        if told.at.advantage is not None:
+            return told.at.advantage, True
+        if told.at.stage != "training" or told.at.group is None or told.at.reward is None:
+            return None, False
+        rewards = self.ask(queries.group_rewards, told.at.group, told.at.stage)
+        if len(rewards) < 2:
+            return None, False
+        section = self.config.get("rl")
+        rule = str(section.get("advantage") or "") if isinstance(section, Mapping) else ""
+        mean = sum(rewards) / len(rewards)
+        if rule == "leave_one_out":
+            return told.at.reward - (sum(rewards) - told.at.reward) / (len(rewards) - 1), False
+        if rule == "group_mean":
+            return told.at.reward - mean, False
+        spread = (sum((r - mean) ** 2 for r in rewards) / (len(rewards) - 1)) ** 0.5
+        return (told.at.reward - mean) / (spread + 1e-6), False
+
+
+class Library:
+    """All runs of a viewer, and the thread that keeps their indexes up to date."""
+
+    def __init__(self, paths: Sequence[Path], *, index: Path | None = None) -> None:
+        self.runs: list[Run] = []
+        for path in paths:
+            slug = base = _slug(path.resolve().name)
+            number = 2
+            while slug in {run.slug for run in self.runs}:
+                slug, number = f"{base}-{number}", number + 1
+            own = None if index is None else index / f"{slug}.sqlite"
+            self.runs.append(Run(path, slug, index=own))
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def run(self, slug: str) -> Run | None:
+        """A run by its name in addresses."""
+        return next((run for run in self.runs if run.slug == slug), None)
+
+    def watch(self, every: float = 2.0) -> None:
+        """Read what is new, again and again, in a thread of its own."""
+
+        def work() -> None:
+            while not self._stop.is_set():
+                for run in self.runs:
+                    try:
+                        for _ in run.store.steps():
+                            if self._stop.is_set():
+                                return
+                        run.problem = None
+                    except Exception as problem:  # the pages say how far the index is; the next round tries again
+                        run.problem = f"{type(problem).__name__}: {problem}"
+                self._stop.wait(every)
+
+        self._thread = threading.Thread(target=work, name="muarl view index", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=30)
+
+
+def _slug(name: str) -> str:
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name).strip(".-")
+    return kept[:80] or "run"

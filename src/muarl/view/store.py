@@ -1,0 +1,314 @@
+"""The index of a run's episodes: a SQLite file that says where each stands in its JSON lines, and what to find it by.
+
+The index is a cache. It lies outside the run's folder, which is only ever read, holds no texts, and grows with the run:
+what was appended is read from where the last reading ended; a file that was replaced is read again. Deleted, broken or
+of another version, it is made anew. Several processes may share one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from muarl.view.rows import Place, Row, clean, place_of, row_of
+
+VERSION = 4
+"""Of the tables below; another one's file is made anew."""
+CHUNK = 16 << 20
+"""Bytes read between two commits, so that pages show what there is while a large run is read."""
+_PRINT = 64
+
+_COLUMNS = ", ".join((*Row._fields[:3], "grp", *Row._fields[4:]))
+_SCHEMA = f"""
+CREATE TABLE files (id INTEGER PRIMARY KEY, name TEXT UNIQUE, inode INTEGER, done INTEGER, mtime INTEGER, print BLOB,
+                    broken INTEGER, problem TEXT);
+CREATE TABLE episodes (key INTEGER PRIMARY KEY, name TEXT, task TEXT, grp TEXT, stage TEXT, step INTEGER,
+    moment INTEGER, reward REAL, solved INTEGER, stop TEXT, intent TEXT, persona TEXT, difficulty TEXT,
+    messages INTEGER, turns INTEGER, tokens INTEGER, calls INTEGER, tool_errors INTEGER, general INTEGER, tools TEXT,
+    user_errors INTEGER, cost REAL, seconds REAL, advantage REAL, file INTEGER, start INTEGER, length INTEGER);
+CREATE INDEX by_moment ON episodes (moment, file, start);
+CREATE INDEX by_task ON episodes (task, moment, solved, intent, persona, difficulty);
+CREATE INDEX by_group ON episodes (grp);
+CREATE INDEX by_file ON episodes (file);
+CREATE TABLE tasks (name TEXT PRIMARY KEY, start INTEGER, length INTEGER) WITHOUT ROWID;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER);
+INSERT INTO meta VALUES ('version', 0);
+PRAGMA user_version = {VERSION};
+"""
+_INSERT = f"INSERT OR REPLACE INTO episodes ({_COLUMNS}, file, start, length) VALUES ({', '.join('?' * 27)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the index is: bytes read of bytes there are; ``broken`` lines that are no episodes, and the first."""
+
+    done: int
+    size: int
+    broken: int = 0
+    problem: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """True if everything has been read."""
+        return self.done >= self.size
+
+
+def cache_folder() -> Path:
+    """Where indexes are kept: the user's cache folder, or a temporary one where that cannot be written."""
+    base = os.environ.get("XDG_CACHE_HOME") or ""
+    folder = (Path(base) if base.startswith("/") else Path.home() / ".cache") / "muarl" / "view"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        own = Path(tempfile.gettempdir()) / f"muarl-view-{os.getuid() if hasattr(os, 'getuid') else 0}"
+        own.mkdir(mode=0o700, exist_ok=True)
+        if hasattr(os, "getuid") and own.stat().st_uid != os.getuid():  # somebody else's folder under our name
+            return Path(tempfile.mkdtemp(prefix="muarl-view-"))
+        return own
+
+
+class Store:
+    """The index of one run. ``run``: its folder. ``path``: the index's file, by default one in the cache folder."""
+
+    def __init__(self, run: Path, path: Path | None = None) -> None:
+        self.run = run.resolve()
+        if path is None:
+            name = hashlib.blake2b(str(self.run).encode(), digest_size=8).hexdigest()
+            path = cache_folder() / f"{name}.sqlite"
+        self.path = path
+        self._prepare()
+
+    # Connections: one for each use, since threads must not share them.
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+        db.execute("PRAGMA synchronous = OFF")  # a cache: what a crash spoils is made anew
+        return db
+
+    def _prepare(self) -> None:
+        for attempt in range(2):
+            try:
+                with closing(self._open()) as db:
+                    db.execute("PRAGMA journal_mode = WAL")
+                    db.execute("BEGIN IMMEDIATE")
+                    found = db.execute("PRAGMA user_version").fetchone()[0]
+                    if found == VERSION:
+                        db.execute("SELECT count(*) FROM files").fetchone()
+                        db.execute("COMMIT")
+                        return
+                    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                        if not name.startswith("sqlite_"):
+                            db.execute(f'DROP TABLE "{name}"')
+                    for statement in _SCHEMA.split(";"):
+                        db.execute(statement)
+                    db.execute("COMMIT")
+                    return
+            except sqlite3.DatabaseError as problem:
+                if attempt or "locked" in str(problem):
+                    raise
+                self._remove()
+
+    def _remove(self) -> None:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection to ask; an index that was deleted or spoilt meanwhile is made anew (and still empty)."""
+        if not self.path.exists():
+            self._prepare()
+        with closing(self._open()) as db:
+            yield db
+
+    @property
+    def version(self) -> int:
+        """A number that changes whenever the index does."""
+        with self.reading() as db:
+            found: int = db.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()[0]
+            return found
+
+    # Growing.
+
+    def progress(self) -> Progress:
+        """How much of the run is in the index."""
+        sizes = {p.name: p.stat().st_size for p in self._files()}
+        with self.reading() as db:
+            known = db.execute("SELECT name, done, broken, problem FROM files WHERE name <> 'tasks.jsonl'").fetchall()
+        done = sum(min(d, sizes[n]) for n, d, _, _ in known if n in sizes)
+        # An unfinished last line is no part of what there is to read.
+        size = sum(sizes.values())
+        waiting = sum(sizes[n] - d for n, d, _, _ in known if n in sizes and sizes[n] > d and self._tail(n, d))
+        problem = next((f"{n}: {p}" for n, _, b, p in known if b), None)
+        return Progress(done, size - waiting, sum(b for _, _, b, _ in known), problem)
+
+    def _tail(self, name: str, done: int) -> bool:
+        """True if what follows is one unfinished line."""
+        try:
+            with open(self.run / "episodes" / name, "rb") as file:
+                file.seek(done)
+                rest = file.read(CHUNK)
+                return b"\n" not in rest and len(rest) < CHUNK
+        except OSError:
+            return False
+
+    def _files(self) -> list[Path]:
+        folder = self.run / "episodes"
+        found = [p for p in folder.glob("*.jsonl") if p.is_file()] if folder.is_dir() else []
+        return sorted(found, key=lambda p: (place_of(p.stem).moment, p.name))
+
+    def refresh(self) -> bool:
+        """Read everything that is new; True if anything was. A chunk at a time, each a transaction of its own."""
+        return any([*self.steps()])
+
+    def steps(self) -> Iterator[bool]:
+        """``refresh``, giving way after every chunk; each item says whether something changed."""
+        try:
+            files = self._files()
+            yield self._forget([p.name for p in files])
+            tasks = [p for p in (self.run / "tasks.jsonl",) if p.is_file()]
+            with self.reading() as db:
+                known = set(db.execute("SELECT name, inode, done, mtime FROM files"))
+            for path in (*tasks, *files):
+                try:
+                    status = path.stat()
+                except FileNotFoundError:
+                    continue
+                # Most files of a large run never change again.
+                if (path.name, status.st_ino, status.st_size, status.st_mtime_ns) not in known:
+                    yield from self._read(path, None if path in tasks else place_of(path.stem))
+        except sqlite3.DatabaseError as problem:
+            if "locked" in str(problem):
+                return  # another process is at it
+            self._remove()
+            self._prepare()
+            yield True
+
+    def _forget(self, names: list[str]) -> bool:
+        with closing(self._open()) as db:
+            gone = [
+                (i,)
+                for i, name in db.execute("SELECT id, name FROM files WHERE name <> 'tasks.jsonl'")
+                if name not in names
+            ]
+            if gone:
+                db.execute("BEGIN IMMEDIATE")
+                db.executemany("DELETE FROM episodes WHERE file = ?", gone)
+                db.executemany("DELETE FROM files WHERE id = ?", gone)
+                self._commit(db)
+            return bool(gone)
+
+    def _read(self, path: Path, place: Place | None) -> Iterator[bool]:
+        """Read what is new in one file; ``place`` None: tasks, not episodes."""
+        while True:
+            try:
+                with open(path, "rb") as file, closing(self._open()) as db:
+                    status = os.fstat(file.fileno())
+                    row = db.execute("SELECT inode, done FROM files WHERE name = ?", (path.name,)).fetchone()
+                    db.execute("BEGIN IMMEDIATE")
+                    number, done = self._known(db, path.name, file, status)
+                    more, end = self._chunk(db, file, number, done, path.stem, place)
+                    file.seek(max(0, end - _PRINT))
+                    db.execute(
+                        "UPDATE files SET done = ?, mtime = ?, print = ? WHERE id = ?",
+                        (end, status.st_mtime_ns, file.read(min(end, _PRINT)), number),
+                    )
+                    if row is not None and row[1] == end:  # nothing but an unfinished line, or a touched file
+                        db.execute("COMMIT")
+                        return
+                    self._commit(db)
+            except FileNotFoundError:
+                return
+            yield True
+            if not more:
+                return
+
+    def _known(self, db: sqlite3.Connection, name: str, file: Any, status: os.stat_result) -> tuple[int, int]:
+        """The file's number and how much of it has been read; 0 if it is new, or no longer the file that was read."""
+        row = db.execute("SELECT id, inode, done, mtime, print FROM files WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            made = db.execute(
+                "INSERT INTO files (name, inode, done, mtime, print, broken) VALUES (?, ?, 0, 0, x'', 0)",
+                (name, status.st_ino),
+            )
+            return int(made.lastrowid or 0), 0
+        number, inode, done, mtime, seen = row
+        file.seek(max(0, done - _PRINT))
+        # A file that changed without growing has been edited; one that grew must still hold what was read last.
+        grown = done < status.st_size or mtime == status.st_mtime_ns
+        if inode == status.st_ino and grown and done <= status.st_size and file.read(len(seen)) == seen:
+            return number, done
+        db.execute("DELETE FROM episodes WHERE file = ?", (number,))
+        if name == "tasks.jsonl":
+            db.execute("DELETE FROM tasks")
+        db.execute(
+            "UPDATE files SET inode = ?, done = 0, print = x'', broken = 0, problem = NULL WHERE id = ?",
+            (status.st_ino, number),
+        )
+        return number, 0
+
+    def _chunk(
+        self, db: sqlite3.Connection, file: Any, number: int, done: int, stem: str, place: Place | None
+    ) -> tuple[bool, int]:
+        """Index whole lines from ``done`` on, about a chunk of them; (whether there is more, where it ended)."""
+        file.seek(done)
+        rows, tasks, broken, problem = [], [], 0, None
+        at, more = done, False
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            if line.strip():
+                try:
+                    if place is None:
+                        tasks.append((_task_name(line), at, len(line)))
+                    else:
+                        found = row_of(line, stem, place)
+                        rows.append((*found, number, at, len(line)))
+                except ValueError as reason:
+                    broken += 1
+                    problem = problem or f"at byte {at}: {reason}"[:300]
+            at += len(line)
+            if at - done >= CHUNK:
+                more = True
+                break
+        db.executemany(_INSERT, rows)
+        db.executemany("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", tasks)
+        if broken:
+            db.execute(
+                "UPDATE files SET broken = broken + ?, problem = coalesce(problem, ?) WHERE id = ?",
+                (broken, problem, number),
+            )
+        return more, at
+
+    @staticmethod
+    def _commit(db: sqlite3.Connection) -> None:
+        db.execute("UPDATE meta SET value = value + 1 WHERE name = 'version'")
+        db.execute("COMMIT")
+
+    # Texts.
+
+    def line(self, name: str, start: int, length: int) -> bytes | None:
+        """The bytes of a line that the index points to; None if the file is gone or too short."""
+        try:
+            with open(self.run / name, "rb") as file:
+                file.seek(start)
+                found = file.read(length)
+        except OSError:
+            return None
+        return found if len(found) == length else None
+
+
+def _task_name(line: bytes) -> str:
+    row = json.loads(line)
+    if not isinstance(row, dict):
+        raise ValueError("not an object")
+    return clean(row.get("id"))

@@ -1,0 +1,105 @@
+"""Pages as a browser reads them, and a run in which everything that can be text is an attack."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from muarl.chat import Message, ToolCall
+from muarl.episode import Episode, StopReason, TokenTrace, Turn, Verdict
+from muarl.observe.rundir import RunDirectory
+from muarl.view import queries
+from muarl.view.layout import Server
+from muarl.view.queries import Filter, Found
+from muarl.view.routes import page_of
+from muarl.view.runs import Library
+from support.viewing import indexed
+
+EVIL = '</div><script>alert(1)</script><img src=x onerror=alert(2)>"\'><a href="javascript:alert(3)">&lt;'
+VOID = {"meta", "br", "hr", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Checks that tags nest, and keeps what a browser would show and where links lead."""
+
+    def __init__(self, html: str | None) -> None:
+        super().__init__()
+        assert html is not None
+        self.html = html
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, name: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((name, dict(attrs)))
+        if name not in VOID:
+            self.open.append(name)
+
+    def handle_endtag(self, name: str) -> None:
+        assert self.open.pop() == name
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    @property
+    def shown(self) -> str:
+        return " ".join("".join(self.text).split())
+
+    @property
+    def links(self) -> list[str]:
+        return [a["href"] or "" for name, a in self.tags if name == "a"]
+
+
+def look(library: Library, *parts: str, **query: str) -> Page:
+    return Page(page_of(Server(), library, parts, query))
+
+
+def found(library: Library, n: int = 0, **wanted: str) -> list[Found]:
+    run = library.runs[n]
+    with run.store.reading() as db:
+        return queries.episodes(db, Filter.of(wanted), size=1000)
+
+
+def hostile(folder: Path) -> Library:
+    """A run in which everything that can be text is an attack."""
+    call = ToolCall(EVIL, EVIL, {EVIL: EVIL, "nested": {EVIL: [EVIL]}})
+    broken = ToolCall("2", EVIL, invalid=EVIL, raw=EVIL)
+    turns = [
+        Turn(Message("system", EVIL)),
+        Turn(Message("user", EVIL + "\u202egnp.exe\u0000\x1b[31m###STOP###")),
+        Turn(Message("assistant", EVIL, (call, broken), reasoning=EVIL)),
+        Turn(Message("tool", EVIL * 50, tool_call_id=EVIL, name=EVIL, error=True)),
+        Turn(Message("tool", EVIL, tool_call_id="2")),
+    ]
+    trace = TokenTrace()
+    trace.append_given([1, 2, 10**12])
+    trace.append_sampled([5, -7], [-0.5, -9.0], 3)
+    tags: dict[str, Any] = {
+        "intent": EVIL, "persona": EVIL, "difficulty": EVIL, "user_scenario": EVIL, EVIL: EVIL, "advantage": 0.5,
+        "user_errors": [{"rule": EVIL, "turn": 1, "detail": EVIL}, {"rule": 3}, EVIL],
+    }  # fmt: skip
+    name = "../../" + EVIL
+    one = Episode(
+        name, name, EVIL, turns, StopReason.USER_STOP, group=name, agent=EVIL, user=EVIL, tokens=trace, tags=tags,
+        verdict=Verdict(0.5, {EVIL: 0.5, "b": 1.0}, {"tool_errors": 2.0}, EVIL), error=EVIL, system=EVIL,
+    )  # fmt: skip
+    other = replace(one, id=name + "2", verdict=Verdict(1.0), seed=2)
+    with RunDirectory(folder, "hostile & <b>") as run:
+        run.write_episodes("train-0001", [one, other])
+        run.write_episodes(EVIL.replace("/", "_"), [one])
+        values = {EVIL: 1.0, f"calls/{EVIL}": 1.0, f"stop/{EVIL}": 1.0, "reward": 0.5, "stop/user_stop": 0.5}
+        for step in range(3):
+            run.log(values, phase="rl", step=step)
+        run.log({"episodes": 1}, phase=EVIL, step=0)
+        (run.path / "tasks.jsonl").write_text(
+            json.dumps({"id": name, "scenario": EVIL, "actions": [EVIL, {"name": EVIL}]}) + "\n"
+        )
+        run.write_config({"domain": {"name": EVIL}, EVIL: EVIL})
+        run.write_status("failed", EVIL)
+    run.write_status("failed", EVIL)
+    return indexed(folder, run.path)
