@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from muarl.commands import bench, chat, coldstart, doctor, evaluate, generate, mcp, report, train
+from muarl.commands import bench, chat, coldstart, doctor, evaluate, generate, mcp, plan, report, train, view
 from muarl.errors import MuarlError
 
 DEBUG = "MUARL_DEBUG"
@@ -97,9 +97,11 @@ COMMANDS = (
     ("sft", train.sft, TRAIN),
     ("sft-user", train.sft_user, TRAIN),
     ("train", train.train, TRAIN),
+    ("plan", plan.plan, TRAIN),
     ("eval", evaluate.evaluate, MEASURE),
     ("chat", chat.chat, MEASURE),
     ("report", report.report, MEASURE),
+    ("view", view.view, MEASURE),
     ("replay", bench.replay, MEASURE),
     ("score", bench.score, MEASURE),
     ("generate", generate.generate, WORLDS),

@@ -1,0 +1,53 @@
+"""``muarl plan``: bytes, seconds and dollars of a run, before it starts and without a GPU."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="Settings laid over the preset, such as rl.tasks_per_step=64."),
+]
+Assume = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assume", "-a", metavar="KEY=VALUE", help="Replace an assumption, such as gpu=h100 or gpu_hour=2.5."
+    ),
+]
+
+
+def plan(
+    preset: Annotated[str, typer.Argument(help="A preset's name, or a YAML file of your own.")],
+    overrides: Settings = None,
+    assume: Assume = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON instead of tables.")] = False,
+) -> None:
+    """Say what a run of reinforcement learning needs: memory on each GPU, GPUs, time a step, dollars.
+
+    Bytes follow from the model's sizes; seconds and dollars from assumptions, which are printed with them and can be
+    replaced. Says which settings would fit if these do not (exit code 1). Needs no GPU, and no weights for the
+    published Qwen3 models.
+
+    [bold]Examples[/bold]
+
+      muarl plan mua-8b
+
+      muarl plan mua-32b rl.tasks_per_step=64 --assume gpu=h100 --assume gpu_hour=2.5
+
+      muarl plan mine.yaml --json
+    """
+    from muarl.config import load_config
+    from muarl.planning.assumptions import assume as laid_over
+    from muarl.planning.report import print_plan
+    from muarl.recipes.planned import plan_of
+
+    found, fitting = plan_of(load_config(preset, list(overrides or ())), laid_over(assume or ()))
+    if as_json:
+        typer.echo(json.dumps(found.to_json() | {"nearest": fitting}, indent=2))
+    else:
+        print_plan(found, fitting)
+    if not found.fits:
+        raise typer.Exit(1)

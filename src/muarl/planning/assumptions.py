@@ -1,0 +1,140 @@
+"""What a plan assumes about machines, episodes and prices. Every figure can be replaced (``muarl plan --assume``)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+
+from muarl.errors import ConfigError
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A kind of GPU. ``memory``: bytes that a process may use; ``flops``: dense bfloat16 operations a second;
+    ``bandwidth``: bytes of its memory a second. Of the vendor's data sheets; memory as drivers report it."""
+
+    name: str
+    memory: int
+    flops: float
+    bandwidth: float
+
+
+GPUS: Mapping[str, Gpu] = {
+    gpu.name: gpu
+    for gpu in (
+        Gpu("h200", 139 * GIB, 989e12, 4.8e12),
+        Gpu("h100", 79 * GIB, 989e12, 3.35e12),
+        Gpu("a100", 79 * GIB, 312e12, 2.04e12),
+        Gpu("l40s", 44 * GIB, 362e12, 0.864e12),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """The figures that a plan stands on.
+
+    ``gpu``: the kind, one of GPUS (the published script suggests H200). ``gpus_per_node``. ``memory_share``: of a GPU's
+    memory that may be planned with; the rest is the CUDA context, communication buffers and fragments.
+    ``train_mfu`` and ``prefill_mfu``: share of peak operations that updates and prefill reach; ``decode_share``: share
+    of memory bandwidth that decoding reaches; ``decode_overhead``: seconds a decoded token takes besides.
+    ``transfer``: bytes a second at which a set of weights reaches all samplers: gathered from the learner's shards, put
+    into the object store, sent from node to node, loaded.
+
+    Episodes: ``turns`` user replies and tool results together (MUA-RL reports 21 to 23, and counts so), of which
+    ``user_replies`` are the user's; ``prompt_tokens`` of policy and tools (TAU1 retail renders to 17,500 characters,
+    taken as 4 a token); the rest in tokens a message: ``agent_tokens`` sampled, ``tool_tokens`` (a result of the
+    retail shop at size official has 710 characters), ``user_tokens``, ``frame_tokens`` of the chat format.
+    ``straggler``: the slowest episode of a step against the mean. ``user_seconds``: a user's reply;
+    ``tool_seconds``: a tool call.
+
+    ``user_prompt_tokens``: the user's own instructions; each reply reads them and the dialogue so far.
+    ``user_prompt_price`` and ``user_completion_price``: dollars a million tokens (list prices of gpt-4o-2024-11-20);
+    ``gpu_hour``: dollars.
+    """
+
+    gpu: str = "h200"
+    gpus_per_node: int = 8
+    memory_share: float = 0.92
+    train_mfu: float = 0.35
+    prefill_mfu: float = 0.4
+    decode_share: float = 0.6
+    decode_overhead: float = 0.004
+    transfer: float = 2e9
+    turns: float = 22.0
+    user_replies: float = 10.0
+    prompt_tokens: float = 4400.0
+    agent_tokens: float = 80.0
+    tool_tokens: float = 180.0
+    user_tokens: float = 35.0
+    frame_tokens: float = 8.0
+    straggler: float = 1.8
+    user_seconds: float = 2.0
+    tool_seconds: float = 0.01
+    user_prompt_tokens: float = 500.0
+    user_prompt_price: float = 2.5
+    user_completion_price: float = 10.0
+    gpu_hour: float = 3.0
+
+    @property
+    def device(self) -> Gpu:
+        return GPUS[self.gpu]
+
+    @property
+    def sampled(self) -> float:
+        """Tokens that the policy samples in an episode: one message before each turn's answer."""
+        return self.turns * self.agent_tokens
+
+    @property
+    def growth(self) -> float:
+        """Tokens that an episode adds to its prompt."""
+        tools = self.turns - self.user_replies
+        told = tools * self.tool_tokens + self.user_replies * self.user_tokens
+        return self.sampled + told + 2 * self.turns * self.frame_tokens
+
+    @property
+    def episode_tokens(self) -> float:
+        return self.prompt_tokens + self.growth
+
+    @property
+    def user_usage(self) -> tuple[float, float]:
+        """Prompt and completion tokens that an episode's user costs: each reply reads all dialogue before it.
+
+        Between two replies the user reads one message of the agent's, since tool calls are not shown to it.
+        """
+        said = self.agent_tokens + self.user_tokens
+        return self.user_replies * (
+            self.user_prompt_tokens + said * self.user_replies / 2
+        ), self.user_replies * self.user_tokens
+
+
+def assume(pairs: Iterable[str], base: Assumptions | None = None) -> Assumptions:
+    """``KEY=VALUE`` pairs laid over assumptions. ConfigError for an unknown key or GPU, or a value that is no number
+    above 0 (prices may be 0)."""
+    known = {f.name: f.type for f in fields(Assumptions)}
+    changes: dict[str, str | float | int] = {}
+    for pair in pairs:
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near and equals else ""
+            raise ConfigError(f"--assume {pair!r}: write it as KEY=VALUE, with KEY one of {', '.join(known)}{hint}")
+        if key == "gpu":
+            if value not in GPUS:
+                raise ConfigError(f"--assume gpu={value}: known GPUs are {', '.join(GPUS)}")
+            changes[key] = value
+            continue
+        try:
+            number = float(value)
+        except ValueError:
+            raise ConfigError(f"--assume {pair!r}: {value!r} is not a number") from None
+        free = key.endswith(("_price", "_hour", "_seconds", "_overhead"))
+        if not (number >= 0 if free else number > 0) or number == float("inf"):
+            raise ConfigError(f"--assume {pair!r}: must be a number {'of at least' if free else 'above'} 0")
+        if key.endswith(("_share", "_mfu")) and number > 1:
+            raise ConfigError(f"--assume {pair!r}: is a share, so at most 1")
+        changes[key] = int(number) if key == "gpus_per_node" else number
+    return replace(base or Assumptions(), **changes)  # type: ignore[arg-type]

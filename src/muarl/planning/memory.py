@@ -1,0 +1,180 @@
+"""Bytes: what a learner and a sampler hold, part by part.
+
+The parts are those of muarl's own code: ``learning/learner.py`` over ``models/qwen3.py`` on one side,
+``inference/torch_engine.py`` or vLLM on the other. Tests compare them with what small models take
+(tests/planning/test_memory.py): weights, gradients, optimiser, caches and saved activations to the byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from muarl.planning.models import PROJECTIONS, ModelShape
+
+Reference = Literal["none", "device", "host", "adapter"]
+Parts = dict[str, int]
+"""Bytes by what they are for, in the order in which they are shown."""
+
+LOGITS_AT_ONCE = 1 << 20
+"""Logits that ``models/scoring.py`` makes at a time on a CPU; a GPU takes 64 times as many."""
+LOGITS_COPIES = 4
+"""Tensors of that size alive at once in its backward pass: logits, probabilities, their gradient, and one temporary."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerSetup:
+    """How a learner holds a model, on each of its processes.
+
+    ``shards``: processes that the weights are spread over. ``trained_bytes``: of one trained weight, and so of its
+    gradient and each of AdamW's two moments. ``compute_bytes``: of one activation. ``rank``: of adapters beside
+    ``targets``, frozen weights of ``frozen_bytes``; 0: all weights are trained. ``offload``: weights, gradients and
+    optimiser lie on the host. ``reference``: where the KL term's second model lies, of ``reference_bytes`` a weight
+    ("adapter": it is the model without its adapters). ``start``: the model that training began with stays beside what
+    is trained. ``recompute``: a layer's activations are made again in the
+    backward pass. ``tokens``: of one micro-batch.
+    """
+
+    shards: int = 1
+    trained_bytes: int = 4
+    frozen_bytes: int = 4
+    compute_bytes: int = 4
+    rank: int = 0
+    targets: tuple[str, ...] = PROJECTIONS
+    muon: bool = False
+    offload: bool = False
+    reference: Reference = "device"
+    reference_bytes: int = 4
+    start: bool = False
+    recompute: bool = False
+    tokens: int = 16384
+    on_gpu: bool = True
+
+
+def activations_per_token(shape: ModelShape, compute_bytes: int) -> int:
+    """Bytes that one layer keeps of one token for the backward pass, in ``models/qwen3.py``.
+
+    Elements in float32: the layer's input and the middle of it with a norm of each (4 widths), query and key heads
+    before their norms, what attention reads and returns, and the feed-forward block's gate, its SiLU, up and their
+    product. Below float32 the norms keep float32 copies of what they read and of what they made of it.
+    """
+    w, q, k, f = shape.width, shape.query, shape.key, shape.feed_forward
+    small = 4 * (2 + 2 * shape.heads + shape.kv_heads)  # norms' scales, attention's log-sum-exp
+    if compute_bytes >= 4:
+        return 4 * (4 * w + 3 * q + 3 * k + 4 * f) + small
+    return compute_bytes * (2 * w + 2 * q + 2 * k + 4 * f) + 8 * (2 * w + q + k) + small
+
+
+def activations(shape: ModelShape, tokens: int, compute_bytes: int, recompute: bool) -> int:
+    """Bytes kept of ``tokens`` tokens in all layers; with ``recompute`` each layer's input, and all of one layer."""
+    whole = activations_per_token(shape, compute_bytes)
+    if not recompute:
+        return tokens * shape.layers * whole
+    return tokens * (shape.layers * shape.width * compute_bytes + whole)
+
+
+def head_bytes(shape: ModelShape, on_gpu: bool) -> int:
+    """Bytes that the output matrix's gradient takes while it is summed up in float32, and logits meanwhile."""
+    rows = max(64, (64 if on_gpu else 1) * LOGITS_AT_ONCE // shape.vocab)
+    return 4 * shape.vocab * shape.width + LOGITS_COPIES * 4 * rows * shape.vocab
+
+
+def _held(shape: ModelShape, setup: LearnerSetup) -> Parts:
+    """Bytes that lie on each process from step to step, wherever they are put."""
+    total = shape.parameters
+    trained = shape.adapter_parameters(setup.rank, setup.targets) if setup.rank else total
+    moments = 2 * trained
+    if setup.muon:  # one momentum for the matrices inside the network
+        moments -= shape.layers * sum(o * i for o, i in shape.matrices.values())
+    sizes = {
+        "weights": trained * setup.trained_bytes + (total * setup.frozen_bytes if setup.rank else 0),
+        "gradients": trained * setup.trained_bytes,
+        "optimiser": moments * setup.trained_bytes,
+        "reference": total * setup.reference_bytes if setup.reference in ("device", "host") else 0,
+    }
+    held = {name: -(-size // setup.shards) for name, size in sizes.items()}
+    return held | {"start model": total * setup.frozen_bytes if setup.start else 0}
+
+
+def _on_host(setup: LearnerSetup, name: str) -> bool:
+    return setup.reference == "host" if name == "reference" else setup.offload and name != "start model"
+
+
+def learner_memory(shape: ModelShape, setup: LearnerSetup) -> Parts:
+    """Bytes on each of the learner's devices at the peak of an update, by part."""
+    parts = {name: size for name, size in _held(shape, setup).items() if not _on_host(setup, name)}
+    if setup.shards > 1 or setup.offload:
+        # Two layers are whole (one computes, the next arrives), and the embedding with the output matrix stays so.
+        parts["gathered"] = (2 * shape.layer_parameters + shape.outer_parameters) * setup.compute_bytes
+        if not setup.rank:  # gradients are summed up in float32
+            parts["reduced"] = max(shape.layer_parameters, shape.outer_parameters) * (setup.compute_bytes + 4)
+    elif setup.compute_bytes < setup.trained_bytes and not setup.rank:
+        parts["casts"] = shape.parameters * setup.compute_bytes  # autocast's copies of the weights
+    parts["activations"] = activations(shape, setup.tokens, setup.compute_bytes, setup.recompute)
+    parts["logits"] = head_bytes(shape, setup.on_gpu)
+    return {name: size for name, size in parts.items() if size}
+
+
+def host_memory(shape: ModelShape, setup: LearnerSetup) -> Parts:
+    """Bytes of the host's memory that each learner process takes for what was moved off its device."""
+    return {name: size for name, size in _held(shape, setup).items() if size and _on_host(setup, name)}
+
+
+def cache_per_token(shape: ModelShape, element_bytes: int) -> int:
+    """Bytes of keys and values that one token of context takes in all layers."""
+    return 2 * shape.layers * shape.key * element_bytes
+
+
+def torch_engine_memory(shape: ModelShape, slots: int, positions: int, element_bytes: int) -> Parts:
+    """Bytes that ``TorchEngine`` allocates: its copy of the weights, its cache, and what a running batch needs."""
+    # Query and key norms are kept once for each head, and there are tables of cosine and sine.
+    gains = shape.layers * (shape.heads + shape.kv_heads - 2) * shape.head_dim
+    tables = 2 * positions * shape.head_dim
+    return {
+        "weights": (shape.parameters + gains + tables) * element_bytes,
+        "cache": slots * positions * cache_per_token(shape, element_bytes),
+        "batch": slots * (10 * 8 + 2 * 4) + slots * positions * (8 + 4),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSetup:
+    """One vLLM engine: ``gpus`` that share its weights, the ``share`` of their memory that it may take, the bytes of a
+    weight and of a cached number, the bytes of its ``cache`` (all GPUs together; None: all that is left), and those of
+    activations and graphs on each GPU, which are assumed."""
+
+    gpus: int = 1
+    share: float = 0.85
+    element_bytes: int = 2
+    cache: int | None = None
+    workspace: int = 3 << 30
+
+
+def server_memory(shape: ModelShape, setup: ServerSetup, device_bytes: int) -> Parts:
+    """Bytes on each GPU of a vLLM engine: weights, workspace, and cache (0 if nothing is left for it: it does not
+    start)."""
+    weights = -(-shape.parameters * setup.element_bytes // setup.gpus)
+    left = int(device_bytes * setup.share) - weights - setup.workspace
+    cache = left if setup.cache is None else -(-setup.cache // setup.gpus)
+    return {"weights": weights, "workspace": setup.workspace, "cache": max(cache, 0)}
+
+
+def cached_tokens(shape: ModelShape, setup: ServerSetup, device_bytes: int) -> int:
+    """Tokens of context that a vLLM engine can hold at once. Its GPUs split the key/value heads; where there are more
+    GPUs than heads each head is held several times."""
+    cache = server_memory(shape, setup, device_bytes)["cache"]
+    each = 2 * shape.layers * -(-shape.kv_heads // setup.gpus) * shape.head_dim * setup.element_bytes
+    return cache // each
+
+
+def transfer_bytes(shape: ModelShape, element_bytes: int, rank: int = 0) -> int:
+    """Bytes of one full set of weights (or of adapters), as it is sent to a sampler."""
+    return (shape.adapter_parameters(rank) if rank else shape.parameters) * element_bytes
+
+
+def checkpoint_bytes(shape: ModelShape, setup: LearnerSetup) -> int:
+    """Bytes of one checkpoint: the weights as they are held, and the optimiser's state."""
+    held = _held(shape, setup)
+    weights = shape.parameters * (setup.frozen_bytes if setup.rank else setup.trained_bytes)
+    adapters = shape.adapter_parameters(setup.rank, setup.targets) * 4 if setup.rank else 0
+    return weights + adapters + held["optimiser"] * setup.shards

@@ -1,0 +1,123 @@
+"""A plan as tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from muarl.planning.assumptions import GIB, Assumptions
+from muarl.planning.plan import Place, Plan
+
+
+def print_plan(plan: Plan, fitting: Sequence[str] | None, *, error: bool = False, explain: bool = True) -> None:
+    """Print a plan; on standard error if ``error``. ``explain``: with the assumptions it stands on."""
+    from rich.console import Console
+
+    console = Console(stderr=error, soft_wrap=True, highlight=False)
+    for line in heading(plan):
+        console.print(line)
+    for place in plan.places:
+        console.print()
+        console.print(_place(place))
+    if plan.host:
+        held = ", ".join(f"{name} {_bytes(size)}" for name, size in plan.host.items())
+        console.print(f"\nOf the machines' own memory: {held}")
+    console.print()
+    console.print(_figures(plan))
+    for note in plan.notes:
+        console.print(f"Note: {note}")
+    for problem in plan.problems:
+        console.print(f"Does not fit: {problem}", style="bold red")
+    for line in remedy(fitting) if not plan.fits else ():
+        console.print(line)
+    if explain:
+        console.print(f"\n[dim]{_assumed(plan.assumptions)}[/dim]")
+
+
+def heading(plan: Plan) -> list[str]:
+    """The model, and the machines."""
+    s = plan.shape
+    model = (
+        f"{s.name}: {s.parameters:,} parameters ({s.layers} layers of width {s.width}, {s.heads} query and "
+        f"{s.kv_heads} key/value heads)"
+    )
+    if plan.pace is None:
+        return [model, "One process on this machine's CPU"]
+    d, a = plan.deployment, plan.assumptions
+    where = f"{plan.gpus} x {a.gpu} on {d.nodes(a.gpus_per_node)} node(s)"
+    if d.server is None:
+        return [model, f"{where}: learner and sampler in one process"]
+    each = f"{d.engines} sampler(s) on {d.server.gpus} GPU(s) each"
+    return [model, f"{where}: learner on {d.learner_gpus}, {each}{', on the same GPUs' if d.shared else ''}"]
+
+
+def remedy(fitting: Sequence[str] | None) -> list[str]:
+    """What would fit, in words."""
+    if fitting is None:
+        return [
+            "No combination of the settings that decide about memory fits here: take a smaller model or more memory."
+        ]
+    return [f"The nearest that fits: {' '.join(fitting)}"]
+
+
+def _place(place: Place) -> Any:
+    from rich.table import Table
+
+    many = f", each of {place.count}" if place.count > 1 else ""
+    table = Table(title=f"{place.name}{many}", box=None, pad_edge=False, title_justify="left", show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    for name, size in place.parts.items():
+        table.add_row(f"  {name}", _bytes(size))
+    table.add_row(
+        "  in all", f"{_bytes(place.total)} of {_bytes(place.budget)}", style="bold" if place.fits else "bold red"
+    )
+    return table
+
+
+def _figures(plan: Plan) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    step = plan.step
+    rows = [
+        ("episodes a step", f"{step['episodes']:,.0f}"),
+        ("tokens a step", f"{step['tokens']:,.0f}, of which {step['sampled_tokens']:,.0f} sampled"),
+        ("operations of an update", f"{step['update_flops']:.3g}"),
+    ]
+    rows.append(("a checkpoint", _bytes(int(step["checkpoint"]))))
+    if plan.pace is not None and plan.cost is not None:
+        p, c = plan.pace, plan.cost
+        rows += [
+            ("weights sent a step", _bytes(int(step["weights_sent"]))),
+            (
+                "seconds a step",
+                f"{p.step:,.0f} (rollout {p.rollout:,.0f}, update {p.update:,.0f}, weights {p.transfer:,.1f})",
+            ),
+            ("an episode", f"{p.episode:,.0f} s, with {p.running:,.0f} sequences decoding on each sampler"),
+            ("tokens a second", f"{p.generated_per_second:,.0f} sampled, {p.learned_per_second:,.0f} learned from"),
+            ("whole training", f"{c.hours:,.1f} h, {c.gpu_hours:,.0f} GPU hours"),
+            (
+                "dollars",
+                f"{c.dollars:,.0f} (GPUs {c.gpu_dollars:,.0f}, users {c.user_dollars:,.0f} at "
+                f"{c.user_dollars_per_episode:.3f} an episode)",
+            ),
+        ]
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _assumed(a: Assumptions) -> str:
+    pairs = ", ".join(f"{f.name}={getattr(a, f.name):g}" if f.name != "gpu" else f"gpu={a.gpu}" for f in fields(a))
+    return f"Assumed, each to be replaced by --assume KEY=VALUE (docs/scaling.md says where they come from): {pairs}"
+
+
+def _bytes(size: int) -> str:
+    for unit, scale in (("GiB", GIB), ("MiB", 1 << 20)):
+        if size >= scale:
+            return f"{size / scale:,.1f} {unit}"
+    return f"{size / 1024:,.1f} KiB"

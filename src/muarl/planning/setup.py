@@ -1,0 +1,147 @@
+"""From a run configuration to how it holds its model: the one place of the planner that reads ``RunConfig``'s sections
+about scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from muarl.config import RunConfig
+from muarl.planning.assumptions import GIB, Assumptions
+from muarl.planning.memory import LearnerSetup, Reference, ServerSetup, cached_tokens
+from muarl.planning.models import PROJECTIONS, ModelShape
+from muarl.planning.speed import Serving
+
+BYTES = {"float32": 4, "bfloat16": 2}
+AHEAD = {"synchronous": 1.0, "one_step_off": 2.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Who holds what.
+
+    ``learner`` on ``learner_gpus`` devices; ``engines`` samplers of ``server`` each, or (None) muarl's own engine in
+    the learner's process, with ``slots`` of ``positions`` tokens of ``engine_bytes`` a number. ``shared``: learner and
+    samplers on the same GPUs. ``sent_bytes``: of a weight as it is sent, of adapters of ``sent_rank`` alone where that
+    is above 0. ``clustered``: the processes are a Ray cluster's. ``ahead``: steps of rollouts that are under
+    way at once; 1: synchronous. ``in_turns``: a step's rollouts still end before the next ones begin.
+    """
+
+    learner: LearnerSetup
+    learner_gpus: int
+    engines: int
+    server: ServerSetup | None
+    shared: bool
+    slots: int
+    positions: int
+    engine_bytes: int
+    sequences: int
+    sent_bytes: int
+    sent_rank: int = 0
+    clustered: bool = False
+    ahead: float = 1.0
+    in_turns: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gpus(self) -> int:
+        """GPUs in all."""
+        samplers = 0 if self.server is None else self.engines * self.server.gpus
+        return max(self.learner_gpus, samplers) if self.shared else self.learner_gpus + samplers
+
+    def nodes(self, gpus_per_node: int) -> int:
+        return -(-self.gpus // gpus_per_node)
+
+    def serving(self, shape: ModelShape, a: Assumptions) -> Serving:
+        """The samplers as ``speed`` wants them."""
+        if self.server is None:
+            return Serving(1, 1, self.slots, float(self.slots * self.positions), self.engine_bytes)
+        held = float(cached_tokens(shape, self.server, a.device.memory))
+        return Serving(self.engines, self.server.gpus, self.sequences, held, self.server.element_bytes)
+
+
+def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True) -> Deployment:
+    """The deployment that a configuration's sections model, rl, learner, engine and cluster stand for."""
+    held, engine = BYTES[config.model.dtype], config.engine
+    learner, server, engines, shared = learner_setup(config, on_gpu=on_gpu), None, 1, False
+    if clustered(config):
+        engines = config.cluster.samplers
+    if engine.kind == "vllm":
+        cache = None if engine.cache_gib is None else int(engine.cache_gib * GIB)
+        server = ServerSetup(engine.tensor_parallel, engine.memory, held, cache)
+        if not clustered(config):
+            engines = engine.servers or len(engine.urls) or 1
+            shared = not engine.urls and engine.first_device < learner.shards
+    return Deployment(
+        learner=learner,
+        learner_gpus=learner.shards,
+        engines=engines,
+        server=server,
+        shared=shared,
+        slots=config.rl.concurrency,
+        positions=config.model.max_context,
+        engine_bytes=held,
+        sequences=engine.max_sequences,
+        sent_bytes=learner.compute_bytes,
+        sent_rank=learner.rank if engine.lora_rank else 0,
+        clustered=clustered(config),
+        ahead=AHEAD.get(config.rl.asynchrony) or config.rl.staleness + 1,
+        in_turns=config.rl.asynchrony == "one_step_off",
+        notes=tuple(_notes(config)),
+    )
+
+
+def clustered(config: RunConfig) -> bool:
+    """Whether the processes are a Ray cluster's: one is named, or the section says how large they are."""
+    c = config.cluster
+    return c.address is not None or c.sampler_gpus > 0 or c.learner_gpus > 0
+
+
+def _notes(config: RunConfig) -> Iterator[str]:
+    """What does not go together, though each for itself is right."""
+    c, engine = config.cluster, config.engine
+    if c.sampler_gpus and engine.kind == "vllm" and c.sampler_gpus != engine.tensor_parallel:
+        yield (
+            f"cluster.sampler_gpus is {c.sampler_gpus:g}, and engine.tensor_parallel is {engine.tensor_parallel}: a "
+            "sampler gets the GPUs of the one, and uses as many as the other says"
+        )
+    if c.learner_gpus > 0 and c.learner_gpus != 1:
+        yield f"cluster.learner_gpus is {c.learner_gpus:g}: a learner process works on one GPU"
+    places = min(config.rl.concurrency, c.rollout_workers * (c.worker_concurrency or config.rl.concurrency))
+    generating = engine.max_sequences * (c.samplers if clustered(config) else engine.servers or 1)
+    if engine.kind == "vllm" and generating < places / 4:
+        yield (
+            f"{places} conversations are under way at once, and samplers generate at most {generating} at a time "
+            "(engine.max_sequences): the others wait"
+        )
+
+
+def learner_setup(config: RunConfig, *, on_gpu: bool = True) -> LearnerSetup:
+    """How the learner of a run of reinforcement learning holds the model (see recipes/engines.py:make_learner)."""
+    section, held = config.learner, BYTES[config.model.dtype]
+    computed = BYTES[section.precision or config.model.dtype]
+    sharded, rank = section.kind == "fsdp", section.lora_rank
+    reference: Reference = "device"
+    if config.rl.kl_coef == 0:
+        reference = "none"
+    elif rank:
+        reference = "adapter"
+    elif section.offload_reference and on_gpu:
+        reference = "host"
+    return LearnerSetup(
+        shards=section.processes if sharded else 1,
+        # Sharded, what is trained is float32 and everything else as it is computed with; so are adapters anywhere.
+        trained_bytes=4 if sharded or rank else held,
+        frozen_bytes=computed if sharded else held,
+        compute_bytes=computed,
+        rank=rank,
+        targets=PROJECTIONS if section.lora is None else section.lora.targets,
+        offload=section.offload_optimizer and on_gpu,
+        reference=reference,
+        reference_bytes=computed if sharded else held,
+        # This process then has the model for its own sampler, or adapts a copy of it.
+        start=not clustered(config) and (config.engine.kind == "torch" if sharded else rank > 0),
+        recompute=section.recompute,
+        tokens=config.rl.pack_tokens,
+        on_gpu=on_gpu,
+    )

@@ -1,0 +1,111 @@
+"""Operations and seconds: of a forward pass, of decoding, of an update, of a training step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from muarl.planning.assumptions import Assumptions
+from muarl.planning.memory import cache_per_token
+from muarl.planning.models import ModelShape
+
+
+def matrix_flops(shape: ModelShape, tokens: int, scored: int) -> int:
+    """Operations of the matrix products in a forward pass over ``tokens`` tokens, of which ``scored`` are predicted.
+
+    As ``models/qwen3.py`` computes it: the last layer's output projection and feed-forward block, and the output
+    matrix, see the scored positions only.
+    """
+    q, k, w, f = shape.query, shape.key, shape.width, shape.feed_forward
+    before, after = w * (q + 2 * k), q * w + 3 * w * f
+    return 2 * (tokens * (shape.layers * before + (shape.layers - 1) * after) + scored * (after + shape.vocab * w))
+
+
+def attention_flops(shape: ModelShape, lengths: Sequence[float], *, causal: bool = True) -> float:
+    """Operations of attention's two products over documents of these lengths; half of the square where ``causal``."""
+    squares = sum(n * n for n in lengths) * (0.5 if causal else 1.0)
+    return 4.0 * shape.layers * shape.query * squares
+
+
+def update_flops(
+    shape: ModelShape, lengths: Sequence[float], scored: float, *, recompute: bool = False, reference: bool = False
+) -> float:
+    """Operations of one update over documents of these lengths with ``scored`` predicted tokens: a forward pass, twice
+    that backward, and the logits once more, since they are not kept; with ``recompute`` the layers once more but for
+    their last product, which the backward pass does not need; a forward pass more for a ``reference`` model."""
+    tokens, rows = int(sum(lengths)), int(scored)
+    forward = matrix_flops(shape, tokens, rows) + attention_flops(shape, lengths)
+    head = 2.0 * rows * shape.vocab * shape.width
+    last = 2.0 * shape.width * shape.feed_forward * ((shape.layers - 1) * tokens + rows)
+    return 3 * forward + head + recompute * (forward - head - last) + reference * forward
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Samplers: ``engines`` of ``gpus`` GPUs each that generate at most ``sequences`` at once, of caches that hold
+    ``tokens`` tokens each."""
+
+    engines: int
+    gpus: int
+    sequences: int
+    tokens: float
+    element_bytes: int = 2
+
+
+def decode_seconds(shape: ModelShape, serving: Serving, running: float, context: float, a: Assumptions) -> float:
+    """Seconds for one token of each of ``running`` sequences with that much context: reading the weights and the caches
+    from memory, or computing, whichever takes longer, and the overhead."""
+    weights = shape.parameters * serving.element_bytes
+    caches = running * context * cache_per_token(shape, serving.element_bytes)
+    reading = (weights + caches) / (serving.gpus * a.device.bandwidth * a.decode_share)
+    computing = 2 * shape.parameters * running / (serving.gpus * a.device.flops * a.prefill_mfu)
+    return max(reading, computing) + a.decode_overhead
+
+
+@dataclass(frozen=True, slots=True)
+class Rollouts:
+    """What playing ``episodes`` at once on all samplers looks like.
+
+    ``episode``: mean seconds of one; ``running``: sequences that one engine decodes at once; ``per_second``: finished
+    episodes; ``tokens_per_second``: sampled, all engines together; ``generating``: share of an episode's time in which
+    the sampler works on it.
+    """
+
+    episode: float
+    running: float
+    per_second: float
+    tokens_per_second: float
+    generating: float
+
+
+def rollouts(shape: ModelShape, serving: Serving, episodes: float, a: Assumptions) -> Rollouts:
+    """Steady play of ``episodes`` conversations at once.
+
+    An episode alternates between the sampler and waiting (user, tools). How many an engine decodes at once depends on
+    how long a token takes, and that on how many there are: settled by repetition. Each message prefills what is new.
+    """
+    context = a.prompt_tokens + a.growth / 2
+    waiting = a.user_replies * a.user_seconds + (a.turns - a.user_replies) * a.tool_seconds
+    rate = serving.gpus * a.device.flops * a.prefill_mfu
+    prefilled = a.growth - a.sampled + a.prompt_tokens / 8  # a group's prompts are alike: most of them are found cached
+    prefill = (2 * shape.parameters * prefilled + attention_flops(shape, [a.episode_tokens])) / rate
+    per_engine = episodes / serving.engines
+    most = max(1.0, min(per_engine, serving.sequences, serving.tokens / a.episode_tokens))
+    running = most
+    step = episode = 0.0
+    for _ in range(60):
+        step = decode_seconds(shape, serving, running, context, a)
+        # While one prompt is computed the others wait: its seconds fall on every running sequence.
+        sampling = a.sampled * step + prefill * running
+        share = sampling / (sampling + waiting)
+        running = 0.5 * running + 0.5 * min(most, max(1.0, per_engine * share))
+        episode = sampling + waiting
+    sampling = episode - waiting
+    finished = min(per_engine / episode, running / sampling)
+    return Rollouts(
+        per_engine / finished,
+        running,
+        finished * serving.engines,
+        finished * serving.engines * a.sampled,
+        sampling / episode,
+    )

@@ -1,0 +1,85 @@
+"""What the planner needs from this machine: a checkpoint's sizes, and how much memory there is.
+
+Light until it must look at a run's folder or a GPU: ``muarl plan`` of a published model never imports torch.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from muarl.config import RunConfig
+from muarl.errors import CheckpointError
+from muarl.planning.assumptions import Assumptions
+from muarl.planning.models import ModelShape, published, shape_from_config
+from muarl.planning.nearest import nearest
+from muarl.planning.plan import Plan, make_plan
+
+
+def plan_of(config: RunConfig, assumptions: Assumptions) -> tuple[Plan, list[str] | None]:
+    """A configuration's plan, and the overrides of the nearest one that fits (None: there is none)."""
+    shape = model_shape(config)
+    machine = None
+    if in_one_process(config) and assumptions == Assumptions() and config.model.device in ("auto", "cpu"):
+        machine = free_memory()
+    made = make_plan(config, shape, assumptions, machine=machine)
+    if made.fits:
+        return made, []
+    return made, nearest(config, lambda c: make_plan(c, shape, assumptions, machine=machine).fits)
+
+
+def in_one_process(config: RunConfig) -> bool:
+    """Whether everything runs in one process of this machine."""
+    return config.learner.kind == "torch" and config.engine.kind == "torch" and config.cluster.address is None
+
+
+def local_folder(spec: str) -> Path | None:
+    """The folder of a checkpoint on this machine, None if it is only a published model's name. CheckpointError if it is
+    neither."""
+    path = Path(spec).expanduser()
+    if (path / "config.json").is_file():
+        return path
+    if not path.exists() and published(spec) is not None:
+        return None
+    from muarl.recipes.common import checkpoint_folder
+
+    return checkpoint_folder(spec)
+
+
+def model_shape(config: RunConfig) -> ModelShape:
+    """The sizes of ``model.checkpoint``: of its config.json, or of the published model of that name."""
+    spec = config.model.checkpoint
+    folder = local_folder(spec)
+    found = published(spec) if folder is None else shape_from_config(folder)
+    if found is None:
+        raise CheckpointError(f"{spec}: neither a checkpoint on this machine nor the name of a published Qwen3 model")
+    return found
+
+
+def check_present(config: RunConfig) -> None:
+    """CheckpointError, with the command that gets it, if ``model.checkpoint`` names a published model that is not on
+    this machine."""
+    spec = config.model.checkpoint
+    if local_folder(spec) is None:
+        raise CheckpointError(
+            f"{spec}: is not on this machine. Fetch it first, such as by `hf download {spec} --local-dir {spec}`, or "
+            "set model.checkpoint to its folder"
+        )
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take, swap and what the system can drop included; 0 where it does not say."""
+    free = 0
+    try:
+        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines() if ":" in line)
+        free = sum(int(fields[name].split()[0]) * 1024 for name in ("MemAvailable", "SwapFree"))
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        if limit != "max":
+            used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+            stat = dict(line.split() for line in Path("/sys/fs/cgroup/memory.stat").read_text().splitlines())
+            free = min(free, int(limit) - used + int(stat.get("inactive_file", 0)) + int(stat.get("active_file", 0)))
+    except (OSError, ValueError, KeyError):
+        pass  # what is known so far is still true
+    if not free and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(free, 0)

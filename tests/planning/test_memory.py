@@ -1,0 +1,208 @@
+"""Predicted bytes against what small models take on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import Qwen3ForCausalLM
+
+import muarl.models.qwen3 as fast_path
+from muarl.inference.torch_engine import TorchEngine
+from muarl.learning.checkpoints import load_tokenizer
+from muarl.learning.forward import selected_logprobs
+from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.optimizer import OptimizerConfig
+from muarl.learning.packing import Batch, Sample, pack
+from muarl.planning import memory
+from muarl.planning.memory import LearnerSetup, ServerSetup
+from muarl.planning.models import PUBLISHED, ModelShape
+from muarl.recipes.common import checkpoint_folder
+from support.tiny_qwen3 import tiny
+
+SIZES = dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=32, intermediate_size=200)
+
+
+def shape_of(model: Qwen3ForCausalLM) -> ModelShape:
+    c = model.config
+    return ModelShape(
+        "small", c.num_hidden_layers, c.hidden_size, c.num_attention_heads, c.num_key_value_heads, c.head_dim,
+        c.intermediate_size, c.vocab_size, c.tie_word_embeddings, c.max_position_embeddings,
+    )  # fmt: skip
+
+
+def samples(count: int, length: int, seed: int = 0) -> list[Sample]:
+    """Documents that share no beginnings, every token of which is predicted."""
+    source = torch.Generator().manual_seed(seed)
+    ids = torch.randint(0, 97, (count, length), generator=source).tolist()
+    return [Sample.sampled(i, [True] * length, [-1.0] * length, 1.0) for i in ids]
+
+
+def size_of(tensors: object) -> int:
+    return sum(t.numel() * t.element_size() for t in tensors)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_weights_gradients_and_optimiser_to_the_byte(
+    tied: bool, dtype: torch.dtype, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny(tied, **SIZES).to(dtype)
+    shape = shape_of(model)
+    settings = LearnerConfig(
+        optimizer=OptimizerConfig(kind=kind),  # type: ignore[arg-type]
+        policy=PolicyLossConfig(kl_coef=0.01),
+        precision="float32" if dtype == torch.float32 else "bfloat16",
+    )
+    learner = TorchLearner(model, None, settings)  # type: ignore[arg-type]
+    seen: list[int] = []
+    step = learner.optimizer.step
+    monkeypatch.setattr(
+        learner.optimizer, "step", lambda: (seen.append(size_of(p.grad for p in model.parameters())), step())[1]
+    )
+    learner.policy_step(samples(2, 20))
+    parts = memory.learner_memory(
+        shape,
+        LearnerSetup(
+            trained_bytes=dtype.itemsize,
+            compute_bytes=dtype.itemsize,
+            reference_bytes=dtype.itemsize,
+            muon=kind == "muon",
+        ),
+    )
+    assert parts["weights"] == size_of(model.parameters())
+    assert parts["gradients"] == seen[0]
+    state = {k: v for k, v in learner.optimizer.tensors().items() if not k.endswith("/step")}
+    assert parts["optimiser"] == size_of(state.values())
+    assert learner.reference is not None
+    assert parts["reference"] == size_of(learner.reference.parameters())
+
+
+def kept(model: Qwen3ForCausalLM, length: int, *, recompute: bool, autocast: bool) -> int:
+    """Bytes of all tensors that a forward pass over four documents keeps for the backward pass, parameters apart."""
+    rows = pack(Batch.of(samples(4, length)), token_budget=1 << 20)
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    stores: dict[int, torch.UntypedStorage] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        store = tensor.untyped_storage()
+        if store.data_ptr() not in own:
+            stores[store.data_ptr()] = store
+        return tensor
+
+    with (
+        torch.autocast("cpu", torch.bfloat16, enabled=autocast),
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t),
+    ):
+        scores = selected_logprobs(model, rows[0], entropy=True, recompute=recompute)
+    assert scores.logprobs.requires_grad
+    return sum(store.nbytes() for store in stores.values())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("recompute", [False, True])
+def test_activations_of_one_more_layer_to_the_byte(
+    dtype: torch.dtype, recompute: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_path, "FUSE_BELOW", 0)  # as in large models: no joined copies of small weights
+    low = dtype == torch.bfloat16
+    models = [tiny(num_hidden_layers=n, **SIZES).to(dtype) for n in (3, 4)]
+    each = [kept(m, 64, recompute=recompute, autocast=low) for m in models]
+    shape = shape_of(models[1])
+    if recompute:
+        expected = 4 * 64 * shape.width * dtype.itemsize
+        assert (
+            memory.activations(shape, 256, dtype.itemsize, True)
+            - memory.activations(shape_of(models[0]), 256, dtype.itemsize, True)
+            == expected
+        )
+    else:
+        expected = 4 * 64 * memory.activations_per_token(shape, dtype.itemsize)
+    assert each[1] - each[0] == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_all_activations_within_a_tenth(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_path, "FUSE_BELOW", 0)
+    model = tiny(num_hidden_layers=6, **SIZES).to(dtype)
+    measured = kept(model, 128, recompute=False, autocast=dtype == torch.bfloat16)
+    predicted = memory.activations(shape_of(model), 4 * 128, dtype.itemsize, False)
+    assert predicted == pytest.approx(measured, rel=0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_engine_s_weights_and_cache_to_the_byte(dtype: torch.dtype, tied: bool) -> None:
+    model = tiny(tied, **SIZES).to(dtype)
+    engine = TorchEngine(model, max_slots=5, max_context=48)
+    parts = memory.torch_engine_memory(shape_of(model), 5, 48, dtype.itemsize)
+    w, cache, state = engine._weights, engine._cache, engine._state
+    held = [w.embedding, w.norm, w.cos, w.sin, *([] if w.tied else [w.head])]
+    for layer in w.layers:
+        held += [layer.before_attention, layer.qkv, layer.gain, layer.out, layer.before_mlp, layer.gate_up, layer.down]
+    assert parts["weights"] == size_of(held)
+    assert parts["cache"] == size_of([*cache.keys, *cache.values])
+    assert parts["batch"] == size_of([state._ints, state._floats, state._ids, state._logprobs])
+    assert parts["cache"] == 5 * 48 * memory.cache_per_token(shape_of(model), dtype.itemsize)
+
+
+def test_shards_divide_what_is_sharded_and_nothing_else() -> None:
+    shape = PUBLISHED["Qwen/Qwen3-8B"]
+    one, eight = (memory.learner_memory(shape, LearnerSetup(shards=n, tokens=1000)) for n in (1, 8))
+    for name in ("weights", "gradients", "optimiser", "reference"):
+        assert eight[name] == -(-one[name] // 8)
+    assert eight["activations"] == one["activations"]
+    assert eight["gathered"] > 0
+    assert "gathered" not in one
+
+
+def test_what_is_moved_to_the_host_is_counted_there() -> None:
+    shape = PUBLISHED["Qwen/Qwen3-8B"]
+    setup = LearnerSetup(shards=4, offload=True, reference="host", reference_bytes=2)
+    held = memory.host_memory(shape, setup)
+    assert held == {
+        "weights": shape.parameters,
+        "gradients": shape.parameters,
+        "optimiser": 2 * shape.parameters,
+        "reference": -(-shape.parameters // 2),
+    }
+    assert not held.keys() & memory.learner_memory(shape, setup).keys()
+
+
+def test_adapters_leave_little_to_train() -> None:
+    shape = PUBLISHED["Qwen/Qwen3-8B"]
+    parts = memory.learner_memory(shape, LearnerSetup(rank=16, reference="adapter", frozen_bytes=2, compute_bytes=2))
+    assert parts["weights"] == 2 * shape.parameters + 4 * shape.adapter_parameters(16)
+    assert parts["optimiser"] == 2 * 4 * shape.adapter_parameters(16)
+    assert "reference" not in parts
+
+
+def test_a_server_s_cache_is_what_weights_and_workspace_leave() -> None:
+    shape = PUBLISHED["Qwen/Qwen3-32B"]
+    device = 139 << 30
+    parts = memory.server_memory(shape, ServerSetup(gpus=2, share=0.9), device)
+    assert sum(parts.values()) == int(device * 0.9)
+    # Two GPUs hold four of the eight key/value heads each.
+    assert memory.cached_tokens(shape, ServerSetup(gpus=2, share=0.9), device) == parts["cache"] // (
+        2 * 64 * 4 * 128 * 2
+    )
+    assert memory.cached_tokens(shape, ServerSetup(gpus=1, share=0.4), device) == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_checkpoint_s_tensors_to_the_byte(dtype: torch.dtype, tmp_path: Path) -> None:
+    model = tiny(**SIZES).to(dtype)
+    tokenizer = load_tokenizer(checkpoint_folder("base"))
+    precision = "float32" if dtype == torch.float32 else "bfloat16"
+    settings = LearnerConfig(policy=PolicyLossConfig(kl_coef=0.0), precision=precision)  # type: ignore[arg-type]
+    learner = TorchLearner(model, tokenizer, settings)
+    learner.policy_step(samples(2, 20))
+    stored = 0
+    for file in learner.save(tmp_path / "step-1").glob("*.safetensors"):
+        for name, tensor in load_file(file).items():
+            stored += 0 if name.endswith("/step") or name.startswith("random/") else size_of([tensor])
+    setup = LearnerSetup(trained_bytes=dtype.itemsize, frozen_bytes=dtype.itemsize)
+    assert stored == memory.checkpoint_bytes(shape_of(model), setup)

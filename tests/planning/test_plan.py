@@ -1,0 +1,181 @@
+"""Whole plans: what they say of presets and of other configurations, and what would fit where something does not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from muarl.cli import app
+from muarl.config import RunConfig, load_config
+from muarl.errors import CheckpointError, ConfigError
+from muarl.planning import GPUS, PUBLISHED, Assumptions, assume, make_plan
+from muarl.planning.nearest import nearest
+from muarl.recipes import planned
+
+BIG = ("model.checkpoint=Qwen/Qwen3-8B", "model.dtype=bfloat16", "model.device=cuda", "model.max_context=8192",
+       "rl.pack_tokens=8192", "rl.concurrency=32")  # fmt: skip
+
+
+def muarl(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def planned_json(*arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(muarl("plan", *arguments, "--json").stdout)
+    return found
+
+
+def test_the_quickstart_is_planned_for_this_machine() -> None:
+    found = planned_json("quickstart")
+    assert found["fits"]
+    assert found["pace"] is None
+    assert found["model"]["parameters"] == 676_800
+    (place,) = found["places"]
+    assert place["total"] == sum(place["parts"].values()) <= place["budget"]
+
+
+def test_a_plan_for_people_names_every_part_and_every_assumption() -> None:
+    output = muarl("plan", "quickstart", *BIG, "--assume", "gpu=h100").output
+    for word in (
+        "gradients",
+        "optimiser",
+        "activations",
+        "cache",
+        "seconds a step",
+        "GPU hours",
+        "dollars",
+        "gpu=h100",
+    ):
+        assert word in output
+    assert "train_mfu=0.35" in output
+
+
+def test_a_published_model_needs_neither_weights_nor_torch() -> None:
+    script = (
+        "import sys; from muarl.config import load_config; from muarl.planning import Assumptions\n"
+        "from muarl.recipes.planned import plan_of\n"
+        f"plan_of(load_config('quickstart', {list(BIG)}), Assumptions())\n"
+        "print('torch' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.strip() == "False"
+
+
+def test_dollars_follow_the_prices_and_seconds_the_machine() -> None:
+    config, shape = load_config("quickstart", BIG), PUBLISHED["Qwen/Qwen3-8B"]
+    usual = make_plan(config, shape, Assumptions())
+    dear = make_plan(config, shape, replace(Assumptions(), gpu_hour=6.0))
+    assert usual.cost is not None and dear.cost is not None
+    assert dear.cost.gpu_dollars == pytest.approx(2 * usual.cost.gpu_dollars)
+    assert usual.cost.gpu_hours == pytest.approx(usual.cost.hours * usual.gpus)
+    assert usual.cost.user_dollars == 0.0, "agenda users cost nothing"
+    slow = make_plan(config, shape, replace(Assumptions(), gpu="a100"))
+    assert usual.pace is not None and slow.pace is not None
+    ratio = GPUS["h200"].flops / GPUS["a100"].flops
+    assert slow.pace.update == pytest.approx(usual.pace.update * ratio)
+    assert slow.pace.rollout > usual.pace.rollout
+
+
+def test_users_that_are_models_are_paid_by_the_token() -> None:
+    config = load_config("quickstart", [*BIG, "user={kind: llm, endpoint: {model: m}}"])
+    cost = make_plan(config, PUBLISHED["Qwen/Qwen3-8B"], replace(Assumptions(), user_replies=1.0)).cost
+    assert cost is not None
+    a = Assumptions()
+    read = a.user_prompt_tokens + (a.agent_tokens + a.user_tokens) / 2
+    assert cost.user_dollars_per_episode == pytest.approx((2.5 * read + 10.0 * a.user_tokens) / 1e6)
+    episodes = config.rl.steps * config.rl.tasks_per_step * config.rl.group_size
+    assert cost.user_dollars == pytest.approx(cost.user_dollars_per_episode * episodes)
+
+
+def test_rollouts_that_run_ahead_hide_the_update() -> None:
+    shape = PUBLISHED["Qwen/Qwen3-8B"]
+    paces = []
+    for mode in ("synchronous", "one_step_off", "bounded"):
+        pace = make_plan(load_config("quickstart", [*BIG, f"rl.asynchrony={mode}"]), shape, Assumptions()).pace
+        assert pace is not None
+        paces.append(pace)
+    turns, off, free = paces
+    assert turns.step == pytest.approx(turns.rollout + turns.update + turns.transfer)
+    assert off.step == pytest.approx(max(off.rollout, off.update) + off.transfer)
+    assert free.step <= off.step < turns.step
+
+
+def test_what_does_not_fit_is_said_with_what_would() -> None:
+    result = muarl("plan", "quickstart", *BIG, "rl.concurrency=512", "rl.pack_tokens=65536")
+    assert result.exit_code == 1
+    words = " ".join(result.output.split())
+    assert "Does not fit" in words
+    overrides = words.partition("The nearest that fits: ")[2].partition(" Assumed")[0].split()
+    assert overrides
+    again = muarl("plan", "quickstart", *BIG, "rl.concurrency=512", "rl.pack_tokens=65536", *overrides)
+    assert again.exit_code == 0, again.output
+
+
+def test_the_nearest_gives_up_speed_before_what_is_learned() -> None:
+    config = load_config("quickstart", ["rl.pack_tokens=4096"])
+    free = nearest(config, lambda c: True)
+    packed = nearest(config, lambda c: c.rl.pack_tokens < 1000)
+    assert free == []
+    assert packed == ["rl.pack_tokens=768"]
+    assert nearest(config, lambda c: c.rl.kl_coef == 0) == ["rl.kl_coef=0.0"]
+    assert nearest(config, lambda c: False) is None
+
+
+def test_every_candidate_is_a_valid_configuration() -> None:
+    seen: list[RunConfig] = []
+    nearest(load_config("quickstart", BIG), lambda c: bool(seen.append(c)))
+    assert len(seen) > 50
+    assert all(RunConfig.model_validate(c.model_dump(mode="json")) == c for c in seen[:20])
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        ("gpu=h1000", "h200"),
+        ("gpuhour=2", "did you mean 'gpu_hour'"),
+        ("gpu_hour", "KEY=VALUE"),
+        ("gpu_hour=cheap", "not a number"),
+        ("gpu_hour=-1", "at least 0"),
+        ("train_mfu=0", "above 0"),
+        ("train_mfu=1.5", "share"),
+        ("transfer=nan", "above 0"),
+        ("turns=inf", "above 0"),
+    ],
+)
+def test_a_wrong_assumption_is_told(pair: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        assume([pair])
+
+
+def test_an_assumption_may_be_replaced() -> None:
+    found = assume(["gpu=a100", "gpu_hour=1.5", "gpus_per_node=4"])
+    assert (found.gpu, found.gpu_hour, found.gpus_per_node) == ("a100", 1.5, 4)
+    assert found.turns == Assumptions().turns
+
+
+def test_a_model_that_nobody_knows_is_told() -> None:
+    result = muarl("plan", "quickstart", "model.checkpoint=nowhere/else")
+    assert result.exit_code == 2
+    assert "nowhere/else" in result.stderr
+
+
+def test_a_folder_s_own_sizes_count_before_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "Qwen3-8B"
+    folder.mkdir()
+    small = replace(PUBLISHED["Qwen/Qwen3-0.6B"], layers=2)
+    (folder / "config.json").write_text(json.dumps(small.to_config()))
+    config = load_config("quickstart", [f"model.checkpoint={folder}"])
+    assert planned.model_shape(config).parameters == small.parameters
+    planned.check_present(config)
+
+
+def test_a_published_model_that_is_not_here_is_told_with_the_way_to_get_it() -> None:
+    with pytest.raises(CheckpointError, match="hf download Qwen/Qwen3-8B"):
+        planned.check_present(load_config("quickstart", BIG))

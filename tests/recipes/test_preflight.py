@@ -1,0 +1,163 @@
+"""What is found before anything is loaded: memory that is not there, and a dry run of everything else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from muarl.cli import app
+from muarl.config import load_config
+from muarl.errors import ConfigError
+from muarl.planning import PUBLISHED
+from muarl.recipes import preflight
+from muarl.recipes.common import checkpoint_folder, load_model
+from muarl.recipes.planned import free_memory
+
+MIB = 1 << 20
+
+
+def muarl(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def memory_of(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(preflight, "free_memory", lambda: size)
+
+
+@pytest.mark.parametrize("command", ["train", "sft", "quickstart"])
+def test_too_little_memory_is_said_before_anything_is_loaded(
+    command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    memory_of(monkeypatch, 10 * MIB)
+    result = muarl(command, "model.device=cpu", f"runs_dir={tmp_path / 'runs'}")
+    assert result.exit_code == 2, result.output
+    words = " ".join(result.stderr.split())
+    assert "needs at least" in words and "free" in words
+    assert "model.dtype=bfloat16" in words, "the nearest that fits"
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_nearest_that_fits_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_of(monkeypatch, 10 * MIB)
+    with pytest.raises(ConfigError, match="bfloat16"):
+        preflight.check_memory(load_config("quickstart", ["model.device=cpu"]))
+    preflight.check_memory(load_config("quickstart", ["model.device=cpu", "model.dtype=bfloat16"]))
+
+
+def test_where_nothing_would_fit_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_of(monkeypatch, MIB)
+    with pytest.raises(ConfigError, match="smaller model"):
+        preflight.check_memory(load_config("quickstart", ["model.device=cpu"]))
+
+
+def test_where_the_system_does_not_say_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_of(monkeypatch, 0)
+    preflight.check_memory(load_config("quickstart", ["model.device=cpu"]))
+
+
+def test_what_is_certain_is_no_more_than_what_a_run_takes() -> None:
+    """The check must never refuse what works: on a CPU it counts no cache and no activations."""
+    config = load_config("quickstart", ["model.device=cpu"])
+    policy = load_model(config.model)
+    weights = sum(p.numel() * p.element_size() for p in policy.model.parameters())
+    shape = preflight.model_shape(config)
+    sure = preflight.sure_bytes(config, shape, on_gpu=False)
+    # The model, its gradients, two moments, the reference, and the engine's copy with its tables.
+    assert 6 * weights < sure < 6.2 * weights
+    assert preflight.sure_bytes(config, shape, on_gpu=True) > sure, "on a GPU the cache is there from the start"
+    assert preflight.sure_bytes(config, shape, on_gpu=False, training=False) < sure
+
+
+def test_this_machine_says_what_is_free() -> None:
+    assert free_memory() > 100 * MIB
+
+
+def dry(*arguments: str) -> Any:
+    return muarl("train", "--dry-run", *arguments)
+
+
+def test_a_dry_run_builds_what_it_can_and_leaves_the_configuration_alone_on_stdout() -> None:
+    result = dry("--config", "quickstart")
+    assert result.exit_code == 0, result.output
+    assert yaml.safe_load(result.stdout)["rl"]["tasks_per_step"] == 32
+    for words in (
+        "676,800 parameters",
+        "32 drawn",
+        "optimiser state",
+        "micro-batches",
+        "a cache of 256",
+        "fits together",
+    ):
+        assert words in result.stderr
+
+
+def test_a_dry_run_of_a_large_model_needs_neither_weights_nor_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    result = dry(
+        "model.checkpoint=Qwen/Qwen3-32B",
+        "model.dtype=bfloat16",
+        "domain.size=official",
+        "user={kind: llm, endpoint: {model: some-model}}",
+        "model.max_context=4096",
+        "model.device=cpu",
+    )
+    assert result.exit_code == 0, result.output
+    assert f"{PUBLISHED['Qwen/Qwen3-32B'].parameters:,}" in result.stderr
+    assert "not on this machine" in result.stderr
+    assert "some-model" in result.stderr and "OPENAI_API_KEY, which is NOT set here" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("model.max_context=100000",), "reads at most"),
+        (("model.max_context=20",), "policy text and tools alone take"),
+        (("rl.pack_tokens=256",), "rl.pack_tokens is 256"),
+        (("model.checkpoint=nowhere",), "nowhere"),
+        (("user.kind=scripted",), "user.kind is scripted"),
+        (("model.checkpoint=Qwen/Qwen3-8B", "domain.size=official", "model.max_context=1024"), "about"),
+        (("model.checkpoint=Qwen/Qwen3-8B", "model.max_context=65536", "rl.pack_tokens=65536"), "at most 40960"),
+        (
+            ("model.checkpoint=Qwen/Qwen3-8B", "model.device=cuda", "model.max_context=32768", "rl.pack_tokens=32768"),
+            "does not fit its machines",
+        ),
+    ],
+)
+def test_a_dry_run_says_what_does_not_fit_together(arguments: tuple[str, ...], words: str) -> None:
+    result = dry(*arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+
+
+def test_a_dry_run_looks_at_the_tensors_of_a_checkpoint_that_is_here(tmp_path: Path) -> None:
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    source = checkpoint_folder("base")
+    for file in source.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    fields = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(fields | {"intermediate_size": 999}))
+    result = dry("--checkpoint", str(folder))
+    assert result.exit_code == 2
+    assert "mlp.gate_proj.weight" in result.stderr.replace("\n", "")
+
+
+def test_a_dry_run_of_the_cold_start_says_nothing_of_reinforcement_learning() -> None:
+    result = muarl("sft", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "seconds a step" not in result.stderr
+    assert "fits together" in result.stderr
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(None, 200), (1, 16), (2, 32), (3, 47)])
+def test_rounds_over_the_demonstrations_become_steps(epochs: int | None, steps: int) -> None:
+    from muarl.config import SftConfig
+    from muarl.recipes.sft import step_count
+
+    assert step_count(SftConfig(epochs=epochs, batch=128), 2000) == steps
