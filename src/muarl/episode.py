@@ -131,6 +131,11 @@ class TokenTrace:
         """How many of the tokens the policy sampled."""
         return sum(self.loss_mask)
 
+    @property
+    def oldest_version(self) -> int:
+        """The oldest policy version that sampled any of the tokens; ValueError if none was sampled."""
+        return min(v for v, sampled in zip(self.versions, self.loss_mask, strict=True) if sampled)
+
     def to_json(self) -> dict[str, Any]:
         """A plain dict; the mask as 0 and 1."""
         return {

@@ -79,12 +79,45 @@ class RlConfig(Section):
     tokens_per_turn: Positive = Field(256, description="Most tokens of one agent turn; then `turn_length`.")
     max_tool_errors: Positive = Field(10, description="Tool errors after which an episode ends with `tool_errors`.")
     concurrency: Positive = Field(256, description="Most episodes under way at once.")
+    asynchrony: Literal["synchronous", "one_step_off", "bounded"] = Field(
+        "synchronous",
+        description="`synchronous`: rollout and update take turns. `one_step_off`: the next step's episodes are played "
+        "while the update on this step's is made. `bounded`: rollouts run ahead all the time, by at most `staleness`.",
+    )
+    staleness: Positive = Field(
+        1,
+        description="Under `bounded`: updates that may be made between sampling a token and learning from it. With "
+        "`step` updates made, at most (staleness + step + 1) x `tasks_per_step` groups are learned from, waiting or "
+        "under way.",
+    )
+    patience: Annotated[float, Field(gt=0)] = Field(
+        1800.0,
+        description="Seconds without a finished episode after which an asynchronous run that waits for one ends.",
+    )
+    correction: Literal["none", "token", "sequence"] = Field(
+        "none",
+        description="Truncated importance sampling of the gap between the sampler's policy and the learner's before "
+        "the update: a weight for each token, or one for each episode. The clipped ratio is then taken to the learner.",
+    )
+    correction_cap: Annotated[float, Field(gt=0)] = Field(2.0, description="Largest such weight.")
+    sequence_mask: tuple[float, float] | None = Field(
+        None,
+        description="`[low, high]`: episodes whose mean ratio of learner to sampler (geometric, over tokens) lies "
+        "outside are left out of the loss; null: none.",
+    )
     pack_tokens: Positive = Field(16384, description="Tokens in one forward and backward pass of the update.")
     eval_every: Count = Field(0, description="Evaluate on validation tasks every so many steps; 0: never.")
     checkpoint_every: Count = Field(10, description="Write a checkpoint every so many steps; 0: only at the end.")
+    save_episodes: Literal["all", "some", "none"] = Field(
+        "some",
+        description="Which episodes are kept for `muarl view`. `some`: the first 64 of the first and last step and of "
+        "those with a checkpoint. `all`: about 10 kB an episode.",
+    )
 
     @model_validator(mode="after")
     def _group(self) -> RlConfig:
         if self.min_group is not None and self.min_group > self.group_size:
             raise ValueError(f"min_group ({self.min_group}) is larger than group_size ({self.group_size})")
+        if self.sequence_mask is not None and not 0 <= self.sequence_mask[0] < 1 < self.sequence_mask[1]:
+            raise ValueError(f"sequence_mask must be two bounds around 1, not {list(self.sequence_mask)}")
         return self

@@ -71,6 +71,11 @@ class UserConfig(Section):
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampled users: temperature.")
     max_context: Positive = Field(1024, description="Sampled users: longest conversation in tokens.")
+    delay: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = Field(
+        None,
+        description="`[low, high]`: seconds that a user of any kind waits before each reply, drawn evenly by its seed; "
+        "null: none. Simulates slow users in measurements.",
+    )
 
     @model_validator(mode="after")
     def _llm_needs_endpoint(self) -> UserConfig:
@@ -78,6 +83,12 @@ class UserConfig(Section):
             raise ValueError("kind is llm, so endpoint.model must name the model that plays the user")
         if self.kind == "sampled" and not self.checkpoint:
             raise ValueError("kind is sampled, so checkpoint must name the user model")
+        return self
+
+    @model_validator(mode="after")
+    def _delay_is_a_range(self) -> UserConfig:
+        if self.delay is not None and self.delay[0] > self.delay[1]:
+            raise ValueError(f"delay must be [low, high], not {list(self.delay)}")
         return self
 
 

@@ -116,6 +116,7 @@ def policy_gradient_loss(
     clip_high: float = 0.2,
     dual_clip: float | None = None,
     ratio: Ratio = "token",
+    factor: Tensor | None = None,
 ) -> LossOutput:
     """The clipped surrogate -min(r A, clip(r, 1 - clip_low, 1 + clip_high) A), aggregated.
 
@@ -123,7 +124,7 @@ def policy_gradient_loss(
     advantage at -c A, however large the ratio. ``ratio="token"``: r = exp(logprob - old). ``ratio="sequence"`` (GSPO):
     the same r for all tokens of a sequence, exp of the weighted mean of its log-ratios; every token of the sequence
     then has the same loss, and with ``sequence_mean`` the gradient is GSPO's. (GSPO's clip range is about 3e-4, not
-    0.2.)
+    0.2.) ``factor`` [n]: what each token's loss is multiplied by, as a constant (see ``corrections``).
 
     Metrics, as weighted means over all loss tokens of the step: ``policy_loss`` (aggregated like the loss),
     ``clip_fraction`` (the clip acts), ``clip_fraction_low`` / ``_high`` its parts, ``dual_clip_fraction``,
@@ -147,6 +148,8 @@ def policy_gradient_loss(
         dual = (advantages < 0) & (losses > bound)
         losses = torch.where(dual, bound, losses)
     coefficients = token_coefficients(weights, sequences, totals, aggregation, constant_length)
+    if factor is not None:
+        coefficients = coefficients * factor.detach()
     loss = (coefficients * losses).sum()
     with torch.no_grad():
         share = weights / max(totals.weight, 1e-12)
@@ -251,10 +254,34 @@ def cross_entropy_loss(
 
 
 def logprob_gap(logprobs: Tensor, sampler_logprobs: Tensor, weights: Tensor, totals: Totals) -> dict[str, Tensor]:
-    """How far sampler and learner disagree on the same tokens and weights: mean and maximum of |difference|, in nats.
-    Large values mean that the two run different mathematics, and that "on-policy" is not."""
-    difference = (logprobs.detach() - sampler_logprobs).abs() * (weights != 0)
-    gap = {"logprob_gap_mean": (weights * difference).sum() / max(totals.weight, 1e-12)}
-    if difference.numel():
-        gap["logprob_gap_max"] = difference.max()
+    """How far sampler and learner disagree on the same tokens, in nats. Large values mean that "on-policy" is not: the
+    tokens come from an older policy, or the two run different mathematics.
+
+    Metrics: ``logprob_gap_mean`` and ``_max`` of |difference|, ``_kl`` (k3 estimate of KL(sampler || learner)), and two
+    sums that ``gap_summary`` makes the effective sample size of.
+    """
+    log_ratio = (logprobs.detach() - sampler_logprobs) * (weights != 0)
+    share = weights / max(totals.weight, 1e-12)
+    ratio = log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+    gap = {
+        "logprob_gap_mean": (weights * log_ratio.abs()).sum() / max(totals.weight, 1e-12),
+        "logprob_gap_kl": (share * (ratio - 1.0 - log_ratio)).sum(),
+        "logprob_gap_ratio": (share * ratio).sum(),
+        "logprob_gap_square": (share * ratio.square()).sum(),
+    }
+    if log_ratio.numel():
+        gap["logprob_gap_max"] = log_ratio.abs().max()
     return gap
+
+
+def gap_summary(gap: Mapping[str, float]) -> dict[str, float]:
+    """``logprob_gap``'s figures, summed over the whole step, as they are reported.
+
+    ``logprob_gap_ess``: the effective sample size as a share, (mean ratio)^2 / mean ratio^2 over the loss tokens (Kong
+    1992): 1 where sampler and learner agree, near 0 where few tokens carry all the importance.
+    """
+    out = dict(gap)
+    ratio, square = out.pop("logprob_gap_ratio", None), out.pop("logprob_gap_square", None)
+    if ratio is not None and square is not None:
+        out["logprob_gap_ess"] = min(1.0, ratio**2 / square) if square > 0 else 0.0
+    return out

@@ -1,43 +1,62 @@
 """``muarl train``: reinforcement learning against a simulated user (GRPO and its relatives).
 
 One step: draw tasks, roll out a group of episodes for each, score the world that each leaves behind, compare within
-groups, update. Follow ``train`` from top to bottom.
+groups, update. Follow ``train`` from top to bottom. Rollout and update take turns (``_in_turns``), or rollouts run
+ahead while the learner works (``_run_ahead``, over recipes/pipeline.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from muarl.agents.sampled import SampledAgent
 from muarl.config import RunConfig
+from muarl.domains.base import Task
 from muarl.episode import Episode
-from muarl.errors import ConfigError, MuarlError
+from muarl.errors import ConfigError
+from muarl.inference.base import PolicySampler
 from muarl.learning.advantages import group_advantages
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig
+from muarl.learning.corrections import Correction
+from muarl.learning.learner import Learner, LearnerConfig, PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
 from muarl.observe.loggers import MetricLogger
 from muarl.observe.metrics import episode_metrics
-from muarl.observe.progress import Progress
+from muarl.observe.progress import Phase, Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.common import load_model, make_agent, make_users, open_logger, open_run, play, prepare
-from muarl.recipes.engines import make_learner, make_sampler
-from muarl.recipes.evaluate import evaluate
-from muarl.recipes.preflight import Role, check_roles, check_room
+from muarl.player import RolloutRequest, requests_for
+from muarl.recipes.common import (
+    close_endpoints,
+    load_model,
+    make_agent,
+    make_player,
+    make_users,
+    open_logger,
+    open_run,
+    play,
+    prepare,
+)
+from muarl.recipes.engines import learns_here, machines, make_executor, make_learner, make_sampler, samples_here
+from muarl.recipes.evaluate import LABEL, evaluate
+from muarl.recipes.pipeline import MAX_DRAWS, Pipeline, Played, Window, nothing_left, staleness
+from muarl.recipes.preflight import Role, check_memory, check_roles, check_room
 from muarl.recipes.setting import Setting, make_setting
 from muarl.rewards.shaped import shaped_reward
-from muarl.rollout import Group, Groups, collect_groups
+from muarl.rollout import Executor, Group, Groups, LocalExecutor, collect_groups, rollout
 from muarl.users.base import UserFactory
 
-MAX_DRAWS = 4
-"""Dynamic sampling draws a step's number of tasks at most this often."""
 SAVED_EPISODES = 64
+PIPELINE = "pipeline"
+"""Where an asynchronous run's checkpoint says which tasks are used up."""
 ADVANTAGES: Mapping[str, Mapping[str, Any]] = {
     "group_std": {"baseline": "mean", "scale": "std"},
     "group_mean": {"baseline": "mean", "scale": "none"},
@@ -57,9 +76,10 @@ def run(config: RunConfig) -> Path:
         setting.draw("validation", 1, config.eval.seed, 0)  # there must be such tasks
         roles.append("eval_user")
     check_roles(config, *roles)
-    policy = load_model(config.model)
+    check_memory(config)
+    policy = load_model(config.model, weights=learns_here(config) or samples_here(config))
     check_room(config, setting, policy)
-    with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
+    with machines(config), open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
         train(config, setting, policy, run, logger, progress)
     return run.path
 
@@ -74,52 +94,192 @@ def train(
     *,
     after_step: Callable[[int, SampledAgent], None] | None = None,
 ) -> SampledAgent:
-    """The training loop; the policy's model is updated in place. Returns the agent that samples from it."""
+    """The training loop; the policy's model is updated in place. Returns the agent that samples from it.
+
+    ``after_step`` is called with the step's number and that agent, in an asynchronous run from within its event loop.
+    """
     rl = config.rl
     learner = make_learner(policy, config, learner_config(config))
     engine = make_sampler(policy, config)
     agent = make_agent(policy, config, temperature=rl.temperature, top_p=rl.top_p, engine=engine)
     users = make_users(config.user, setting)
-    first = 0
+    executor = make_executor(make_player(setting, agent, users), config)
+    first, done = 0, {}
     resumed = latest_checkpoint(run.checkpoints / "rl") if config.resume is not None else None
-    if resumed is not None:
-        first = int(learner.load(resumed)["step"])
-        asyncio.run(engine.update(learner.weights, learner.version))
-    with progress.phase("reinforcement learning", rl.steps) as phase:
-        phase.advance(first)
-        for step in range(first, rl.steps):
-            started = time.perf_counter()
-            played = asyncio.run(_roll_out(config, setting, agent, users, step))
-            rolled_out = time.perf_counter()
-            samples = samples_of(played.groups, config)
-            update = learner.policy_step(samples)
+    with closing(learner), progress.phase("reinforcement learning", rl.steps) as phase:
+        if resumed is not None:
+            done = learner.load(resumed)
+            first = int(done["step"])
             asyncio.run(engine.update(learner.weights, learner.version))
-            updated = time.perf_counter()
-            metrics = episode_metrics(played.episodes) | {f"update/{k}": v for k, v in update.items()}
-            metrics |= {k: update[k] for k in ("kl", "entropy") if k in update}
-            metrics |= {
-                "groups_kept": float(len(played.groups.kept)),
-                "groups_dropped": float(len(played.groups.dropped)),
-                "samples": float(len(samples)),
-                "time/rollout": rolled_out - started,
-                "time/update": updated - rolled_out,
-            }
-            logger.log(metrics, phase="rl", step=step)
-            phase.advance(success=metrics["success"], turns=metrics["turns"])
-            if step in (0, rl.steps - 1) or (rl.checkpoint_every and (step + 1) % rl.checkpoint_every == 0):
-                run.write_episodes(f"train-{step:04d}", played.episodes[:SAVED_EPISODES])
-            if step + 1 == rl.steps or (rl.checkpoint_every and (step + 1) % rl.checkpoint_every == 0):
-                learner.save(checkpoint_path(run.checkpoints / "rl", step + 1), {"step": step + 1, "phase": "rl"})
-            if rl.eval_every and (step + 1) % rl.eval_every == 0 and step + 1 < rl.steps:
-                _validate(config, setting, agent, logger, progress, step)
-            if after_step is not None:
-                after_step(step, agent)
+        phase.advance(first)
+        loop = _Loop(config, setting, learner, engine, agent, users, executor, run, logger, progress, phase, after_step)
+        if rl.asynchrony != "synchronous":
+            asyncio.run(_run_ahead(loop, first, done.get(PIPELINE)))
+        elif PIPELINE in done:
+            raise ConfigError(
+                "rl.asynchrony: this run was asynchronous and has used tasks in another order: resume it so"
+            )
+        else:
+            _in_turns(loop, first)
+    policy.path = latest_checkpoint(run.checkpoints / "rl") or policy.path
     return agent
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """What all steps of a training loop work with."""
+
+    config: RunConfig
+    setting: Setting
+    learner: Learner
+    engine: PolicySampler
+    agent: SampledAgent
+    users: UserFactory
+    executor: Executor
+    run: RunDirectory
+    logger: MetricLogger
+    progress: Progress
+    phase: Phase
+    after_step: Callable[[int, SampledAgent], None] | None
+
+    def due(self, every: int, step: int) -> bool:
+        """Whether something that happens every so many steps (0: never) does after this one."""
+        return bool(every) and (step + 1) % every == 0
+
+    def note(
+        self,
+        step: int,
+        played: Played,
+        samples: Sequence[Sample],
+        update: Mapping[str, float],
+        figures: Mapping[str, float],
+    ) -> None:
+        """Log a step, and keep its episodes as ``rl.save_episodes`` says."""
+        rl = self.config.rl
+        metrics = episode_metrics(played.episodes) | {f"update/{k}": v for k, v in update.items()}
+        metrics |= {k: update[k] for k in ("kl", "entropy") if k in update}
+        metrics |= {
+            "groups_kept": float(len(played.groups.kept)),
+            "groups_dropped": float(len(played.groups.dropped)),
+            "samples": float(len(samples)),
+            **figures,
+        }
+        self.logger.log(metrics, phase="rl", step=step)
+        self.phase.advance(success=metrics["success"], turns=metrics["turns"])
+        every = rl.save_episodes == "all"
+        if every or (rl.save_episodes == "some" and (step in (0, rl.steps - 1) or self.due(rl.checkpoint_every, step))):
+            self.run.write_episodes(f"train-{step:04d}", played.episodes[: None if every else SAVED_EPISODES])
+
+    def save(self, step: int, **extra: Any) -> None:
+        """Write a checkpoint if one is due."""
+        rl = self.config.rl
+        if step + 1 == rl.steps or self.due(rl.checkpoint_every, step):
+            path = checkpoint_path(self.run.checkpoints / "rl", step + 1)
+            self.learner.save(path, {"step": step + 1, "phase": "rl", **extra})
+
+
+def _in_turns(loop: _Loop, first: int) -> None:
+    """Synchronous training: the learner waits for a step's episodes, which all come from its weights of that moment."""
+    config, learner = loop.config, loop.learner
+    rl = config.rl
+    for step in range(first, rl.steps):
+        started = time.perf_counter()
+        played = asyncio.run(_roll_out(loop, step))
+        rolled_out = time.perf_counter()
+        samples = samples_of(played.groups, config)
+        update = learner.policy_step(samples)
+        asyncio.run(loop.engine.update(learner.weights, learner.version))
+        seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
+        loop.note(step, played, samples, update, seconds)
+        loop.save(step)
+        if loop.due(rl.eval_every, step) and step + 1 < rl.steps:
+            tasks, own = _validation(loop)
+            episodes = evaluate(config, loop.setting, own, tasks, loop.progress, trials=1, label="validation")
+            loop.logger.log(episode_metrics(episodes), phase="validation", step=step)
+        if loop.after_step is not None:
+            loop.after_step(step, loop.agent)
+
+
+async def _run_ahead(loop: _Loop, first: int, used: Mapping[str, Any] | None) -> None:
+    """Asynchronous training: episodes are played in this event loop while the learner works in a thread.
+
+    Which groups a step has depends on what finished when, so runs are not repeated id for id. ``used``: which tasks a
+    resumed run has used up; what was under way when it stopped is played again, with the weights of its checkpoint.
+    Metrics: ``time/rollout`` is what the learner waited, ``staleness_*`` and ``groups_*`` see recipes/pipeline.py.
+
+    The window keeps the bound on staleness as long as samplers take the weights that they are given. Should one lag
+    behind, as a machine that was cut off may, episodes beyond the bound are left out, and counted (``too_stale``).
+    """
+    config, learner, rl = loop.config, loop.learner, loop.config.rl
+    seed = rl.seed + 1000 * config.seed + 500_000
+    before = first * rl.tasks_per_step * (MAX_DRAWS if rl.dynamic_sampling else 1)  # drawn by a synchronous run
+    window = Window(
+        rl.tasks_per_step,
+        rl.staleness,
+        rl.steps,
+        whole=rl.asynchrony == "one_step_off",
+        step=first,
+        **(used or {"first": before}),
+    )
+
+    def requests(number: int) -> list[RolloutRequest]:
+        tasks = loop.setting.draw("train", 1, seed, number)
+        return requests_for(tasks, rl.group_size, seed=config.seed, label=str(number))
+
+    here = asyncio.get_running_loop()
+    guests = make_users(config.eval_user, loop.setting) if rl.eval_every else None
+    pipeline = Pipeline(
+        window,
+        loop.executor,
+        requests,
+        minimum=rl.min_group,
+        mixed=rl.dynamic_sampling,
+        concurrency=rl.concurrency,
+        patience=rl.patience,
+    )
+    try:
+        # The thread's pool is left last: what it does cannot be cancelled, and takes no longer than a step.
+        with ThreadPoolExecutor(1, "learner") as thread:
+            async with pipeline:
+                for step in range(first, rl.steps):
+                    started = time.perf_counter()
+                    played = await pipeline.batch()
+                    came = time.perf_counter()
+                    oldest = learner.version - window.staleness
+                    samples = samples_of(played.groups, config, oldest=oldest)
+                    age = staleness(played.groups, learner.version, oldest)
+                    update = await here.run_in_executor(thread, learner.policy_step, samples)
+                    updated = time.perf_counter()
+                    await pipeline.learned(lambda: loop.engine.update(learner.weights, learner.version))
+                    waited = time.perf_counter() - updated + came - started
+                    figures = age | dict(played.figures)
+                    figures |= {"time/rollout": waited, "time/update": updated - came}
+                    loop.note(step, played, samples, update, figures)
+                    await here.run_in_executor(thread, partial(loop.save, step, **{PIPELINE: window.state()}))
+                    if loop.due(rl.eval_every, step) and step + 1 < rl.steps and guests is not None:
+                        tasks, own = _validation(loop)
+                        asked = requests_for(tasks, 1, seed=config.eval.seed, label=LABEL)
+                        host = LocalExecutor(make_player(loop.setting, own, guests).play, rl.concurrency)
+                        found = await rollout(asked, host)
+                        loop.logger.log(episode_metrics(found.episodes), phase="validation", step=step)
+                    if loop.after_step is not None:
+                        loop.after_step(step, loop.agent)
+    finally:
+        await close_endpoints(loop.setting, loop.agent, loop.users, guests)
+
+
+def _validation(loop: _Loop) -> tuple[Sequence[Task], SampledAgent]:
+    """Validation tasks, and the policy as it is, sampled as evaluation will sample it."""
+    e = loop.config.eval
+    tasks = loop.setting.draw("validation", min(e.tasks or 100, 100), e.seed, 0)
+    sampling = replace(loop.agent.sampling, temperature=e.temperature, top_p=e.top_p)
+    return tasks, SampledAgent(loop.agent.sampler, loop.agent.chat, sampling)
 
 
 def learner_config(config: RunConfig) -> LearnerConfig:
     """The learner's settings that a configuration's rl section stands for."""
     rl = config.rl
+    correction = Correction(rl.correction, rl.correction_cap, rl.sequence_mask)
     policy = PolicyLossConfig(
         ratio=rl.ratio,
         clip_low=rl.clip_low,
@@ -132,8 +292,10 @@ def learner_config(config: RunConfig) -> LearnerConfig:
         temperature=rl.temperature,
         epochs=rl.epochs,
         minibatches=rl.minibatches,
-        # Filters of the sampler change what its log-probabilities mean; the ratio is then taken to the learner's own.
-        old_logprobs="sampler" if rl.top_p == 1.0 else "recompute",
+        # Filters of the sampler change what its log-probabilities mean, and a correction accounts for the difference
+        # itself; the ratio is then taken to the learner's own.
+        old_logprobs="sampler" if rl.top_p == 1.0 and not correction.active else "recompute",
+        correction=correction,
     )
     updates = max(1, rl.steps * rl.epochs * rl.minibatches)
     schedule = ScheduleConfig(rl.schedule, rl.warmup, updates)
@@ -147,20 +309,12 @@ def learner_config(config: RunConfig) -> LearnerConfig:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One step's rollouts: the groups to learn from, and everything that was played (and paid for) to get them."""
-
-    groups: Groups
-    episodes: list[Episode]
-
-
-async def _roll_out(config: RunConfig, setting: Setting, agent: SampledAgent, users: UserFactory, step: int) -> _Step:
+async def _roll_out(loop: _Loop, step: int) -> Played:
     """Roll out one step's groups; under dynamic sampling, more tasks until enough groups have differing rewards.
 
     MuarlError if so many episodes failed that no group is left to learn from.
     """
-    rl = config.rl
+    config, setting, rl = loop.config, loop.setting, loop.config.rl
     draws = MAX_DRAWS if rl.dynamic_sampling else 1
     kept: list[Group] = []
     dropped: list[Group] = []
@@ -170,13 +324,13 @@ async def _roll_out(config: RunConfig, setting: Setting, agent: SampledAgent, us
         tasks = setting.draw("train", rl.tasks_per_step, rl.seed + 1000 * config.seed + 500_000, start)
         played = await play(
             setting,
-            agent,
-            users,
+            loop.agent,
+            loop.users,
             tasks,
             rl.group_size,
             seed=config.seed,
             label=f"{step}.{draw}",
-            concurrency=rl.concurrency,
+            executor=loop.executor,
         )
         episodes += played.episodes
         groups = collect_groups(played.episodes, rl.group_size, minimum=rl.min_group)
@@ -185,19 +339,18 @@ async def _roll_out(config: RunConfig, setting: Setting, agent: SampledAgent, us
         if sum(len(set(g.rewards)) > 1 for g in kept) >= rl.tasks_per_step:
             break
     if not kept:
-        failed = [e.error for e in episodes if e.error]
-        raise MuarlError(
-            f"step {step}: {len(failed)} of {len(episodes)} episodes failed for reasons outside the policy, so no "
-            f"group is large enough to learn from. The first failure: {failed[0] if failed else 'none'}"
-        )
+        raise nothing_left(step, episodes)
     if rl.dynamic_sampling:
         mixed = [g for g in kept if len(set(g.rewards)) > 1]
         kept = mixed[: rl.tasks_per_step] or kept[: rl.tasks_per_step]
-    return _Step(Groups(kept, dropped, groups.minimum), episodes)
+    return Played(Groups(kept, dropped, groups.minimum), episodes)
 
 
-def samples_of(groups: Groups, config: RunConfig) -> list[Sample]:
-    """Groups of scored episodes as samples for the learner: ids, log-probabilities and an advantage each."""
+def samples_of(groups: Groups, config: RunConfig, *, oldest: int | None = None) -> list[Sample]:
+    """Groups of scored episodes as samples for the learner: ids, log-probabilities and an advantage each.
+
+    ``oldest``: episodes with tokens of an older version than this count in their group's baseline, and are left out.
+    """
     episodes = [e for g in groups.kept for e in g.episodes]
     names = [g.name for g in groups.kept for _ in g.episodes]
     weights = config.rl.shaping.model_dump()
@@ -206,23 +359,8 @@ def samples_of(groups: Groups, config: RunConfig) -> list[Sample]:
     advantages = group_advantages(rewards, names, drop_zero_variance=config.rl.drop_zero_variance, **kind)
     samples = []
     for episode, advantage, kept in zip(episodes, advantages.values, advantages.kept, strict=True):
-        if kept and episode.tokens is not None and episode.tokens.sampled_count:
-            t = episode.tokens
+        t = episode.tokens
+        episode.tags["advantage"] = float(advantage)  # for whoever reads the episode; the learner has its own
+        if kept and t is not None and t.sampled_count and (oldest is None or t.oldest_version >= oldest):
             samples.append(Sample.sampled(t.ids, t.loss_mask, t.logprobs, float(advantage)))
     return samples
-
-
-def _validate(
-    config: RunConfig,
-    setting: Setting,
-    agent: SampledAgent,
-    logger: MetricLogger,
-    progress: Progress,
-    step: int,
-) -> None:
-    """Score the policy as it is on validation tasks, as evaluation will on test tasks."""
-    tasks = setting.draw("validation", min(config.eval.tasks or 100, 100), config.eval.seed, 0)
-    sampling = replace(agent.sampling, temperature=config.eval.temperature, top_p=config.eval.top_p)
-    own = SampledAgent(agent.sampler, agent.chat, sampling)
-    metrics = episode_metrics(evaluate(config, setting, own, tasks, progress, trials=1, label="validation"))
-    logger.log(metrics, phase="validation", step=step)

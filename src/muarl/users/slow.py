@@ -1,0 +1,42 @@
+"""Users that take their time: any user, with a random wait before each reply, as a person or a remote model has."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+from muarl.chat import Message
+from muarl.domains.base import Task
+from muarl.seeds import derive_seed
+from muarl.users.base import HoldsSomething, User, UserFactory, UserTurn
+
+
+class SlowUser:
+    """A user that waits ``low`` to ``high`` seconds before each reply, uniformly; ``seed`` draws the waits."""
+
+    def __init__(self, user: User, low: float, high: float, *, seed: int) -> None:
+        self._user, self._low, self._high = user, low, high
+        self._random = random.Random(derive_seed(seed, "delay"))
+
+    async def reply(self, conversation: Sequence[Message]) -> UserTurn:
+        """What the user itself says, later."""
+        await asyncio.sleep(self._random.uniform(self._low, self._high))
+        return await self._user.reply(conversation)
+
+    def close(self) -> None:
+        """Close the user, if it holds something."""
+        if isinstance(self._user, HoldsSomething):
+            self._user.close()
+
+
+class SlowUserFactory:
+    """Makes slow users of another factory's; ``endpoint`` is that factory's, None where it has none."""
+
+    def __init__(self, users: UserFactory, low: float, high: float) -> None:
+        self.users, self.low, self.high = users, low, high
+        self.name = users.name
+        self.endpoint = getattr(users, "endpoint", None)
+
+    def __call__(self, task: Task, *, seed: int) -> User:
+        return SlowUser(self.users(task, seed=seed), self.low, self.high, seed=seed)

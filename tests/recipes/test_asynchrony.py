@@ -1,0 +1,195 @@
+"""Training with rollouts ahead of the learner, on the small model; and that taking turns is what it always was."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muarl.config import load_config
+from muarl.config.rl import RlConfig
+from muarl.episode import Episode, Verdict, read_episodes
+from muarl.inference.torch_engine import TorchEngine
+from muarl.learning.checkpoints import checkpoint_path, load_policy
+from muarl.learning.corrections import Correction
+from muarl.learning.learner import TorchLearner
+from muarl.observe.rundir import RunDirectory
+from muarl.player import Player
+from muarl.recipes import rl
+from muarl.recipes.common import load_model, make_agent, make_users, play, prepare
+from muarl.recipes.setting import make_setting
+from muarl.rollout import collect_groups
+
+Configure = Callable[..., Any]
+
+STEPS, TASKS = 4, 2
+"""Of most runs here."""
+
+
+@pytest.fixture(autouse=True)
+def coin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every episode is right or wrong by its seed, so that every step moves the weights."""
+
+    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+        return Verdict(float(episode.seed % 2))
+
+    monkeypatch.setattr(Player, "_verdict", toss)
+
+
+def rows(run: Path, phase: str = "rl") -> list[dict[str, Any]]:
+    return [r for r in RunDirectory.at(run).read_metrics() if r["phase"] == phase]
+
+
+def groups(run: Path) -> list[str]:
+    """The names of the groups that the steps learned from, as the run's episodes tell it: task number, slash, id."""
+    kept = sorted((run / "episodes").glob("train-*.jsonl"))
+    return [str(g) for path in kept for g in dict.fromkeys(e.group for e in read_episodes(path))]
+
+
+def numbers(run: Path) -> list[int]:
+    return sorted(int(name.split("/")[0]) for name in groups(run))
+
+
+def weights(folder: Path) -> list[torch.Tensor]:
+    model = load_policy(folder, dtype=torch.float32, device=torch.device("cpu")).model
+    return [p.detach() for p in model.parameters()]
+
+
+def test_taking_turns_is_a_plain_loop(configure: Configure) -> None:
+    """Draw, play, compare, update, hand over the weights: nothing else moves the weights or the random streams."""
+    config = configure("rl.steps=2", "rl.minibatches=2", "rl.dynamic_sampling=true", name="turns")
+    run = rl.run(config)
+    assert not any("staleness" in name for row in rows(run) for name in row)
+
+    prepare(config)
+    setting, policy = make_setting(config), load_model(config.model)
+    learner = TorchLearner(policy.model, policy.tokenizer, rl.learner_config(config))
+    engine = TorchEngine(policy.model, max_slots=config.rl.concurrency, max_context=config.model.max_context)
+    agent = make_agent(policy, config, temperature=1.0, engine=engine)
+    users = make_users(config.user, setting)
+    seen = []
+    for step in range(2):
+        mixed = []
+        for draw in range(4):
+            tasks = setting.draw("train", 2, config.rl.seed + 500_000, (4 * step + draw) * 2)
+            played = asyncio.run(play(setting, agent, users, tasks, 4, seed=0, label=f"{step}.{draw}"))
+            mixed += [g for g in collect_groups(played.episodes, 4).kept if len(set(g.rewards)) > 1]
+            if len(mixed) >= 2:
+                break
+        chosen = collect_groups([e for g in mixed[:2] for e in g.episodes], 4)
+        seen.append(learner.policy_step(rl.samples_of(chosen, config))["loss"])
+        engine.weights_changed()
+    assert [r["update/loss"] for r in rows(run)] == seen
+    final = weights(checkpoint_path(run / "checkpoints" / "rl", 2))
+    assert all(torch.equal(a, b) for a, b in zip(final, policy.model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("mode", "bound"), [(["rl.asynchrony=one_step_off"], 1), (["rl.asynchrony=bounded", "rl.staleness=2"], 2)]
+)
+def test_a_run_ahead_of_the_learner(configure: Configure, mode: list[str], bound: int) -> None:
+    options = [
+        f"rl.steps={STEPS}",
+        "rl.checkpoint_every=1",
+        "rl.minibatches=2",
+        "rl.correction=token",
+        "rl.eval_every=2",
+    ]
+    run = rl.run(configure(*options, *mode))
+    seen = rows(run)
+    assert [r["step"] for r in seen] == list(range(STEPS))
+    assert all(0 <= r["staleness_mean"] <= r["staleness_max"] <= bound for r in seen)
+    assert seen[0]["staleness_max"] == 0 and seen[0]["update/logprob_gap_mean"] < 1e-4, "nothing was learned yet"
+    late = seen[2:]
+    assert all(r["staleness_max"] >= 1 and r["update/logprob_gap_mean"] > 1e-4 for r in late), "the gap is measured"
+    assert all(0 < r["update/logprob_gap_ess"] <= 1 and r["update/logprob_gap_kl"] >= 0 for r in late)
+    assert all({"update/correction_mean", "update/correction_truncated", "time/rollout"} <= r.keys() for r in seen)
+    if bound == 1:
+        assert all(r["versions_mixed"] == 0 for r in seen) and all(r["staleness_mean"] == 1 for r in seen[1:])
+    assert numbers(run) == list(range(STEPS * TASKS)), "every task drawn is learned from, once"
+    assert [r["step"] for r in rows(run, "validation")] == [1]
+    final, start = (weights(checkpoint_path(run / "checkpoints" / "rl", n)) for n in (STEPS, 1))
+    assert any(not torch.equal(a, b) for a, b in zip(final, start, strict=True))
+
+
+@pytest.mark.parametrize("mode", ["one_step_off", "bounded"])
+def test_it_goes_on_where_it_stopped(
+    configure: Configure,
+    muarl: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    litter: Callable[[Path], list[Path]],
+    mode: str,
+) -> None:
+    options = [f"rl.steps={STEPS}", "rl.checkpoint_every=1", f"rl.asynchrony={mode}", "rl.staleness=2"]
+    original = TorchLearner.policy_step
+    made = 0
+
+    def step(self: TorchLearner, samples: Any) -> Any:
+        nonlocal made
+        made += 1
+        if made == 3:
+            raise KeyboardInterrupt
+        return original(self, samples)
+
+    monkeypatch.setattr(TorchLearner, "policy_step", step)
+    stopped = muarl("train", *options, "--name", "cut")
+    run = tmp_path / "runs" / "cut"
+    assert stopped.exit_code == 130, stopped.output
+    assert "Traceback" not in stopped.output and not litter(run)
+    assert json.loads((run / "status.json").read_text())["state"] == "interrupted"
+    assert [r["step"] for r in rows(run)] == [0, 1]
+
+    refused = muarl("train", "rl.asynchrony=synchronous", "--resume", str(run))
+    assert refused.exit_code == 2 and "rl.asynchrony" in refused.stderr
+    resumed = muarl("train", *options, "--resume", str(run))
+    assert resumed.exit_code == 0, resumed.output
+    assert [r["step"] for r in rows(run)] == list(range(STEPS))
+    assert numbers(run) == list(range(STEPS * TASKS))
+    assert all(r["staleness_max"] <= 2 for r in rows(run))
+
+
+def test_a_synchronous_run_may_go_on_ahead(configure: Configure, muarl: Callable[..., Any]) -> None:
+    run = rl.run(configure("rl.steps=2", "rl.checkpoint_every=1"))
+    longer = ["rl.steps=4", "rl.asynchrony=bounded", "rl.checkpoint_every=1", "--resume", str(run)]
+    assert muarl("train", *longer).exit_code == 0
+    assert len({name.split("/")[1] for name in groups(run)}) == 4 * TASKS, "tasks of the first steps are used up"
+    assert sorted(name.split("/")[0] for name in groups(run)[2 * TASKS :]) == ["4", "5", "6", "7"]
+
+
+def test_failures_of_rollouts_end_an_asynchronous_run(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(self: TorchEngine, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(TorchEngine, "sample", broken)
+    monkeypatch.setattr(Player, "__post_init__", lambda self: object.__setattr__(self, "backoff", 0.0))
+    with pytest.raises(Exception, match="episodes failed for reasons outside the policy.*out of order"):
+        rl.run(configure("rl.asynchrony=bounded"))
+
+
+def test_what_the_settings_stand_for() -> None:
+    policy = rl.learner_config(load_config("quickstart")).policy
+    assert policy.old_logprobs == "sampler" and not policy.correction.active
+    given = ["rl.correction=sequence", "rl.correction_cap=3", "rl.sequence_mask=[0.5, 2]"]
+    policy = rl.learner_config(load_config("quickstart", given)).policy
+    assert policy.old_logprobs == "recompute" and policy.correction == Correction("sequence", 3.0, (0.5, 2.0))
+    policy = rl.learner_config(load_config("quickstart", ["rl.sequence_mask=[0.5, 2]"])).policy
+    assert policy.old_logprobs == "recompute", "a mask alone compares with the learner's own, too"
+    preset = load_config("async").rl
+    assert (preset.asynchrony, preset.staleness, preset.correction) == ("bounded", 2, "token")
+
+
+@given(st.tuples(st.floats(-1, 3), st.floats(-1, 3)))
+def test_masks_must_contain_one(bounds: tuple[float, float]) -> None:
+    if 0 <= bounds[0] < 1 < bounds[1]:
+        assert RlConfig(sequence_mask=bounds).sequence_mask == bounds
+    else:
+        with pytest.raises(ValueError, match="sequence_mask"):
+            RlConfig(sequence_mask=bounds)
