@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -66,6 +67,27 @@ def test_greeting_may_stay_out_of_the_agents_context():
     assert [m.role for m in agent.sessions[0].told[0]] == ["user"]
     assert [m.role for m in agent_view(episode.messages, rules)] == ["user", "assistant", "user"]
     assert [m.role for m in agent_view(episode.messages)] == ["assistant", "user", "assistant", "user"]
+
+
+def test_a_history_is_heard_though_the_greeting_is_not():
+    rules = Rules(greeting_in_context=False)
+    history = (
+        Message("assistant", "Hi!"),
+        Message("user", "Look at #W12."),
+        say(None, call("look", "a", order_id="#W12")),
+        Message("tool", "pending", tool_call_id="a", name="look"),
+    )
+    for before, heard in (
+        (history[:2], ["Look at #W12."]),
+        (history, ["Look at #W12.", None, "pending"]),
+        ((*history, say("It is pending.")), ["Look at #W12.", None, "pending", "It is pending.", "Hm."]),
+    ):
+        agent = Puppet("Done.")
+        task = replace(toy_task(), history=before)
+        episode = asyncio.run(run_episode(task, DOMAIN.world(), agent, Lines("Hm."), rules=rules))
+        assert [m.content for m in agent.sessions[0].told[0]] == heard
+        seen = agent_view(episode.messages, rules)
+        assert [m.content for m in seen[: len(heard)]] == heard, "training reads what the agent read"
 
 
 def test_all_calls_of_a_message_run_in_order_and_its_text_stays_private():

@@ -121,7 +121,8 @@ class ToolSpec:
     """A tool as a model sees it: name, description, and its parameters as a JSON Schema object.
 
     ``doc``: a benchmark's own document of the tool, where its prompts show it as it is. ``extra``: further keys of the
-    OpenAI API's "function" object.
+    OpenAI API's "function" object. ``as_documented``: chat templates are given the document in place of that API's form
+    (BFCL's with Qwen).
     """
 
     name: str
@@ -129,21 +130,30 @@ class ToolSpec:
     parameters: Mapping[str, Any]
     doc: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    as_documented: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dict that ``from_json`` restores exactly."""
-        out = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
-        return out | ({"doc": self.doc} if self.doc is not None else {}) | ({"extra": self.extra} if self.extra else {})
+        """A plain dict that ``from_json`` restores exactly; fields that hold their default are left out."""
+        out: dict[str, Any] = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        more = {"doc": self.doc, "extra": self.extra or None, "as_documented": self.as_documented or None}
+        return out | {name: value for name, value in more.items() if value is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ToolSpec:
         """The inverse of ``to_json``. KeyError if a field is missing."""
         return cls(
-            data["name"], data["description"], data["parameters"], doc=data.get("doc"), extra=data.get("extra", {})
+            data["name"],
+            data["description"],
+            data["parameters"],
+            doc=data.get("doc"),
+            extra=data.get("extra", {}),
+            as_documented=data.get("as_documented", False),
         )
 
     def to_openai(self) -> dict[str, Any]:
-        """The ``{"type": "function", "function": {...}}`` form of the OpenAI chat API."""
+        """The ``{"type": "function", "function": {...}}`` form of the OpenAI chat API, or the document itself."""
+        if self.as_documented and self.doc is not None:
+            return dict(self.doc)
         return {
             "type": "function",
             "function": {

@@ -183,8 +183,7 @@ class _Play:
             return [], "assistant"
         last = self.before[-1]
         to_user = last.role == "assistant" or (last.role == "tool" and last.requestor == "user")
-        heard = visible_to_agent(self.before) if self.rules.greeting_in_context else []
-        return heard, "user" if to_user and not self.rules.solo else "assistant"
+        return agent_view(self.before, self.rules), "user" if to_user and not self.rules.solo else "assistant"
 
     def limit_reached(self) -> StopReason | None:
         if self.limits.tool_errors is not None and self.errors >= self.limits.tool_errors:

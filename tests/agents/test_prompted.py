@@ -130,7 +130,12 @@ def test_with_whole_the_agent_is_told_everything_anew_at_each_turn() -> None:
     episode = play(PromptedAgent(inner, Plain(whole=True)), Lines("a", "b"), rules=rules, seed=3, episode_id="e")
     assert episode.stop is StopReason.USER_STOP
     assert [s.name for s in inner.sessions] == ["e/0", "e/1", "e/2", "e/3"]
-    assert {s.seed for s in inner.sessions} == {3} and [s.closed for s in inner.sessions] == [1] * 4
+    seeds = [s.seed for s in inner.sessions]
+    assert len({3, *seeds}) == 5, "each turn has a seed of its own"
+    assert [s.closed for s in inner.sessions] == [1] * 4
+    again = Steps([LOOK], ["Gone?"], [f"{CANCEL} {LOOK}"], ["Done."])
+    play(PromptedAgent(again, Plain(whole=True)), Lines("a", "b"), rules=rules, seed=3)
+    assert [s.seed for s in again.sessions] == seeds, "which follows from the episode's"
     until = f"user: a\nassistant: {LOOK}\ntool: {LOOK} -> pending"
     assert heard(inner) == [
         ["user: a"],
@@ -269,6 +274,7 @@ def test_a_policy_that_is_told_everything_anew_has_no_one_trace() -> None:
     assert all(t.span is None for t in episode.turns), "so nothing can stand at a place in it"
     assert [t.version for t in episode.turns if t.version is not None] == [3, 3]
     assert [s for s, _, _ in sampler.seen] == sampler.closed == ["e/0", "e/1"]
+    assert len({params.seed for _, _, params in sampler.seen}) == 2, "turns are not drawn alike"
     assert Episode.from_json(episode.to_json(context=True)) == episode
 
 

@@ -13,10 +13,12 @@ import pytest
 from muarl.chat import Message
 from muarl.coldstart import dataset
 from muarl.domains.generated import generated
-from muarl.episode import read_episodes
+from muarl.episode import Episode, StopReason, Turn, Usage, read_episodes
+from muarl.observe.progress import Phase
 from muarl.recipes import common
-from support.fake_openai import FakeOpenAI, call, completion, status, text
+from support.fake_openai import FakeOpenAI, call, status, text
 from support.imagined import PerfectTeacher
+from support.library import everybody, own_folder
 
 Muarl = Callable[..., Any]
 KEY = "sk-the-right-key"
@@ -24,7 +26,7 @@ KEY = "sk-the-right-key"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common, "rollout", functools.partial(common.rollout, backoff=0.0))
+    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -53,8 +55,33 @@ def test_experts_make_a_dataset_that_comes_out_the_same_again(muarl: Muarl, tmp_
     assert card["words"] > card["agent_words"] > 0
     page = (folder / "README.md").read_text()
     assert "retail-generated" in page and "## One conversation of each scenario" in page
+    assert "| models asked | none |" in page and page.count("````text") == page.count("````\n") == 2
     result = muarl("coldstart", "--check", str(folder), ok=True)
     assert "12 conversations came out as recorded, 0 did not" in result.output
+
+
+def test_progress_is_told_while_conversations_are_played(
+    muarl: Muarl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+    advance = Phase.advance
+
+    def watched(self: Phase, n: int = 1, **figures: Any) -> None:
+        advance(self, n, **figures)
+        seen.append((self.done, len((tmp_path / "cs/episodes/retail-generated.jsonl").read_text().splitlines())))
+
+    monkeypatch.setattr(Phase, "advance", watched)
+    made(muarl, tmp_path, "-n", "4", *RETAIL, "coldstart.concurrency=1")
+    assert [done for done, _ in seen[:4]] == [1, 2, 3, 4]
+    assert [written for _, written in seen[:4]] == [1, 2, 3, 4], "not only once all are played"
+
+
+def test_long_messages_are_cut_where_one_can_see_it() -> None:
+    turns = [Turn(Message("user", "```` " + "word " * 200)), Turn(Message("assistant", "Well."))]
+    episode = Episode("e", "t", "d", turns, StopReason.USER_STOP, tags={"scenario": "s"})
+    found = dataset.Dataset([episode], [], {"s": 1})
+    page = dataset.card(found, dataset.figures(found, spent=Usage(), seconds=1.0))
+    assert "wo ...\nassistant: Well." in page and page.count("````") == 2, "and nothing closes the fence"
 
 
 def test_other_trainers_can_read_it(muarl: Muarl, tmp_path: Path) -> None:
@@ -118,6 +145,8 @@ def test_models_make_conversations_and_what_they_use_is_on_the_card(muarl: Muarl
         assert card["dropped"] >= 2
         assert set(card["dropped_by"]) <= {"goal", "user"}
         assert card["usage"]["requests"] > 0
+        page = (run / "dataset" / "README.md").read_text()
+        assert f"{card['usage']['requests']} requests" in page and "not known (no prices named)" in page
         muarl("coldstart", "--resume", str(run), ok=True)
         check = [b for b in server.bodies[asked:] if b["messages"][-1]["content"] != "Answer with the word ready."]
         assert check == [], "nothing is paid for twice"
@@ -198,10 +227,13 @@ def test_a_resumed_run_keeps_the_account_of_those_who_take_part_in_no_conversati
 @pytest.mark.parametrize("change", ["--seed=9", "coldstart.size=small", "user.persona=terse"])
 def test_a_run_goes_on_with_its_own_conversations_only(muarl: Muarl, tmp_path: Path, change: str) -> None:
     run = made(muarl, tmp_path, "-n", "3", *RETAIL)
-    before = (run / "episodes" / "retail-generated.jsonl").read_bytes()
+    before = {str(p.relative_to(run)): p.read_bytes() for p in run.rglob("*") if p.is_file()}
     result = muarl("coldstart", "--resume", str(run), change)
     assert result.exit_code == 2 and "its own seed" in " ".join(result.stderr.split()), result.output
-    assert (run / "episodes" / "retail-generated.jsonl").read_bytes() == before
+    other = muarl("coldstart", "--resume", str(run), change, "--scenario", "telecom-generated", *RETAIL)
+    assert other.exit_code == 2, "though the scenario that comes first has no conversations yet"
+    assert {str(p.relative_to(run)): p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
+    muarl("coldstart", "--resume", str(run), ok=True)
 
 
 def test_a_run_may_go_on_to_more_conversations_than_it_was_begun_for(muarl: Muarl, tmp_path: Path) -> None:
@@ -239,46 +271,9 @@ def test_bad_input_is_told_before_any_work(muarl: Muarl, tmp_path: Path, args: A
 
 
 def test_an_episode_without_its_context_is_no_row() -> None:
-    from muarl.episode import Episode, StopReason, Turn
-
     bare = Episode("e", "t", "d", [Turn(Message("user", "Hi"))], StopReason.USER_STOP)
     with pytest.raises(ValueError, match="was told"):
         dataset.message_row(bare)
-
-
-def own_folder(folder: Path) -> Path:
-    """A lending library with one tool, as a team would write it."""
-    folder.mkdir()
-    (folder / "policy.md").write_text("You serve readers of a library. Look every book up before you promise it.")
-    (folder / "world.md").write_text("A small library with a few hundred books. Every book has an id such as B12.")
-    (folder / "intents.txt").write_text("# what readers come for\nborrow a book\nask for opening hours\n")
-    book = {"type": "object", "properties": {"book_id": {"type": "string"}, "free": {"type": "boolean"}}}
-    tool = {
-        "name": "find_book", "kind": "read", "description": "Look a book up by its title.",
-        "parameters": {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]},
-        "returns": {**book, "required": ["book_id", "free"], "x-record": "book_id"},
-    }  # fmt: skip
-    (folder / "tools.json").write_text(json.dumps([tool]))
-    return folder
-
-
-def everybody(body: dict[str, Any]) -> Any:
-    """Writer, teacher, customer and tools, by what they are asked."""
-    asked = str(body["messages"][0]["content"])
-    if "You write scenarios" in asked:
-        wanted = int(asked.split("Write ")[1].split()[0])
-        start = asked.count("intent") + len(asked)
-        texts = [f"You want to borrow {' '.join(f'w{start}x{n}x{k}' for k in range(14))}." for n in range(wanted)]
-        return text(json.dumps({"scenarios": [{"scenario": t} for t in texts]}))
-    if body.get("tools"):
-        last = body["messages"][-1]
-        if last["role"] == "tool":
-            return text(f"Yes, it is here: {last['content']}. Anything else?")
-        return completion(tool_calls=[call("find_book", {"title": "Emma"}, f"c{len(body['messages'])}")])
-    if "find_book" in asked or "find_book" in str(body["messages"]):
-        return text(json.dumps({"result": {"book_id": "B12", "free": True}}))
-    said = sum(m["role"] == "assistant" for m in body["messages"])
-    return text("Have you got Emma for me, please?" if said < 2 else "That was all, thank you. ###STOP###")
 
 
 def test_a_team_makes_conversations_from_a_folder_of_its_own(muarl: Muarl, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -47,6 +49,24 @@ class Both(Toy):
 
     name: ClassVar[str] = "both"
     user_toolkit = Phone
+
+
+def test_bfcls_tools_for_qwen_outlive_the_file_that_an_episode_is_kept_in() -> None:
+    class Documented(Toy):
+        """A shop whose tools have a benchmark's own documents."""
+
+        def specs_for(self, task: Task) -> tuple[Any, ...]:
+            return tuple(replace(s, doc={"name": s.name, "own": "words"}) for s in super().specs_for(task))
+
+    domain, source = Documented(), official("bfcl-v4", "qwen")
+    offered = tuple(source.offered(domain, toy_task()))
+    assert [t.to_openai() for t in offered] == [{"name": t.name, "own": "words"} for t in offered]
+    episode = asyncio.run(run_episode(toy_task(), domain.world(), Puppet("Hi."), Lines("a"), tools=offered))
+    again = Episode.from_json(json.loads(json.dumps(episode.to_json(context=True))))
+    assert again == episode and again.tools is not None
+    assert [t.to_openai() for t in again.tools] == [t.to_openai() for t in offered]
+    usual = official("bfcl-v4", "native").offered(domain, toy_task())
+    assert all(t.to_openai()["type"] == "function" for t in usual)
 
 
 WORLD = Both(semantics="official")

@@ -126,6 +126,22 @@ def test_multi_step_tasks_need_no_user_and_no_questions_are_answered(tmp_path: P
     assert "end to end multi step" in result.output
 
 
+@pytest.mark.parametrize(("mode", "language"), [("text", "en"), ("text-api", "zh")])
+def test_upstreams_path_for_apis_prompts_english_multi_step_tasks_in_chinese(
+    mode: str, language: str, tmp_path: Path
+) -> None:
+    task = acebench.task("en", "agent_multi_step_5")
+    cast = Cast(task, finish="agent")
+    episode = play(cast, tmp_path, f"eval.mode={mode}", "--split", "multi_step")
+    system, request = cast.agent[0]["messages"]
+    assert system["content"] == acebench.agent_system(language, "multi_step")  # type: ignore[arg-type]
+    assert request["content"].startswith("以下是" if language == "zh" else "Below is the list")
+    assert task.scenario in request["content"] and episode.tags["language"] == "en"
+    turns = Cast(acebench.task("en", "agent_multi_turn_0"))
+    play(turns, tmp_path / "turns", f"eval.mode={mode}")
+    assert turns.agent[0]["messages"][1]["content"].startswith("Below is the list"), "only multi-step ones"
+
+
 def test_a_conversation_is_cut_after_forty_messages_and_scored_all_the_same(tmp_path: Path) -> None:
     class Chatty(Cast):
         def __call__(self, body: dict[str, Any]) -> Any:

@@ -18,6 +18,7 @@ import yaml
 from muarl.episode import Episode, Verdict
 from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
+from muarl.player import Player
 from muarl.recipes import quickstart, rl, sft
 from muarl.recipes.common import checkpoint_folder
 
@@ -29,10 +30,10 @@ Litter = Callable[[Path], list[Path]]
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
-    async def toss(task: Any, world: Any, episode: Episode, score: Any, audit: Any, score_cut: bool) -> Verdict:
+    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
-    monkeypatch.setattr("muarl.rollout._verdict", toss)
+    monkeypatch.setattr(Player, "_verdict", toss)
 
 
 def rows(run: Path, phase: str) -> list[dict[str, Any]]:
@@ -43,6 +44,10 @@ def rows(run: Path, phase: str) -> list[dict[str, Any]]:
 
 def status(run: Path) -> dict[str, Any]:
     return json.loads((run / "status.json").read_text())
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(run)): p.read_bytes() for p in run.rglob("*") if p.is_file()}
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, method: str, calls: int) -> Callable[[], None]:
@@ -114,10 +119,12 @@ def test_a_resumed_run_may_be_longer_and_says_so(configure: Configure, muarl: Ca
 def test_a_run_is_resumed_from_the_model_that_it_began_with(configure: Configure, muarl: Callable[..., Any]) -> None:
     run = rl.run(configure("rl.steps=1"))
     other = sft.run(configure("sft.steps=1", name="other"))
+    before = contents(run)
     result = muarl("train", f"model.checkpoint={other}", "rl.steps=2", "--resume", str(run))
     assert result.exit_code == 2
     assert "resume from the same start checkpoint" in result.stderr
-    assert status(run)["state"] == "failed"
+    assert contents(run) == before, "a run that was refused is as it was"
+    assert status(run)["state"] == "finished"
 
 
 def test_the_quickstart_goes_on_where_it_stopped(

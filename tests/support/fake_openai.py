@@ -22,13 +22,15 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Answer:
-    """One HTTP response. ``delay``: seconds before it is sent. ``cut``: the connection is dropped instead."""
+    """One HTTP response. ``delay``: seconds before it is sent. ``cut``: the connection is dropped instead; ``half``: in
+    the middle of the body."""
 
     body: bytes
     code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
     cut: bool = False
+    half: bool = False
 
 
 Script = Answer | Callable[[dict[str, Any]], Answer]
@@ -107,6 +109,9 @@ def slow(seconds: float) -> Answer:
 
 CUT = Answer(b"", cut=True)
 """The connection is dropped without an answer."""
+
+BROKEN_OFF = Answer(json.dumps({"choices": [], "padding": "x" * 200}).encode(), half=True)
+"""The connection is dropped in the middle of an answer."""
 
 
 class FakeOpenAI:
@@ -205,7 +210,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
-            self.wfile.write(answer.body)
+            self.wfile.write(answer.body[: len(answer.body) // 2] if answer.half else answer.body)
+            if answer.half:
+                self.close_connection = True
+                self.wfile.flush()
+                self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Quiet."""

@@ -13,7 +13,7 @@ from muarl.chat import GREETING, Message
 from muarl.conversation import Limits, run_episode
 from muarl.episode import Episode, StopReason, Verdict
 from muarl.errors import InfrastructureError
-from muarl.rollout import requests_for, rollout
+from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.tokens import ChatTokens
 from muarl.users.base import HoldsSomething, UserFactory
 from muarl.users.sampled import SampledUserFactory, from_the_users_chair
@@ -52,6 +52,15 @@ def test_it_speaks_until_it_stops() -> None:
     assert episode.user_usage.completion_tokens == sum(len(g.ids) for g in sampler.gave)
     assert episode.user_usage.prompt_tokens == sum(map(len, prompts))
     assert episode.tokens is None, "a user's tokens are no agent's"
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_what_its_engine_fails_at_is_the_users_failure(retryable: bool) -> None:
+    factory, _ = model("Hm.", InfrastructureError("out of memory", boundary="agent", retryable=retryable))
+    episode = play(factory, "Well?")
+    assert episode.stop is StopReason.INFRASTRUCTURE
+    assert (episode.tags["boundary"], episode.tags["retryable"]) == ("user", retryable)
+    assert episode.error == "user: out of memory"
 
 
 def test_it_is_closed_with_its_episode() -> None:
@@ -115,13 +124,8 @@ def test_a_user_model_with_nothing_to_say_hangs_up(reply: str) -> None:
 async def test_many_users_share_one_model() -> None:
     factory, sampler = model("Cancel #W12.", "###STOP###")
     users: UserFactory = factory
-    result = await rollout(
-        requests_for([TASK], 5, seed=0),
-        make_world=DOMAIN.world,
-        agent=Puppet("Done."),
-        make_user=users,
-        score=lambda *_: Verdict(1.0),
-    )
+    player = Player(make_world=DOMAIN.world, agent=Puppet("Done."), make_user=users, score=lambda *_: Verdict(1.0))
+    result = await rollout(requests_for([TASK], 5, seed=0), LocalExecutor(player.play))
     assert [e.stop for e in result.episodes] == [StopReason.USER_STOP] * 5
     assert {e.user for e in result.episodes} == {"user model"}
     sessions = {session for session, _, _ in sampler.seen}

@@ -9,6 +9,7 @@ from typing import Protocol
 from muarl.agents.base import Agent, AgentSession, AgentTurn
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.episode import TokenTrace
+from muarl.seeds import derive_seed
 from muarl.toolcalls import call_text
 
 
@@ -83,8 +84,10 @@ class PromptedSession:
         self._history.extend(new)
         if self._inner is None or self._codec.whole:
             self.close()
-            name = f"{self._session}/{self._turns}" if self._codec.whole else self._session
-            self._inner = self._agent.open(self._system, (), seed=self._seed, session=name)
+            name, seed = self._session, self._seed
+            if self._codec.whole:  # a session of one turn knows nothing of those before it, so its seed must differ
+                name, seed = f"{name}/{self._turns}", derive_seed(seed, self._turns)
+            self._inner = self._agent.open(self._system, (), seed=seed, session=name)
         self._turns += 1
         turn = await self._inner.act(self._codec.given(self._history if self._codec.whole else new, self._tools))
         text = _as_written(turn.message)

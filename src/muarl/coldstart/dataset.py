@@ -150,13 +150,11 @@ def _card(dataset: Dataset, found: Mapping[str, Any]) -> Iterator[str]:
     yield "# Synthesised conversations\n"
     yield f"{found['kept']} conversations between a customer and an agent with tools, made by `muarl coldstart`.\n"
     facts = [(name, str(value)) for name, value in dataset.facts.items()]
-    usage = found["usage"]
     facts += [
         ("kept", str(found["kept"])),
         ("dropped", str(found["dropped"])),
         ("words", f"{found['words']:,}, of which the agent's {found['agent_words']:,}"),
-        ("model tokens used", f"{usage['prompt_tokens']:,} in, {usage['completion_tokens']:,} out"),
-        ("cost", f"${usage['cost']:.2f}"),
+        *_models(found["usage"]),
         ("seconds", f"{found['seconds']:.0f}"),
     ]
     yield _table(("", ""), facts)
@@ -176,27 +174,45 @@ def _card(dataset: Dataset, found: Mapping[str, Any]) -> Iterator[str]:
     yield '- `messages.jsonl`: `{"messages", "tools"}` in the OpenAI form'
     yield "- `dropped.jsonl`: every dropped conversation with its filter and reason"
     yield "- `card.json`: the figures of this page\n"
+    yield "To learn from it: `muarl sft sft.demonstrations_file=FOLDER/episodes.jsonl --checkpoint MODEL`\n"
     yield "## One conversation of each scenario\n"
+    yield "Of middling length; long messages are cut.\n"
     for name in found["scenarios"]:
-        example = next((e for e in dataset.kept if e.tags.get(SCENARIO) == name), None)
-        if example is not None:
-            yield from _example(name, example)
+        kept = sorted((e for e in dataset.kept if e.tags.get(SCENARIO) == name), key=lambda e: len(e.turns))
+        if kept:
+            yield from _example(name, kept[len(kept) // 2])
+
+
+def _models(usage: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was asked of models; a price of nothing is one that nobody named."""
+    if not usage["requests"]:
+        yield "models asked", "none"
+        return
+    tokens = f"{usage['prompt_tokens']:,} tokens in, {usage['completion_tokens']:,} out"
+    yield "models used", f"{usage['requests']:,} requests, {tokens}"
+    yield "cost", f"${usage['cost']:.2f}" if usage["cost"] else "not known (no prices named)"
 
 
 def _reasons(dataset: Dataset) -> Iterator[tuple[str, str, str]]:
     for name, count in Counter(d.filter for d in dataset.dropped).most_common():
-        yield name, str(count), next(d.detail for d in dataset.dropped if d.filter == name)[:120]
+        yield name, str(count), _cut(next(d.detail for d in dataset.dropped if d.filter == name), 120)
 
 
 def _example(name: str, episode: Episode) -> Iterator[str]:
+    """A conversation as text, in a fence that nothing within closes."""
     yield f"### {name}\n"
-    yield "```"
+    yield "````text"
     for message in visible_to_agent(episode.messages):
         if message.content:
-            yield f"{message.role}: {message.content[:400]}"
+            yield f"{message.role}: {_cut(message.content.strip().replace('````', '` ` ` `'), 400)}"
         for call in message.tool_calls:
-            yield f"{message.role} calls {call.name}({json.dumps(dict(call.arguments), ensure_ascii=False)[:300]})"
-    yield "```\n"
+            arguments = json.dumps(dict(call.arguments), ensure_ascii=False).replace("````", "` ` ` `")
+            yield f"{message.role} calls {call.name}({_cut(arguments, 300)})"
+    yield "````\n"
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest].rstrip()} ..."
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -200,8 +200,10 @@ def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
     Agent and user answer as the benchmark has them answer, all tasks of the split are played (of the one that published
     scores are about, if none is named), and a checkpoint gets room for the policy.
     """
+    from muarl.domains.generated import ON_SERVERS
+
     yaml: dict[str, Any] = {"domain.name": name, "name": f"eval-{name}"}
-    if not name.endswith("-generated"):
+    if not name.endswith("-generated") and name not in ON_SERVERS:
         source = _source(name)
         yaml |= {"eval.tasks": None, "eval.trials": 1, "eval.seed": 300, "eval.temperature": source.temperature}
         yaml |= {"eval.concurrency": CONCURRENCY, "eval.split": source.splits[0]}

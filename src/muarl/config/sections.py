@@ -109,6 +109,9 @@ class SftConfig(Section):
     """Supervised fine-tuning on demonstrations (the cold start)."""
 
     steps: Count = Field(200, description="Optimiser steps; 0 skips the cold start.")
+    epochs: Positive | None = Field(
+        None, description="Rounds over all demonstrations, which then say how many steps there are; null: `steps` does."
+    )
     demonstrations: Positive = Field(2000, description="How many demonstrations are generated.")
     demonstrations_file: Path | None = Field(
         None, description="Take demonstrations from this episodes file (JSON lines) instead of generating them."
@@ -198,11 +201,12 @@ class EvalConfig(Section):
         description="By model name, US dollars for a million prompt and a million completion tokens, for endpoints and "
         "judges that state no price of their own: `{NAME: [2, 8]}`.",
     )
-    mode: Literal["auto", "native", "qwen", "text"] = Field(
+    mode: Literal["auto", "native", "qwen", "text", "text-api"] = Field(
         "auto",
         description="How tool calls reach BFCL and ACEBench: `native` (function calling), `qwen` (Qwen's, with BFCL's "
-        "own documents of the tools) or `text` (in the agent's words, by the benchmark's prompt). `auto`: BFCL "
-        "`native` for endpoints and `qwen` for checkpoints, ACEBench `text`.",
+        "own documents of the tools) or `text` (in the agent's words, by the benchmark's prompt); `text-api`: the same "
+        "as ACEBench's runner asks models behind an API, with Chinese prompts in English multi-step tasks. `auto`: "
+        "BFCL `native` for endpoints and `qwen` for checkpoints, ACEBench `text`.",
     )
     user_judge: str | None = Field(
         None,

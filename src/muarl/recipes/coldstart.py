@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from muarl.coldstart import dataset
 from muarl.coldstart.dataset import SCENARIO, Dataset, Dropped
@@ -26,7 +27,7 @@ from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.common import judge_endpoint, open_run, play_requests
 from muarl.recipes.ledger import Ledger
-from muarl.recipes.preflight import ask_endpoints
+from muarl.recipes.preflight import ask_endpoints, check_server
 from muarl.recipes.scenes import Scene, check_bound, endpoints, scene_of, tools_endpoint
 from muarl.recipes.setting import Draw
 from muarl.rewards.judge import Judge, make_judge
@@ -47,12 +48,17 @@ def run(config: RunConfig) -> Path:
     others = _Others.of(config.coldstart.judge, tools, *(scene.writer for scene in scenes))
     asked = endpoints(config)
     check_bound(config, asked)
+    for scene in scenes:
+        check_server(scene.setting.domain)
     ask_endpoints(asked)
     with open_run(config) as run, Progress() as progress:
         wanted = _shares(config.coldstart.count, scenes)
         found = _Found()
+        ledgers = {s.name: Ledger(run, s.name, context=True, phase=f"coldstart {s.name}") for s in scenes}
         for scene in scenes:
-            gather(config, scene, wanted[scene.name], run, progress, found, others)
+            _check_own(config, scene, ledgers[scene.name])
+        for scene in scenes:
+            gather(config, scene, wanted[scene.name], run, ledgers[scene.name], progress, found, others)
         facts = {
             "teacher": "scripted experts" if config.coldstart.teacher == "expert" else scenes[0].agent.name,
             "users": scenes[0].users.name,
@@ -113,30 +119,41 @@ def gather(
     scene: Scene,
     wanted: int,
     run: RunDirectory,
+    ledger: Ledger,
     progress: Progress,
     found: _Found,
     others: _Others,
 ) -> None:
     """Play a scenario's tasks until enough conversations are kept, every task has been tried, or a budget is spent."""
-    ledger = Ledger(run, scene.name, context=True, phase=f"coldstart {scene.name}")
     draw = scene.draw(run)
     judged = Judged(run.episodes / f"{scene.name}.judged.jsonl")
     seen = Seen(config.coldstart.near_duplicate)
     tried, kept, before = 0, 0, Usage()
     used = partial(others.used_since, others.used)
     budget = Budget(config.coldstart.max_cost, config.coldstart.max_tokens, lambda: found.spent + before + used())
+    if ledger.kept:
+        progress.say(f"{scene.name}: {len(ledger.kept)} conversations were finished before.")
     with progress.phase(scene.name, wanted, "conversations") as phase:
         while kept < wanted and tried < wanted * config.coldstart.attempts:
             count = min(wanted - kept, wanted * config.coldstart.attempts - tried)
             requests = _requests(config, scene, draw, tried, count)
+            tasks = {r.episode_id: r.task for r in requests}
+            objections: dict[str, Dropped | None] = {}
+
+            def look(episode: Episode, tasks: Mapping[str, Task] = tasks, objections: Any = objections) -> None:
+                objections[episode.id] = _objection(config, scene, tasks[episode.id], episode)
+                # Judge and near-duplicates are asked later, so this may be taken back.
+                phase.advance(objections[episode.id] is None)
+
             tried += count
-            _check_own(requests, ledger, scene)
             before = ledger.spent
-            played = _play(config, scene, ledger.open(requests), budget, ledger, used)
+            played = _play(config, scene, ledger.open(requests), budget, ledger, used, look)
             if played is not None and played.end is not RolloutEnd.COMPLETE:
                 found.end = played.end
             episodes = [(r.task, ledger.kept[r.episode_id]) for r in requests if r.episode_id in ledger.kept]
-            objections = {e.id: _objection(config, scene, task, e) for task, e in episodes}
+            for _, episode in episodes:
+                if episode.id not in objections:
+                    look(episode)
             passed = judged.ask(others.judge, [e for _, e in episodes if objections[e.id] is None])
             for _, episode in episodes:
                 dropped = objections[episode.id] or _later_objection(episode, passed, seen)
@@ -144,28 +161,30 @@ def gather(
                     seen.keep(episode)
                     found.kept.append(episode)
                     kept += 1
-                    phase.advance()
                 else:
                     found.dropped.append(dropped)
             ledger.log(used())
-            phase.advance(0, kept=kept, tried=tried)
+            phase.advance(kept - phase.done, tried=tried)
             if found.end is not RolloutEnd.COMPLETE:
                 break
     found.spent += ledger.spent + used()
 
 
-def _check_own(requests: Sequence[RolloutRequest], ledger: Ledger, scene: Scene) -> None:
-    """ConfigError if the run holds a conversation that these requests would not have played so."""
-    for request in requests:
-        episode = ledger.kept.get(request.episode_id)
-        if episode is None:
-            continue
-        own = episode.tags.get(DRAWN), episode.agent, episode.user
-        if own != (request.task.tags[DRAWN], scene.agent.name, scene.users.name):
+def _check_own(config: RunConfig, scene: Scene, ledger: Ledger) -> None:
+    """ConfigError if the run holds a conversation that would not be played so now."""
+    for episode in ledger.kept.values():
+        drawn = episode.tags.get(DRAWN)
+        index = drawn.get("index") if isinstance(drawn, dict) else None
+        if (drawn, episode.agent, episode.user) != (_drawn(config, scene, index), scene.agent.name, scene.users.name):
             raise ConfigError(
                 f"the run holds the conversation {episode.id}, which would now have another task, teacher or user: "
                 "it can only be resumed with its own seed, size, teacher and users"
             )
+
+
+def _drawn(config: RunConfig, scene: Scene, index: int | None) -> dict[str, object]:
+    """Where a task comes from."""
+    return {"domain": scene.name, "size": scene.size, "split": "train", "seed": config.coldstart.seed, "index": index}
 
 
 def _requests(config: RunConfig, scene: Scene, draw: Draw, start: int, count: int) -> list[RolloutRequest]:
@@ -173,8 +192,7 @@ def _requests(config: RunConfig, scene: Scene, draw: Draw, start: int, count: in
     tasks = draw("train", count, seed, start)
     requests = []
     for number, task in enumerate(tasks, start):
-        drawn = {"domain": scene.name, "size": scene.size, "split": "train", "seed": seed, "index": number}
-        more = {SCENARIO: scene.name, DRAWN: drawn, "user_scenario": task.scenario}
+        more = {SCENARIO: scene.name, DRAWN: _drawn(config, scene, number), "user_scenario": task.scenario}
         tagged = replace(task, tags={**task.tags, **more})
         made = derive_seed(seed, f"coldstart {scene.name} {number}")
         requests.append(RolloutRequest(tagged, made, f"coldstart/{scene.name}/{number}", 0))
@@ -188,13 +206,15 @@ def _play(
     budget: Budget,
     ledger: Ledger,
     used: Callable[[], Usage],
+    look: Callable[[Episode], None],
 ) -> Rollout | None:
-    """Play what the ledger lacks; each finished conversation goes there at once."""
+    """Play what the ledger lacks; each finished conversation goes there at once, and then to ``look``."""
     if not requests:
         return None
 
     def finished(episode: Episode, done: int, total: int) -> None:
         ledger.keep(episode, used())
+        look(episode)
 
     playing = play_requests(
         scene.setting,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from muarl.chat import Message, visible_to_user
 from muarl.domains.base import Task
 from muarl.episode import Usage
+from muarl.errors import InfrastructureError
 from muarl.inference.base import Sampler, SamplingParams
 from muarl.seeds import derive_seed
 from muarl.tokens import ChatTokens
@@ -34,7 +35,10 @@ class SampledUser:
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """Append what the agent said since the last time, and sample what the user says to it. A conversation that has
-        outgrown the model's context, or that the model has nothing to say to, is given up with ###STOP###."""
+        outgrown the model's context, or that the model has nothing to say to, is given up with ###STOP###.
+
+        InfrastructureError (boundary "user") if the engine fails.
+        """
         owner, chat = self._owner, self._owner.chat
         new = [m for m in from_the_users_chair(conversation[self._heard :]) if m.role == "user"]
         self._heard = len(conversation)
@@ -50,7 +54,10 @@ class SampledUser:
             seed=derive_seed(self._seed, self._turns),
         )
         self._turns += 1
-        sampled = await owner.sampler.sample(tuple(self._ids), params, session=self._session)
+        try:
+            sampled = await owner.sampler.sample(tuple(self._ids), params, session=self._session)
+        except InfrastructureError as failure:  # engines speak of an agent: they do not know whom they play
+            raise InfrastructureError(str(failure), boundary="user", retryable=failure.retryable) from failure
         usage = Usage(prompt_tokens=len(self._ids), completion_tokens=len(sampled.ids), requests=1)
         self._ids += sampled.ids
         said = chat.parse(sampled.ids)

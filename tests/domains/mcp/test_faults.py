@@ -14,7 +14,7 @@ from muarl.domains.mcp.domain import discover
 from muarl.domains.mcp.launch import over_http, over_stdio
 from muarl.episode import StopReason, Verdict
 from muarl.errors import ConfigError, InfrastructureError
-from muarl.rollout import requests_for, rollout
+from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.base import UserTurn
 from support.mcp import call, faulty, needs_sdk, task
 
@@ -191,8 +191,7 @@ _users.name = "two words"
 
 def test_a_run_goes_on_without_the_episodes_that_its_server_lost():
     domain = faulty("die", places=2)
-    run = rollout(
-        requests_for([task()], 4, seed=0),
+    player = Player(
         make_world=domain.world,
         agent=_Agent(),
         make_user=_users,
@@ -200,7 +199,7 @@ def test_a_run_goes_on_without_the_episodes_that_its_server_lost():
         retries=1,
         backoff=0.01,
     )
-    episodes = asyncio.run(run).episodes
+    episodes = asyncio.run(rollout(requests_for([task()], 4, seed=0), LocalExecutor(player.play))).episodes
     assert [e.stop for e in episodes] == [StopReason.USER_STOP, StopReason.INFRASTRUCTURE] * 2
     lost = episodes[1]
     assert lost.error.startswith("world: the MCP server faulty") and "out of cheese" in lost.error

@@ -11,15 +11,21 @@ from dataclasses import replace
 
 import pytest
 
+from muarl.agents.idle import IdleAgent
 from muarl.chat import ToolCall
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Action, Domain, Task, tool
+from muarl.domains.database import Database
 from muarl.domains.generated import generated
 from muarl.domains.mcp import pool
 from muarl.domains.mcp.client import ServerError
 from muarl.domains.mcp.domain import McpDomain, discover
 from muarl.domains.mcp.launch import Bounds, over_http, over_stdio
 from muarl.domains.mcp.serve import DomainServer, serve_http
-from muarl.errors import ConfigError
+from muarl.episode import StopReason, Verdict
+from muarl.errors import ConfigError, MuarlError
+from muarl.rewards import outcome
+from muarl.rollout import LocalExecutor, Player, requests_for, rollout
+from muarl.users.scripted import ScriptedUserFactory
 from support.mcp import needs_sdk
 
 pytestmark = needs_sdk
@@ -230,3 +236,63 @@ def test_a_server_that_floods_over_http_is_cut_off(monkeypatch):
         with pytest.raises(ServerError, match="it floods: an answer of more than 1 MiB"):
             call(world, "shout", times=3 << 20)
         world.close()
+
+
+def test_a_goal_whose_state_cannot_be_seen_is_told_before_anything_is_played(remote):
+    goal = Task("t", "remote", "Ring.", (Action("ring", {"bell": "b1"}),))
+    for begin in (lambda: remote.world(goal), lambda: remote.check([goal])):
+        with pytest.raises(
+            ConfigError, match=r"reached at a URL.*the goal of task t could not be checked.*state_by_tools"
+        ):
+            begin()
+    told = rollout(requests_for([goal], 1, seed=0), LocalExecutor(_player(remote).play))
+    with pytest.raises(MuarlError, match="state_by_tools"):
+        asyncio.run(told)
+    remote.check([replace(goal, actions=None), replace(goal, reward_basis=("COMMUNICATE",))])
+    remote.world(replace(goal, actions=None)).close()
+
+
+def test_files_that_a_server_would_never_see_are_told_too(remote):
+    files = Task("t", "remote", "", None, database=Database({"files": {"a.txt": {"text": "x"}}}))
+    with pytest.raises(ConfigError, match="never sees the files that task t begins with: define lay_out"):
+        remote.world(files)
+    remote.world(replace(files, database=Database({"files": {}}))).close()
+
+
+class Counted(Remote):
+    """The bell, whose rings are asked of itself."""
+
+    async def state_by_tools(self, ask):
+        return {"rings": await ask("count", {"bell": "b1"})}
+
+
+def test_the_state_may_be_read_by_the_servers_own_tools(bell, monkeypatch):
+    monkeypatch.setenv("BELL_TOKEN", TOKEN)
+    domain = Counted(launch=over_http("bell", bell[1], token_env="BELL_TOKEN"))
+    goal = Task("t", "remote", "Ring.", (Action("ring", {"bell": "b1"}),))
+    rewards = []
+    for rings in (0, 1, 2):
+        world = domain.world(goal)
+        for _ in range(rings):
+            call(world, "ring", bell="b1")
+        verdict = asyncio.run(outcome.score(goal, world, [], StopReason.USER_STOP))
+        rewards.append(verdict.reward)
+        world.close()
+    assert rewards == [0.0, 1.0, 0.0]
+
+
+def test_a_state_that_its_tools_refuse_is_the_servers_failure(bell, monkeypatch):
+    class Wrong(Remote):
+        async def state_by_tools(self, ask):
+            return await ask("count", {"bell": "no such bell"})
+
+    monkeypatch.setenv("BELL_TOKEN", TOKEN)
+    world = Wrong(launch=over_http("bell", bell[1], token_env="BELL_TOKEN")).world()
+    with pytest.raises(ServerError, match="remote: the state cannot be read: count answers"):
+        world.digest()
+    world.close()
+
+
+def _player(domain):
+    users = ScriptedUserFactory(["Ring."])
+    return Player(make_world=domain.world, agent=IdleAgent(), make_user=users, score=lambda *_: Verdict(0.0))

@@ -20,7 +20,8 @@ from muarl.domains.acebench.scenario import Language
 from muarl.domains.base import Task
 
 STOP = "finish conversation"
-"""What ends a conversation where it stands in a message of either side, or is one of the results."""
+"""What ends a conversation where it stands in a message of either side. Upstream lets it end one as a tool's whole
+result, too, which no tool gives."""
 
 MESSAGES = 40
 """How many messages there are at most after the user's first: the agent's, the user's and the executor's."""

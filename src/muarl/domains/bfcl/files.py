@@ -12,11 +12,21 @@ from typing import Any, ClassVar, Self
 
 from muarl.domains.bfcl.api import Api, LongContext, Revision, tool
 from muarl.domains.bfcl.parts import named
-from muarl.domains.bfcl.tree import Directory, File, TooManyEntriesError, fill, found, put, size_of, twins
+from muarl.domains.bfcl.tree import (
+    Directory,
+    File,
+    TooManyEntriesError,
+    directory_at,
+    fill,
+    found,
+    is_bad,
+    put,
+    size_of,
+    twins,
+)
 
 __all__ = ["REVISIONS", "GorillaFileSystem", "GorillaFileSystemV3"]
 
-_FORBIDDEN = '|/\\?%*:"><'
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -80,7 +90,7 @@ class GorillaFileSystem(Api):
             return {"error": f"cd: {folder}: Unsupported path. Only one folder level at a time is supported."}
         if folder == "..":
             return self._go_up("Current directory is already the root. Cannot go back.")
-        target = self._directory_at(folder)
+        target = directory_at(self.root, self._current_dir, folder)
         if target is None:
             return {"error": f"cd: '{folder}': No such file or directory"}
         self._current_dir = target
@@ -92,7 +102,7 @@ class GorillaFileSystem(Api):
 
         dir_name: its name, which is no path.
         """
-        if _is_bad(dir_name):
+        if is_bad(dir_name):
             return {"error": f"mkdir: cannot create directory '{dir_name}': Invalid character"}
         if dir_name in self._current_dir.contents:
             return {"error": f"mkdir: cannot create directory '{dir_name}': File exists"}
@@ -105,7 +115,7 @@ class GorillaFileSystem(Api):
 
         file_name: its name, which is no path.
         """
-        if _is_bad(file_name):
+        if is_bad(file_name):
             return {"error": f"touch: cannot touch '{file_name}': Invalid character"}
         if file_name in self._current_dir.contents:
             return {"error": f"touch: cannot touch '{file_name}': File exists"}
@@ -127,7 +137,7 @@ class GorillaFileSystem(Api):
 
         file_name: a file in the current directory.
         """
-        if _is_bad(file_name):
+        if is_bad(file_name):
             return {"error": f"cat: '{file_name}': Invalid character"}
         shown = self._cat_name.format(file_name)
         if file_name not in self._current_dir.contents:
@@ -142,7 +152,7 @@ class GorillaFileSystem(Api):
         path: where to begin; the current directory if left out.
         name: what the names must contain; everything is found without it.
         """
-        target = self._directory_at(path)
+        target = directory_at(self.root, self._current_dir, path)
         if target is None:
             return {"error": f"find: '{path}': No such file or directory"}
         return found(target, path.rstrip("/"), name)
@@ -329,7 +339,7 @@ class GorillaFileSystem(Api):
         """Write to a file or show. ``makes``: a file that does not exist is made."""
         if name is None:
             return {"terminal_output": content}
-        if _is_bad(name):
+        if is_bad(name):
             return {"error": f"{cannot} '{name}': Invalid character"}
         if not name:
             return {"terminal_output": content}
@@ -343,18 +353,6 @@ class GorillaFileSystem(Api):
         else:
             return {"error": f"{cannot} '{name}': No such file"}
         return None
-
-    def _directory_at(self, path: Any) -> Directory | None:
-        """The directory at a path, from the current one or, with "/" before it, from the root; else None."""
-        if path is None or path == ".":
-            return self._current_dir
-        if path == "/":
-            return self.root
-        names = path.strip("/").split("/")
-        found: File | Directory | None = self.root if path.startswith("/") else self._current_dir
-        for name in names:
-            found = found.item(name) if isinstance(found, Directory) else None
-        return found if isinstance(found, Directory) else None
 
 
 @named
@@ -374,7 +372,7 @@ class GorillaFileSystemV3(GorillaFileSystem):
         """
         if folder == "..":
             return self._go_up("Cuurent directory is already the root. Cannot go back.")
-        target = self._directory_at(folder)
+        target = directory_at(self.root, self._current_dir, folder)
         if target is None:
             return {"error": f"cd: {folder}: No such directory. You cannot use path to change directory."}
         self._current_dir = target
@@ -397,11 +395,6 @@ class GorillaFileSystemV3(GorillaFileSystem):
         name: what the names must contain; everything is found without it.
         """
         return found(self._current_dir, path.rstrip("/"), name)
-
-
-def _is_bad(name: Any) -> bool:
-    """Whether a name has a character that is not allowed. TypeError for what can contain nothing."""
-    return any(character in name for character in _FORBIDDEN)
 
 
 REVISIONS: Mapping[Revision, type[Api]] = {"v3": GorillaFileSystemV3, "v4": GorillaFileSystem}

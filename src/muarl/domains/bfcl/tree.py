@@ -14,8 +14,8 @@ from typing import Any
 from muarl.domains.bfcl.api import LongContext
 
 __all__ = [
-    "DEEPEST_SHOWN", "MOST_ENTRIES", "MOST_SHOWN", "MOST_TEXT", "Directory", "File", "TooManyEntriesError", "fill",
-    "found", "put", "size_of", "twins", "walk",
+    "DEEPEST_SHOWN", "MOST_ENTRIES", "MOST_SHOWN", "MOST_TEXT", "Directory", "File", "TooManyEntriesError",
+    "directory_at", "fill", "found", "is_bad", "put", "size_of", "twins", "walk",
 ]  # fmt: skip
 
 MOST_ENTRIES = 100_000
@@ -34,6 +34,8 @@ DEEPEST_SHOWN = 100
 # How deep upstream's searches get before Python's recursion limit ends them, and what they then say (Python 3.11).
 _DEEPEST_FIND, _TOO_DEEP_FIND = 980, "maximum recursion depth exceeded while calling a Python object"
 _DEEPEST_SIZE, _TOO_DEEP_SIZE = 490, "maximum recursion depth exceeded"
+
+_FORBIDDEN = '|/\\?%*:"><'
 
 
 class TooManyEntriesError(Exception):
@@ -265,6 +267,23 @@ def found(top: Directory, base: str, name: Any) -> dict[str, Any]:
     except TooManyEntriesError:
         return {"error": "find: too many files and directories"}
     return {"matches": matches}
+
+
+def is_bad(name: Any) -> bool:
+    """Whether a name has a character that is not allowed. TypeError for what can contain nothing."""
+    return any(character in name for character in _FORBIDDEN)
+
+
+def directory_at(root: Directory, here: Directory, path: Any) -> Directory | None:
+    """The directory at a path from ``here`` or, with "/" before it, from ``root``; None if there is none."""
+    if path is None or path == ".":
+        return here
+    if path == "/":
+        return root
+    item: File | Directory | None = root if path.startswith("/") else here
+    for name in path.strip("/").split("/"):
+        item = item.item(name) if isinstance(item, Directory) else None
+    return item if isinstance(item, Directory) else None
 
 
 def size_of(top: Directory) -> int:

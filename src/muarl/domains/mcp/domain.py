@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,12 +19,16 @@ from muarl.domains.base import Domain, Kind, Task, World
 from muarl.domains.database import Database, canonical
 from muarl.domains.mcp import pool
 from muarl.domains.mcp.client import ServerError, ServerTool
+from muarl.domains.mcp.folders import folder_state, inside
 from muarl.domains.mcp.launch import Launch
 from muarl.domains.mcp.tools import Offer, Offered, changed, toolbox
 from muarl.errors import ConfigError, InfrastructureError
 
 ALIAS = "/files"
 """What the agent sees in place of the path of its folder, which differs from place to place."""
+
+Ask = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+"""One of the server's tools by its own name, and arguments, to its text. ServerError if it answers with an error."""
 
 
 class McpDomain(Domain):
@@ -71,6 +75,10 @@ class McpDomain(Domain):
     def read_state(self, folder: Path) -> Any:
         """Hook: what counts of an episode's end, as JSON. As it stands: all files and folders, with their contents."""
         return folder_state(folder)
+
+    async def state_by_tools(self, ask: Ask) -> Any:
+        """Hook: ``read_state`` by the server's own tools, for servers whose files cannot be seen from here."""
+        raise NotImplementedError
 
     def tidy(self, tool: str, text: str) -> str:
         """Hook: the observation made of a tool's answer, for servers whose answers differ from machine to machine."""
@@ -127,8 +135,11 @@ class McpDomain(Domain):
         """ "read", "write" or "generic". KeyError if there is no such tool."""
         return self.offered()[tool_name].kind
 
-    def check(self) -> None:
-        """Start the server once, and see that it has the tools. ConfigError says what is missing."""
+    def check(self, tasks: Iterable[Task] = ()) -> None:
+        """Start the server once, and see that it has the tools. ConfigError says what is missing, or which of these
+        tasks cannot be played on it."""
+        for task in tasks:
+            self.check_task(task)
         try:
             found = self.ask()
         except InfrastructureError as problem:
@@ -137,8 +148,33 @@ class McpDomain(Domain):
         if difference is not None:
             raise ConfigError(f"{self.name}: the MCP server {self.server.name} is another version: {difference}")
 
+    def check_task(self, task: Task) -> None:
+        """ConfigError where a server that is reached at a URL would have to be given files that it cannot see, or be
+        judged by files that cannot be seen from here."""
+        if not self.server.url:
+            return
+        files = task.database is not None and any(task.database.tables.values())
+        where = f"{self.name}: the MCP server {self.server.name} is reached at a URL, so that"
+        if files and not self._says("lay_out"):
+            raise ConfigError(f"{where} it never sees the files that task {task.id} begins with: define lay_out")
+        goal = task.actions is not None and "DB" in task.reward_basis
+        if goal and not (self._says("read_state") or self._says("state_by_tools")):
+            raise ConfigError(
+                f"{where} its state cannot be read from here, and the goal of task {task.id} could not be checked: "
+                "define state_by_tools, or give the server by its command"
+            )
+
+    def _says(self, hook: str) -> bool:
+        """Whether an author has defined a hook."""
+        return getattr(type(self), hook) is not getattr(McpDomain, hook)
+
     def world(self, task: Task | None = None) -> McpWorld:
-        """The fresh state of one episode. Its server is started, or taken from the pool, when it is opened."""
+        """The fresh state of one episode. Its server is started, or taken from the pool, when it is opened.
+
+        ConfigError as ``check_task`` says.
+        """
+        if task is not None:
+            self.check_task(task)
         return McpWorld(self, task)
 
     def missing(self) -> str | None:
@@ -300,9 +336,19 @@ class McpWorld(World):
         assert self._turn is not None
         async with self._turn:
             if self._digest is None:
-                state = await asyncio.to_thread(self.domain.read_state, place.folder)
+                if self.domain._says("state_by_tools"):
+                    state = await self.domain.state_by_tools(partial(self._told, place))
+                else:
+                    state = await asyncio.to_thread(self.domain.read_state, place.folder)
                 self._digest = hashlib.sha256(canonical(state).encode()).hexdigest()
             return self._digest
+
+    async def _told(self, place: pool.Place, tool: str, arguments: Mapping[str, Any]) -> str:
+        assert place.connection is not None
+        answer = await place.connection.call(tool, arguments)
+        if answer.error:
+            raise ServerError(f"{self.domain.name}: the state cannot be read: {tool} answers {answer.text[:200]!r}")
+        return answer.text
 
     async def _close(self) -> None:
         self._closed = True
@@ -329,32 +375,6 @@ def discover(launch: Launch, lay_out: Callable[[Path], None] | None = None) -> d
             await source.give(place, good=False)
 
     return pool.waited_for(ask())
-
-
-def inside(folder: Path, path: str) -> Path:
-    """A relative path inside a folder. ConfigError if it leads out of it."""
-    target = (folder / path).resolve()
-    if folder.resolve() not in target.parents:
-        raise ConfigError(f"the path {path!r} of a task's files leads out of the episode's folder")
-    return target
-
-
-def folder_state(folder: Path) -> dict[str, Any]:
-    """All files (path to text) and folders under a folder; bytes that are no text as their hash."""
-    found: dict[str, Any] = {}
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink():
-            found[name] = {"link": str(path.readlink())}
-        elif path.is_dir():
-            found[f"{name}/"] = {}
-        else:
-            data = path.read_bytes()
-            try:
-                found[name] = {"text": data.decode()}
-            except UnicodeDecodeError:
-                found[name] = {"sha256": hashlib.sha256(data).hexdigest()}
-    return found
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:

@@ -1,8 +1,13 @@
 """How ACEBench's agent tasks are played (ACEBench/ACEBench, MIT licence).
 
 In words ("text") everything is upstream's: the agent is shown the whole conversation anew at each turn, and writes its
-calls as a list. By function calling ("native") the defects are repaired: real error texts, checked arguments, mended
+calls as a list. Upstream has a path for models behind an API and one for models on its own machine; "text" is the
+second, and "text-api" the first, which forgets the language in multi-step tasks, so that the prompts of English ones
+are Chinese. By function calling ("native") the defects are repaired: real error texts, checked arguments, mended
 scores; that is also how a policy is trained.
+
+Upstream also ends a conversation where a tool's result is the phrase that ends one. None of its tools has such a
+result, so there is no rule for that here.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from typing import Any, ClassVar, cast
 
 from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
-from muarl.agents.prompted import PromptedAgent
+from muarl.agents.prompted import Codec, PromptedAgent
 from muarl.benchmarks.acebench import FIRST_STOP, MESSAGES, NO_QUESTIONS, OPENING, STOP
 from muarl.chat import STOP_WORDS, Message
 from muarl.conversation import Limits, Rules
@@ -30,7 +35,7 @@ from muarl.users.prompted import PromptedUser
 class AceOfficial(Official):
     """ACEBench's agent tasks in one language."""
 
-    modes: ClassVar[tuple[Mode, ...]] = ("text", "native")
+    modes: ClassVar[tuple[Mode, ...]] = ("text", "native", "text-api")
     sampled_mode: ClassVar[Mode] = "text"
     training_mode: ClassVar[Mode] = "native"
     splits: ClassVar[tuple[str, ...]] = ("test", "multi_turn", "multi_step")
@@ -50,7 +55,7 @@ class AceOfficial(Official):
     @property
     def semantics(self) -> Semantics:
         """Upstream's in words, the repaired ones by function calling."""
-        return "official" if self.mode == "text" else "fixed"
+        return "fixed" if self.mode == "native" else "official"
 
     def rules(self, *, solo: bool = False) -> Rules:
         """A phrase of either side ends the conversation, but for its first messages."""
@@ -78,7 +83,7 @@ class AceOfficial(Official):
 
     def told(self, domain: Domain, task: Task) -> str:
         """The policy. In words, upstream's agent of multi-step tasks has none."""
-        if self.mode == "text" and task.tags["category"] == "multi_step":
+        if self.mode != "native" and task.tags["category"] == "multi_step":
             return ""
         return domain.policy_for(task)
 
@@ -90,8 +95,16 @@ class AceOfficial(Official):
         """A checkpoint, or any other agent."""
         if self.mode == "native":
             return agent
-        codec = self.module.TextCodec
-        return PromptedAgent(agent, lambda system: codec(self.language, "multi_turn" if system else "multi_step"))
+        return PromptedAgent(agent, self._codec)
+
+    def _codec(self, system: str) -> Codec:
+        """The codec of a task by its policy, of which multi-step tasks have none."""
+        if system:
+            found: Codec = self.module.TextCodec(self.language, "multi_turn")
+        else:
+            forgotten: Language | None = "zh" if self.mode == "text-api" else None
+            found = self.module.TextCodec(self.language, "multi_step", prompt_language=forgotten)
+        return found
 
     def users(self, domain: Domain, model: Callable[[], Endpoint] | None) -> UserFactory:
         """A model in multi-turn tasks; in multi-step ones somebody who tells the task and answers no questions."""

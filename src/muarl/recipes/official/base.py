@@ -20,9 +20,9 @@ from muarl.rewards.judge import Judge
 from muarl.rollout import RolloutRequest, requests_for
 from muarl.users.base import UserFactory
 
-Mode = Literal["native", "qwen", "text"]
+Mode = Literal["native", "qwen", "text", "text-api"]
 """How an agent's tool calls reach the benchmark: by function calling, by Qwen's with the benchmark's own documents of
-the tools, or in the agent's words."""
+the tools, or in the agent's words; "text-api": in words, as the benchmark's own runner asks models behind an API."""
 
 
 @dataclass(frozen=True)

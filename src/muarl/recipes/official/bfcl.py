@@ -7,8 +7,8 @@ read; after more than twenty messages with calls in one turn the entry ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from dataclasses import replace
+from typing import ClassVar, cast
 
 from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
@@ -26,14 +26,6 @@ from muarl.users.turns import TurnsUserFactory
 
 TEMPERATURE = 0.001
 """BFCL's, for every model."""
-
-
-@dataclass(frozen=True)
-class _AsDocumented(ToolSpec):
-    """A tool that goes into the prompt as BFCL's own document of it, which is what its Qwen handler shows."""
-
-    def to_openai(self) -> dict[str, Any]:
-        return dict(self.doc or {})
 
 
 class BfclOfficial(Official):
@@ -71,7 +63,7 @@ class BfclOfficial(Official):
         specs = domain.specs_for(task)
         if self.mode != "qwen":
             return specs
-        return tuple(_AsDocumented(s.name, s.description, s.parameters, s.doc, s.extra) for s in specs)
+        return tuple(replace(s, as_documented=True) for s in specs)
 
     def endpoint_agent(self, endpoint: Endpoint, *, solo: bool = False) -> Agent:
         """A model behind an endpoint, in whichever mode."""
