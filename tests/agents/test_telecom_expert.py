@@ -20,7 +20,7 @@ from muarl.domains.telecom.generated import GENERATED
 from muarl.domains.telecom.wishes import WRITES
 from muarl.recipes.official import official
 from muarl.rewards import outcome
-from muarl.rollout import rollout
+from muarl.rollout import LocalExecutor, Player, rollout
 from muarl.users.agenda import AgendaUserFactory
 from support.telecom import expert, made
 
@@ -311,16 +311,14 @@ def test_with_its_caller_it_solves_every_official_base_task(shared_data, tmp_pat
     async def score(task, world, episode):
         return await outcome.score(task, world, episode.messages, episode.stop)
 
-    played = asyncio.run(
-        rollout(
-            source.requests(tasks, 1, 300, ""),
-            make_world=domain.world,
-            agent=ExpertAgent(make=GENERATED.expert),
-            make_user=AgendaUserFactory(seed=1),
-            score=score,
-            rules=source.rules(),
-            limits=source.limits(),
-        )
+    player = Player(
+        make_world=domain.world,
+        agent=ExpertAgent(make=GENERATED.expert),
+        make_user=AgendaUserFactory(seed=1),
+        score=score,
+        rules=source.rules(),
+        limits=source.limits(),
     )
+    played = asyncio.run(rollout(source.requests(tasks, 1, 300, ""), LocalExecutor(player.play)))
     assert len(tasks) == 114
     assert [e.task_id for e in played.episodes if e.verdict is None or e.reward < 1] == []

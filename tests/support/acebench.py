@@ -9,7 +9,6 @@ from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import GREETING, STOP_WORDS, Message
 from muarl.domains.acebench import generator, phrases
 from muarl.domains.acebench.expert import AceExpert
 from muarl.domains.acebench.generated import generated_acebench
@@ -18,9 +17,10 @@ from muarl.domains.experts import Habits
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import outcome
-from muarl.rollout import requests_for, rollout
+from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.agenda_acebench import AgendaUser
+from support.callers import Conversation
 
 OWNER = {"name": "Nora", "password": "tulip182"}
 TRAVELLER = {"name": "Nora", "user_id": "user25", "password": "tulip182"}
@@ -58,14 +58,14 @@ def play(
     agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: int = 1, persona: str | None = None
 ) -> list[Episode]:
     """One scored episode of every task."""
-    played = rollout(
-        requests_for(tasks, 1, seed=0),
+    player = Player(
         make_world=generated_acebench(size).world,
         agent=agent,
         make_user=AgendaUserFactory(seed=user_seed, persona=persona),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
         rules=GENERATED_RULES,
     )
+    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play))
     return asyncio.run(played).episodes
 
 
@@ -89,28 +89,11 @@ def agenda_task(*requests: Mapping[str, Any], **agenda: Any) -> Task:
     return Task("made-up", "acebench", "", None, agenda={**plain, "requests": list(requests), **agenda})
 
 
-class Talk:
-    """A conversation with an agenda user: ``opening`` is what it says to the greeting, ``hear`` what it answers."""
+class Talk(Conversation):
+    """A conversation with the caller of these requests."""
 
     def __init__(self, *requests: Mapping[str, Any], seed: int = 0, **agenda: Any) -> None:
-        self.user = AgendaUser(agenda_task(*requests, **agenda), seed=seed)
-        self.messages: list[Message] = []
-        self.opening = self.hear(GREETING)
-
-    def hear(self, text: str) -> str:
-        self.messages.append(Message("assistant", text))
-        turn = asyncio.run(self.user.reply(self.messages))
-        assert turn.message.role == "user" and turn.message.content and not turn.message.tool_calls
-        self.messages.append(turn.message)
-        return turn.message.content
-
-    @property
-    def over(self) -> bool:
-        return any(w in (self.messages[-1].content or "") for w in STOP_WORDS)
-
-
-def ended(text: str) -> bool:
-    return "###STOP###" in text
+        super().__init__(AgendaUser(agenda_task(*requests, **agenda), seed=seed))
 
 
 def agrees(text: str) -> bool:

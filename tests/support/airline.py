@@ -9,7 +9,6 @@ from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import GREETING, STOP_WORDS, Message
 from muarl.domains.airline import generator, phrases
 from muarl.domains.airline.expert import AirlineExpert
 from muarl.domains.airline.generated import generated_airline
@@ -18,9 +17,10 @@ from muarl.domains.experts import Habits
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import audit, outcome
-from muarl.rollout import requests_for, rollout
+from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.agenda_airline import AgendaUser
+from support.callers import Conversation
 
 IDENTITY = {"first_name": "Mia", "last_name": "Berg", "user_id": "mia_berg_1007"}
 NINA = {"first_name": "Nina", "last_name": "Costa", "dob": "1985-03-02"}
@@ -51,8 +51,7 @@ def made(size: str, split: str, count: int, seed: int = 0) -> tuple[Task, ...]:
 def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: int = 1) -> list[Episode]:
     """One scored and audited episode of every task."""
     domain = generated_airline(size)
-    played = rollout(
-        requests_for(tasks, 1, seed=0),
+    player = Player(
         make_world=domain.world,
         agent=agent,
         make_user=AgendaUserFactory(seed=user_seed),
@@ -60,6 +59,7 @@ def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: 
         audit=lambda task, world, episode: audit.audit(episode, task, domain.kind_of, audit.AIRLINE),
         rules=GENERATED_RULES,
     )
+    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play))
     return asyncio.run(played).episodes
 
 
@@ -79,28 +79,11 @@ def agenda_task(*requests: Mapping[str, Any], **agenda: Any) -> Task:
     return Task("made-up", "airline", "", None, agenda={**plain, "requests": list(requests), **agenda})
 
 
-class Talk:
-    """A conversation with an agenda user: ``opening`` is what it says to the greeting, ``hear`` what it answers."""
+class Talk(Conversation):
+    """A conversation with the caller of these requests."""
 
     def __init__(self, *requests: Mapping[str, Any], seed: int = 0, **agenda: Any) -> None:
-        self.user = AgendaUser(agenda_task(*requests, **agenda), seed=seed)
-        self.messages: list[Message] = []
-        self.opening = self.hear(GREETING)
-
-    def hear(self, text: str) -> str:
-        self.messages.append(Message("assistant", text))
-        turn = asyncio.run(self.user.reply(self.messages))
-        assert turn.message.role == "user" and turn.message.content and not turn.message.tool_calls
-        self.messages.append(turn.message)
-        return turn.message.content
-
-    @property
-    def over(self) -> bool:
-        return any(w in (self.messages[-1].content or "") for w in STOP_WORDS)
-
-
-def ended(text: str) -> bool:
-    return "###STOP###" in text
+        super().__init__(AgendaUser(agenda_task(*requests, **agenda), seed=seed))
 
 
 def agrees(text: str) -> bool:

@@ -25,7 +25,7 @@ from muarl.domains.experts import Habits
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import outcome
-from muarl.rollout import requests_for, rollout
+from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 
 
@@ -36,14 +36,14 @@ def made(size: str, split: str, count: int, seed: int = 0) -> tuple[Task, ...]:
 
 def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny") -> list[Episode]:
     """One scored episode of every task."""
-    played = rollout(
-        requests_for(tasks, 1, seed=0),
+    player = Player(
         make_world=generated_bfcl(size).world,
         agent=agent,
         make_user=AgendaUserFactory(seed=1),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
         rules=GENERATED_RULES,
     )
+    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play))
     return asyncio.run(played).episodes
 
 

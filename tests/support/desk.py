@@ -21,7 +21,7 @@ from muarl.domains.generated import generated
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import audit, outcome
-from muarl.rollout import requests_for, rollout
+from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 
 SCENARIOS = tuple(scenarios.FOLDERS)
@@ -54,8 +54,7 @@ def play(
 ) -> list[Episode]:
     """One scored and audited episode of every task."""
     domain = generated(f"{name}-generated").domain(size)
-    played = rollout(
-        requests_for(tasks, 1, seed=0),
+    player = Player(
         make_world=domain.world,
         agent=agent,
         make_user=AgendaUserFactory(seed=seed, persona=persona),
@@ -64,6 +63,7 @@ def play(
         rules=GENERATED_RULES,
         retries=0,
     )
+    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play))
     episodes = asyncio.run(played).episodes
     assert not any(e.error for e in episodes), [e.error for e in episodes if e.error]
     return episodes

@@ -16,7 +16,7 @@ from muarl.domains.retail.generated import generated_retail
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import audit, outcome
-from muarl.rollout import requests_for, rollout
+from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 
 IDENTITY = {
@@ -33,8 +33,7 @@ def made(size: str, split: str, count: int, seed: int = 0) -> tuple[Task, ...]:
 def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: int = 1) -> list[Episode]:
     """One scored and audited episode of every task."""
     domain = generated_retail(size)
-    played = rollout(
-        requests_for(tasks, 1, seed=0),
+    player = Player(
         make_world=domain.world,
         agent=agent,
         make_user=AgendaUserFactory(seed=user_seed),
@@ -42,6 +41,7 @@ def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: 
         audit=lambda task, world, episode: audit.audit(episode, task, domain.kind_of),
         rules=GENERATED_RULES,
     )
+    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play))
     return asyncio.run(played).episodes
 
 

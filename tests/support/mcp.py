@@ -22,7 +22,7 @@ from muarl.domains.mcp.sdk import available
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import audit, outcome
-from muarl.rollout import LocalExecutor, requests_for, rollout
+from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 
 FAULTY = Path(__file__).parent / "faulty_mcp.py"
@@ -71,15 +71,14 @@ def play(
 ) -> list[Episode]:
     """One scored and audited episode of every task of a scenario."""
     domain = generated(name).domain(size)
-    played = rollout(
-        requests_for(tasks, 1, seed=0),
+    player = Player(
         make_world=domain.world,
         agent=agent,
         make_user=AgendaUserFactory(seed=seed),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
         audit=lambda task, world, episode: audit.audit(episode, task, domain.kind_of, audit.AuditRules()),
         rules=GENERATED_RULES,
-        executor=LocalExecutor(concurrency),
         retries=0,
     )
+    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play, concurrency))
     return asyncio.run(played).episodes

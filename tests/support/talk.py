@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Mapping
+from typing import Any
 
-from muarl.chat import GREETING, STOP_WORDS, Message
 from muarl.domains.retail import phrases
 from muarl.users.agenda import AgendaUser
+from support.callers import Conversation
 from support.generated import agenda_task, request
 
 ADDRESS = {
@@ -21,32 +22,15 @@ PAY = {"order_id": "#W5555555", "payment": "gift_card"}
 ASK = {"order_id": "#W6666666", "items": ["Rug"]}
 
 
-class Talk:
-    """A conversation with an agenda user: ``opening`` is what it says to the greeting, ``hear`` what it answers."""
+class Talk(Conversation):
+    """A conversation with the caller of these requests."""
 
-    def __init__(self, *requests, seed=0, **agenda):
-        self.user = AgendaUser(agenda_task(*requests, **agenda), seed=seed)
-        self.messages: list[Message] = []
-        self.opening = self.hear(GREETING)
-
-    def hear(self, text):
-        self.messages.append(Message("assistant", text))
-        turn = asyncio.run(self.user.reply(self.messages))
-        assert turn.message.role == "user" and turn.message.content and not turn.message.tool_calls
-        self.messages.append(turn.message)
-        return turn.message.content
-
-    @property
-    def over(self):
-        return any(w in self.messages[-1].content for w in STOP_WORDS)
+    def __init__(self, *requests: Mapping[str, Any], seed: int = 0, **agenda: Any) -> None:
+        super().__init__(AgendaUser(agenda_task(*requests, **agenda), seed=seed))
 
 
 def cancel(**more):
     return request("cancel", CANCEL, **more)
-
-
-def ended(text):
-    return "###STOP###" in text
 
 
 def agrees(text):

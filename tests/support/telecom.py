@@ -9,7 +9,7 @@ from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import GREETING, STOP_WORDS, Message
+from muarl.chat import Message
 from muarl.domains.base import Task, World
 from muarl.domains.experts import Habits
 from muarl.domains.telecom import generator, phrases
@@ -21,9 +21,10 @@ from muarl.domains.telecom.records import telecom_database
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import audit, outcome
-from muarl.rollout import requests_for, rollout
+from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.agenda_telecom import AgendaUser
+from support.callers import Conversation
 
 CARRIER = make_carrier("tests 2", SIZES["tiny"])
 """Its first customer has a paid bill, one that is not due yet, and no overdue one."""
@@ -52,8 +53,7 @@ def made(size: str, split: str, count: int, seed: int = 0) -> tuple[Task, ...]:
 def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: int = 1) -> list[Episode]:
     """One scored and audited episode of every task."""
     domain = generated_telecom(size)
-    played = rollout(
-        requests_for(tasks, 1, seed=0),
+    player = Player(
         make_world=domain.world,
         agent=agent,
         make_user=AgendaUserFactory(seed=user_seed),
@@ -61,6 +61,7 @@ def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: 
         audit=lambda task, world, episode: audit.audit(episode, task, domain.kind_of, audit.TELECOM),
         rules=GENERATED_RULES,
     )
+    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play))
     return asyncio.run(played).episodes
 
 
@@ -84,19 +85,17 @@ def agenda_task(*requests: Mapping[str, Any], faults: Sequence[str] = (), **agen
     )  # fmt: skip
 
 
-class Talk:
+class Talk(Conversation):
     """A conversation with an agenda user who has a phone: ``opening`` is what it says to the greeting, ``hear`` what it
     answers once it has done what it does; ``did`` are the tools it used for that."""
 
     def __init__(self, *requests: Mapping[str, Any], seed: int = 0, faults: Sequence[str] = (), **agenda: Any) -> None:
         task = agenda_task(*requests, faults=faults, **agenda)
-        self.user = AgendaUser(task, seed=seed)
         self.world: World = generated_telecom("tiny").world(task)
-        self.messages: list[Message] = []
         self.did: list[str] = []
-        self.opening = self.hear(GREETING)
+        super().__init__(AgendaUser(task, seed=seed))
 
-    def hear(self, text: str) -> str:
+    def hear(self, text: str | None) -> str:
         self.did = []
         self.messages.append(Message("assistant", text))
         for _ in range(30):
@@ -114,14 +113,6 @@ class Talk:
 
     def phone(self, field: str) -> Any:
         return self.world.toolkit("user").db.device.peek(field)
-
-    @property
-    def over(self) -> bool:
-        return any(w in (self.messages[-1].content or "") for w in STOP_WORDS)
-
-
-def ended(text: str) -> bool:
-    return "###STOP###" in text
 
 
 def agrees(text: str) -> bool:

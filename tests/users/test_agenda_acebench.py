@@ -1,20 +1,13 @@
-"""The agenda user of phones and travel desks: what it tells and when, what it agrees to, and how it ends."""
+"""The callers of phones and travel desks: what is their own. What they do as all callers do: test_caller.py."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from muarl.chat import GREETING, STOP_WORDS, Message
-from muarl.domains.acebench import phrases
-from muarl.errors import ConfigError
-from muarl.users.agenda import PATIENCE, AgendaUserFactory
-from muarl.users.agenda_acebench import REVEALS, AgendaUser
+from muarl.users.agenda import PATIENCE
 from support import acebench as ace
-from support.acebench import Talk, agenda_task, agrees, ended, made, request
+from support.acebench import Talk, agrees, request
+from support.callers import ended
 
 PROPOSE_SEND = 'I will send Omar the message "Dinner is at seven". Shall I go ahead?'
 PROPOSE_ORDER = "I will order 2 x fried rice at 20.0 yuan from Golden Wok. Shall I go ahead?"
@@ -117,28 +110,6 @@ def test_what_it_does_not_know_is_never_said(persona):
     assert not any("fried rice" in m.content for m in talk.messages if m.role == "user")
 
 
-@pytest.mark.parametrize("persona", sorted(PATIENCE))
-def test_a_later_wish_is_a_secret_until_its_time(persona):
-    """Neither the changed wish nor the fallback is told before the proposal, or the bad news."""
-    later = [
-        request("send", then={**ace.SEND, "to": "Zelda"}),
-        request("order", fallback={**ace.ORDER, "product": "nachos"}),
-        request("move", then={**ace.MOVE, "date": "2024-07-29"}),
-        request("cancel", then={**ace.CANCEL, "reservation_id": "res_77"}),
-    ]
-    questions = [
-        "Hello?", "May I have your name?", "Which reservation is it?", "Which date would you like?", "Let me look.",
-        "Who should get it?", "Which dish would you like?", "What is the reason?",
-    ]  # fmt: skip
-    for r in later:
-        talk = Talk(r, persona=persona)
-        for question in questions:
-            said = talk.hear(question)
-            assert not any(w in said for w in ("Zelda", "nachos", "07-29", "res_77")), (question, said)
-            if talk.over:
-                break
-
-
 # proposals and news
 
 
@@ -163,15 +134,6 @@ def test_it_changes_its_mind_on_hearing_the_proposal(kind, change, words, propos
         said = talk.hear(proposal)
         assert words.lower() in said.lower() and not agrees(said)
         assert talk.hear(proposal).startswith("No, "), "the old proposal is now a wrong one"
-
-
-def test_a_wish_can_be_dropped_on_hearing_the_proposal():
-    talk = Talk(request("cancel", then={"drop": True}))
-    assert "leave it as it is" in (said := talk.hear(PROPOSE_CANCEL)) and ended(said)
-    talk = Talk(request("cancel", then={"drop": True}), request("move"))
-    said = talk.hear(PROPOSE_CANCEL)
-    assert "leave it as it is" in said and not ended(said)
-    assert agrees(talk.hear(PROPOSE_MOVE))
 
 
 @pytest.mark.parametrize(
@@ -222,119 +184,10 @@ def test_bad_news_without_a_fallback_ends_the_wish():
     assert "res_40" in talk.hear("Business Class is not available. Which other cabin would you like?")
 
 
-def test_a_refusal_is_accepted_and_the_next_wish_told():
-    talk = Talk(request("cancel"), request("move"), upfront=False)
-    assert "res_40" in talk.hear("I cannot cancel this reservation. Anything else?")
-    assert ended(Talk(request("cancel")).hear("I cannot cancel this reservation. Anything else?"))
-
-
-def test_who_reminds_is_reminded_of_and_who_does_not_is_forgotten():
-    for reminds in (True, False):
-        talk = Talk(request("cancel"), request("move"), reminds=reminds)
-        assert agrees(talk.hear(PROPOSE_CANCEL))
-        said = talk.hear("Done. Anything else?")
-        assert ("res_40" in said) == reminds and ended(said) != reminds
-
-
 # endings
-
-
-def test_a_transfer_ends_it():
-    assert "###TRANSFER###" in Talk(request("cancel")).hear("You are being transferred to a human agent. Please hold.")
-
-
-@pytest.mark.parametrize("persona", sorted(PATIENCE))
-def test_it_gives_up_when_its_patience_is_spent(persona):
-    talk = Talk(request("cancel"), persona=persona)
-    for _ in range(PATIENCE[persona]):
-        assert not ended(talk.hear("Hmm, let me see."))
-    assert talk.hear("Hmm, let me see.") == phrases.GIVES_UP
-
-
-LOOPS = [
-    "I will cancel res_99. Shall I go ahead?", "Which reservation is it?", "May I have your name and password?", "OK.",
-    "", "Done.", "2024-07-23 is not available. Which other date would you like?", "What is the reason?", "Why?",
-    "How can I help you?", "Let me check.", "Memory is full, which message would you like to delete?",
-    "Insufficient balance. Which other dish would you like?",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("loop", LOOPS)
-def test_an_agent_in_a_loop_is_left_in_bounded_time(loop):
-    for task in (*made("tiny", "test", 60)[:30], *made("small", "test", 60)[:30]):
-        user = AgendaUser(task, seed=0)
-        messages = [Message("assistant", GREETING)]
-        for _ in range(16):
-            reply = asyncio.run(user.reply(messages)).message
-            messages += [reply, Message("assistant", loop)]
-            if any(w in reply.content for w in STOP_WORDS):
-                break
-        else:
-            raise AssertionError((task.id, loop, [m.content for m in messages]))
-
-
-WORDS = st.sampled_from(
-    [
-        "reservation", "res_40", "message", "send", "delete", "cancel", "yes", "confirm", "?", "not available", "done",
-        "cannot", "which", "date", "2024-07-21", "cabin", "Business Class", "user id", "password", "name", "2 bags",
-        "order", "fried rice", "Golden Wok", "reminder", '"Dentist"', "insufficient", "memory is full", "anything else",
-        ".", "###STOP###", "Shall I go ahead?", "what", "reason", "transferred", "pay with", "cash", "title",
-    ]
-)  # fmt: skip
-SAID = st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=10).map(" ".join))
-
-
-@given(st.lists(SAID, min_size=1, max_size=45), st.integers(0, 59), st.integers(0, 5))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_no_text_makes_it_stumble_and_it_always_ends(texts, index, seed):
-    user = AgendaUser(made("small", "train", 60)[index], seed=seed)
-    messages = [Message("assistant", GREETING)]
-    for turn in range(80):
-        reply = asyncio.run(user.reply(messages)).message
-        assert reply.role == "user" and reply.content
-        if any(w in reply.content for w in STOP_WORDS):
-            break
-        messages += [reply, Message("assistant", texts[turn % len(texts)])]
-    assert turn < 79
 
 
 def test_long_hostile_texts_are_answered_in_no_time():
     for text in ("no " * 50_000 + "flights", "2 " * 50_000, '"' * 100_001, "which " * 30_000 + "?", "1:" * 50_000):
         assert Talk(request("order")).hear(text)
         assert Talk(request("book")).hear(text)
-
-
-def test_a_message_without_text_is_borne():
-    user = AgendaUser(agenda_task(request("cancel")), seed=0)
-    for content in (None, ""):
-        assert asyncio.run(user.reply([Message("assistant", content)])).message.content
-
-
-# who it is
-
-
-def words(seed, factory_seed=0, persona=None):
-    make = AgendaUserFactory(seed=factory_seed, persona=persona)
-    said = []
-    for task in made("tiny", "test", 60)[:20]:
-        user = make(task, seed=seed)
-        assert isinstance(user, AgendaUser), "such a task is played by a caller of its own"
-        messages = [Message("assistant", GREETING)]
-        for text in ("May I have your user id and password?", "Which date would you like?", "I am not sure."):
-            reply = asyncio.run(user.reply(messages)).message
-            messages += [reply, Message("assistant", text)]
-            said.append(reply.content)
-    return said
-
-
-def test_the_same_seeds_give_the_same_words_and_others_give_others():
-    assert words(1) == words(1)
-    assert words(1) != words(2)
-    assert words(1) != words(1, factory_seed=9)
-    assert words(1) != words(1, persona="chatty")
-
-
-def test_it_needs_an_agenda():
-    with pytest.raises(ConfigError, match="has no agenda"):
-        AgendaUser(type(agenda_task())("x", "acebench", "", None), seed=0)
-    assert set(REVEALS) == set(PATIENCE)

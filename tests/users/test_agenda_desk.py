@@ -15,6 +15,7 @@ from muarl.errors import ConfigError
 from muarl.rewards.consent import is_affirmative
 from muarl.users.agenda import PATIENCE, AgendaUserFactory
 from muarl.users.agenda_desk import AgendaUser
+from support.callers import Conversation, ended
 from support.desk import SCENARIOS, made
 
 CANCEL = {"order": "F-10001", "reason": "changed plans"}
@@ -30,8 +31,8 @@ def request(kind: str, wish: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {**plain, **more, "wish": wish}
 
 
-class Talk:
-    """A conversation with a caller of the food delivery desk: ``opening``, and ``hear`` for what it answers."""
+class Talk(Conversation):
+    """A conversation with a caller of the food delivery desk."""
 
     def __init__(self, *requests: dict[str, Any], seed: int = 0, **agenda: Any) -> None:
         plain = {
@@ -39,24 +40,11 @@ class Talk:
             "wrong": {}, "impostor": False, "upfront": True, "reminds": False,
         }  # fmt: skip
         task = Task("t", "food-delivery", "", None, agenda={**plain, "requests": list(requests), **agenda})
-        self.user = AgendaUser(task, seed=seed)
-        self.messages: list[Message] = []
-        self.opening = self.hear(GREETING)
-
-    def hear(self, text: str) -> str:
-        self.messages.append(Message("assistant", text))
-        turn = asyncio.run(self.user.reply(self.messages))
-        assert turn.message.role == "user" and turn.message.content and not turn.message.tool_calls
-        self.messages.append(turn.message)
-        return turn.message.content
+        super().__init__(AgendaUser(task, seed=seed))
 
 
 def cancel(**more: Any) -> dict[str, Any]:
     return request("cancel_order", CANCEL, **more)
-
-
-def ended(text: str) -> bool:
-    return "###STOP###" in text
 
 
 # what it tells

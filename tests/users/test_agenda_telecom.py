@@ -1,4 +1,4 @@
-"""The telecom caller: what it tells and when, what it does on its phone, what it agrees to, and how it ends."""
+"""The caller of a carrier: what it tells, does on its phone and agrees to. What all callers do: test_caller.py."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from muarl.domains.telecom import phrases
 from muarl.errors import ConfigError
 from muarl.users.agenda import PATIENCE, AgendaUserFactory
 from muarl.users.agenda_telecom import REVEALS, AgendaUser
+from support.callers import ended
 from support.telecom import (
     IDENTITY,
     OTHER_PHONE,
@@ -20,7 +21,6 @@ from support.telecom import (
     Talk,
     agenda_task,
     agrees,
-    ended,
     fails,
     made,
     request,
@@ -63,14 +63,6 @@ def test_it_answers_what_it_is_asked(persona):
         assert talk.did == []
     assert "Peru" in Talk(request("mms", {"abroad": "Peru"}), persona=persona).hear("Are you traveling right now?")
     assert "bill B7" in Talk(request("pay", {"bill": "B7"}), persona=persona).hear("Which bill is it?")
-
-
-def test_a_wrong_number_is_given_once_and_then_the_right_one():
-    for persona in ("terse", "impatient"):
-        talk = Talk(request("pay"), persona=persona, wrong_phone="555-999-9999")
-        told = talk.opening if persona == "impatient" else talk.hear(ASK_NUMBER)
-        assert "555-999-9999" in told and IDENTITY["phone"] not in told
-        assert IDENTITY["phone"] in talk.hear("I could not find you. Please check your phone number.")
 
 
 def test_who_knows_no_number_tells_name_and_birthday():
@@ -240,14 +232,6 @@ def test_other_proposals_for_a_problem_do_not_change_its_mind():
     assert agrees(talk.hear(ROAM)) and "1.0 GB" in talk.hear(REFUEL)
 
 
-def test_a_wish_can_be_dropped_on_hearing_the_proposal():
-    talk = Talk(request("suspend", then={"drop": True}))
-    assert "leave it as it is" in (said := talk.hear(SUSPEND)) and ended(said)
-    talk = Talk(request("suspend", then={"drop": True}), request("pay"))
-    said = talk.hear(SUSPEND)
-    assert "leave it as it is" in said and not ended(said)
-
-
 # bad news
 
 LIMIT = "I cannot add more than 2.0 GB. How much data would you like to add?"
@@ -290,14 +274,6 @@ def test_a_second_request_comes_at_once_or_later():
     assert works(later.hear("Please reseat your SIM card."))
     assert "overdue bill" in later.hear("Anything else?")
     assert agrees(later.hear(PAY)) and ended(later.hear("Done. Anything else?"))
-
-
-def test_an_agent_that_forgets_is_reminded_or_not():
-    for reminds in (True, False):
-        talk = Talk(request("roaming_on"), request("pay"), reminds=reminds)
-        assert agrees(talk.hear(ROAM))
-        said = talk.hear("Done. Anything else?")
-        assert ended(said) is not reminds and ("overdue bill" in said) is reminds
 
 
 # endings
@@ -392,23 +368,3 @@ def test_a_task_without_an_agenda_and_without_a_known_scenario_is_refused():
         with pytest.raises(ConfigError, match="has no agenda"):
             make(plain("x", name, "", None), seed=0)
     assert isinstance(make(agenda_task(request("pay")), seed=3), AgendaUser)
-
-
-def words(seed, factory_seed=0, persona=None):
-    make = AgendaUserFactory(seed=factory_seed, persona=persona)
-    said = []
-    for task in made("tiny", "test", 20):
-        user = make(task, seed=seed)
-        messages = [Message("assistant", GREETING)]
-        for text in (ASK_NUMBER, "How much data would you like to add?", "I am not sure."):
-            reply = asyncio.run(user.reply(messages)).message
-            messages += [reply, Message("assistant", text)]
-            said.append(reply.content)
-    return said
-
-
-def test_the_same_seeds_give_the_same_words_and_others_give_others():
-    assert words(1) == words(1)
-    assert words(1) != words(2)
-    assert words(1) != words(1, factory_seed=9)
-    assert words(1) != words(1, persona="chatty")

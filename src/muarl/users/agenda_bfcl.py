@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muarl.domains.base import Task
 from muarl.domains.bfcl.generated import turn_lines
-from muarl.errors import ConfigError
+from muarl.users.caller import agenda_of
 from muarl.users.turns import TurnsUser
 
 
@@ -15,8 +15,5 @@ class AgendaUser(TurnsUser):
     """
 
     def __init__(self, task: Task, *, seed: int, persona: str | None = None) -> None:
-        if task.agenda is None:
-            raise ConfigError(
-                f"task {task.id} has no agenda: an agenda user plays generated tasks only; use an LLM user"
-            )
+        agenda_of(task)  # a task without one is refused
         super().__init__(turn_lines(task))

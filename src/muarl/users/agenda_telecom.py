@@ -8,18 +8,16 @@ agent's words and the phone's answers only, never the world.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from muarl.chat import Message, ToolCall
 from muarl.domains.base import Task
 from muarl.domains.telecom import hearing, phrases
 from muarl.domains.telecom.hearing import Step
 from muarl.domains.telecom.official import official_agenda
-from muarl.errors import ConfigError
-from muarl.users.agenda import PATIENCE
 from muarl.users.base import UserTurn
+from muarl.users.caller import Caller, Phrases, Request
 
 REVEALS: Mapping[str, Sequence[str]] = {
     "terse": ("amount",),
@@ -51,27 +49,21 @@ Errand = Generator[tuple[str, dict[str, Any]], str, str]
 """Yields (tool, arguments), is sent the tool's text, and returns what is then said to the agent."""
 
 
-class AgendaUser:
+class AgendaUser(Caller):
     """Plays ``task.agenda`` (domains/telecom/generator.py), or a benchmark's task from its scenario.
 
     Deterministic in (task, seed, what it hears and sees). ConfigError if the task is neither.
     """
 
+    words: ClassVar[Phrases] = phrases
+    reveals = REVEALS
+    template_first = "always"
+    restated = "{}"
+
     def __init__(self, task: Task, *, seed: int, persona: str | None = None) -> None:
         agenda = task.agenda if task.agenda is not None else official_agenda(task)
-        if agenda is None:
-            raise ConfigError(
-                f"task {task.id} has no agenda: an agenda user plays generated tasks only; use an LLM user"
-            )
-        self._agenda = agenda
-        self._persona: str = persona or agenda["persona"]
-        self._rng = random.Random(f"telecom agenda {task.id} {seed}")
-        self._open: list[dict[str, Any]] = [dict(r, told=False) for r in agenda["requests"]]
-        self._confirmed: list[dict[str, Any]] = []
-        self._patience = PATIENCE[self._persona]
-        self._wrong_phone = agenda["wrong_phone"]
-        self._started = False
-        self._asked: set[str] = set()
+        super().__init__(task, seed=seed, persona=persona, agenda=agenda, label="telecom agenda")
+        self._wrong_phone = self._agenda["wrong_phone"]
         self._errand: Errand | None = None
         self._calls = 0
 
@@ -79,11 +71,10 @@ class AgendaUser:
         """Answer the agent's last message, or go on with what it asked for; the first reply is the opening."""
         last = conversation[-1] if conversation else None
         text = (last.content or "") if last is not None else ""
-        if not self._started:
-            return UserTurn(Message("user", self._opening()))
         if self._errand is not None and last is not None and last.role == "tool":
             return self._go_on(text)
-        answer = self._answer(text)
+        answer = self._hear(text) if self._started else self._opening()
+        self._started = True
         if isinstance(answer, str):
             return UserTurn(Message("user", answer))
         self._errand = answer
@@ -102,20 +93,8 @@ class AgendaUser:
 
     # what is told
 
-    def _opening(self) -> str:
-        self._started = True
-        sentences = []
-        for number, request in enumerate(self._open if self._agenda["upfront"] else self._open[:1]):
-            template = phrases.OPENINGS[self._persona] if number == 0 else phrases.ALSO
-            sentences.append(phrases.pick(self._rng, template).format(self._wish(request)))
-            request["told"] = True
-        if "identity" in REVEALS[self._persona]:
-            sentences.append(self._identity())
-        return " ".join(sentences)
-
-    def _wish(self, request: Mapping[str, Any], full: bool = False) -> str:
-        reveal = list(request["wish"]) if full else REVEALS[self._persona]
-        return phrases.say_wish(self._rng, request["kind"], request["wish"], reveal)
+    def _say(self, request: Mapping[str, Any], slots: Sequence[str]) -> str:
+        return phrases.say_wish(self._rng, request["kind"], request["wish"], slots)
 
     def _identity(self) -> str:
         phone, self._wrong_phone = self._wrong_phone or self._agenda["identity"]["phone"], None
@@ -123,7 +102,7 @@ class AgendaUser:
 
     # what is answered
 
-    def _answer(self, text: str) -> str | Errand:
+    def _hear(self, text: str) -> str | Errand:
         acts, steps = hearing.hear(text), hearing.instructions(text)
         if "transferred" in acts:
             return "###TRANSFER###"
@@ -138,7 +117,7 @@ class AgendaUser:
             return self._settle(request, text)
         wish = request["wish"]
         if "limit" in acts and request["kind"] == "refuel":
-            return self._too_much(request, text, acts)
+            return self._unavailable(request, text, proposed="confirm" in acts)
         for slot in ("abroad", "amount", "reason", "bill"):
             if f"ask_{slot}" in acts and "question" in acts and (slot in wish or slot in ("bill", "abroad")):
                 return self._tired(f"{slot} of {wish}") or phrases.say_slot(self._rng, slot, wish)
@@ -147,14 +126,12 @@ class AgendaUser:
         if "refuse" in acts:
             return self._settle(request, text)
         if "ask_help" in acts:
-            return self._tired() or self._wish(request, full=True)
+            return self._restate(request)
         if request["kind"] in PROOF:
             return self._see(request)
-        if "done" in acts:  # what was confirmed is done; else the agent takes this one as finished unconfirmed
-            return self._follow(text) if self._confirmed else self._settle(request, text)
-        return self._tired() or self._wish(request, full=True)
+        return self._hear_done(request, text) if "done" in acts else self._restate(request)
 
-    def _request_meant(self, text: str) -> dict[str, Any] | None:
+    def _request_meant(self, text: str) -> Request | None:
         """The request an agent's message is about: a told one whose kind it speaks of, else the first told one."""
         kinds = hearing.spoken_kinds(text)
         told = [r for r in self._open if r["told"]]
@@ -163,27 +140,26 @@ class AgendaUser:
                 return request
         return told[0] if told else None
 
-    def _confirm(self, request: dict[str, Any], text: str) -> str:
-        problem = request["kind"] in PROOF
-        if problem and not request["wish"]["pays"] and "pay" in hearing.spoken_kinds(text):
-            return phrases.pick(self._rng, phrases.REFUSES)
-        if self._conflicts(request, text):
-            return self._tired() or phrases.pick(self._rng, phrases.CORRECTIONS).format(self._correction(request, text))
-        then = request["then"]
-        if then is None or (problem and "refuel" not in hearing.spoken_kinds(text)):
-            if not problem:
-                self._close(request)
-                self._confirmed.append(request)
-            self._news()
-            return self._tired(f"agreed to {text}") or phrases.pick(self._rng, phrases.YES)
-        request["then"] = None
-        if then.get("drop"):
-            self._close(request)
-            return self._drop()
-        request["wish"] = then
-        return phrases.pick(self._rng, phrases.CHANGES).format(phrases.gb(then["amount"]))
+    def _confirm(self, request: Request, text: str) -> str:
+        kinds = hearing.spoken_kinds(text)
+        if request["kind"] in PROOF:
+            if not request["wish"]["pays"] and "pay" in kinds:
+                return self._pick(phrases.REFUSES)
+            if "refuel" not in kinds and not self._conflicts(request, text):
+                return self._agree(request, text)  # only a price changes its mind
+        return super()._confirm(request, text)
 
-    def _conflicts(self, request: Mapping[str, Any], text: str) -> bool:
+    def _agree(self, request: Request, text: str) -> str:
+        if request["kind"] not in PROOF:
+            self._close(request)
+            self._confirmed.append(request)
+        self._news()
+        return self._tired(f"agreed to {text}") or self._pick(phrases.YES)
+
+    def _say_change(self, request: Request, old: Mapping[str, Any]) -> str:
+        return self._pick(phrases.CHANGES).format(phrases.gb(request["wish"]["amount"]))
+
+    def _conflicts(self, request: Request, text: str) -> bool:
         """True if an agent's proposal is not the wish: something else, another amount, bill, reason or number."""
         kind, wish = request["kind"], request["wish"]
         kinds = hearing.spoken_kinds(text)
@@ -200,23 +176,17 @@ class AgendaUser:
         numbers = hearing.PHONE_NUMBER.findall(text)
         return bool(numbers) and self._agenda["identity"]["phone"] not in numbers
 
-    def _correction(self, request: Mapping[str, Any], text: str) -> str:
+    def _correction(self, request: Request, text: str) -> str:
         wish = request["wish"]
         if request["kind"] in PROOF and "refuel" in hearing.spoken_kinds(text) and wish["amount"] is not None:
             return phrases.say_wish(self._rng, "refuel", wish, ("amount",))
-        return self._wish(request, full=True)
+        return self._whole(request)
 
-    def _too_much(self, request: dict[str, Any], text: str, acts: set[str]) -> str:
-        fallback, request["fallback"] = request["fallback"], None
-        if fallback is None:
-            return self._settle(request, text)
-        if fallback.get("drop"):
-            self._close(request)
-            return self._drop()
-        request["wish"] = fallback
-        if "confirm" in acts and not self._conflicts(request, text):
-            return self._confirm(request, text)
-        return phrases.say_slot(self._rng, "amount", fallback)
+    def _accept(self, request: Request, text: str, *, proposed: bool) -> str:
+        return self._settle(request, text)
+
+    def _say_instead(self, request: Request, old: Mapping[str, Any]) -> str:
+        return phrases.say_slot(self._rng, "amount", request["wish"])
 
     # what is done on the phone
 
@@ -257,7 +227,7 @@ class AgendaUser:
         trouble = next((r for r in self._open if r["told"] and r["kind"] in PROOF), None)
         if trouble is None or (said and not trouble["wish"]["pays"]):
             text = phrases.say_facts(self._rng, self._persona, seen)
-            return " ".join(said) or text or phrases.pick(self._rng, phrases.DONE)
+            return " ".join(said) or text or self._pick(phrases.DONE)
         if not changed or said:
             over = _over(trouble["kind"], seen)
             return self._report(trouble, seen, said, over)
@@ -276,7 +246,7 @@ class AgendaUser:
     def _pay(self) -> Errand:
         trouble = next((r for r in self._open if r["told"] and r["kind"] in PROOF), None)
         if trouble is not None and not trouble["wish"]["pays"]:
-            return phrases.pick(self._rng, phrases.REFUSES)
+            return self._pick(phrases.REFUSES)
         request = yield "check_payment_request", {}
         bill = hearing.BILL.search(request)
         if bill is None:
@@ -284,14 +254,14 @@ class AgendaUser:
         paid = yield "make_payment", {}
         return f"I have paid bill {bill[0]}." if "has been made" in paid else phrases.NO_REQUEST
 
-    def _see(self, request: dict[str, Any]) -> Errand:
+    def _see(self, request: Request) -> Errand:
         """The agent has said nothing that asks for anything: see whether the trouble is over."""
         seen = hearing.phone_facts((yield PROOF[request["kind"]], {}))
         if _over(request["kind"], seen):
             return self._report(request, seen, [], True)
         return self._tired() or self._report(request, seen, [], False)
 
-    def _prove(self, trouble: dict[str, Any]) -> Errand:
+    def _prove(self, trouble: Request) -> Errand:
         """Try whether the trouble is over, and tell."""
         kind = trouble["kind"]
         proof = hearing.phone_facts((yield PROOF[kind], {}))
@@ -303,48 +273,14 @@ class AgendaUser:
             facts |= {"speed": proof.get("speed", "none")}
         return self._report(trouble, facts, [], over)
 
-    def _report(self, trouble: dict[str, Any], seen: Mapping[str, str], said: Sequence[str], over: bool | None) -> str:
+    def _report(self, trouble: Request, seen: Mapping[str, str], said: Sequence[str], over: bool | None) -> str:
         if over:
             self._close(trouble)
-            return " ".join([*said, phrases.pick(self._rng, phrases.WORKS)])
+            return " ".join([*said, self._pick(phrases.WORKS)])
         facts = {k: v for k, v in seen.items() if k != "mms"}
         told = phrases.say_facts(self._rng, self._persona, facts)
-        failed = [phrases.pick(self._rng, phrases.FAILS)] if over is False or not told + "".join(said) else []
+        failed = [self._pick(phrases.FAILS)] if over is False or not told + "".join(said) else []
         return " ".join([*said, *([told] if told else []), *failed])
-
-    # how it goes on, and how it ends
-
-    def _close(self, request: dict[str, Any]) -> None:
-        if request in self._open:
-            self._open.remove(request)
-
-    def _drop(self) -> str:
-        said = phrases.pick(self._rng, phrases.DROPS)
-        return said if self._open else f"{said} {phrases.pick(self._rng, phrases.ENDINGS)}"
-
-    def _settle(self, request: dict[str, Any], text: str) -> str:
-        """The agent takes this request as finished: done, refused or answered."""
-        self._close(request)
-        return self._follow(text)
-
-    def _follow(self, text: str) -> str:
-        """Bring up what is left, or end. A caller who does not remind expects the agent to know what was told."""
-        if not self._open:
-            return phrases.pick(self._rng, phrases.ENDINGS)
-        request = self._open[0]
-        if request["told"] and not self._agenda["reminds"]:
-            return phrases.pick(self._rng, phrases.ENDINGS) if "else" in text.lower() else "OK."
-        template = phrases.STILL if request["told"] else phrases.ALSO
-        request["told"] = True
-        return phrases.pick(self._rng, template).format(self._wish(request))
-
-    def _tired(self, asked: str | None = None) -> str:
-        """Lose patience and perhaps give up. What is asked (``asked``) for the first time costs nothing."""
-        if asked is not None and asked not in self._asked:
-            self._asked.add(asked)
-            return ""
-        self._patience -= 1
-        return phrases.GIVES_UP if self._patience < 0 else ""
 
 
 _ARGUMENTS: Mapping[str, dict[str, Any]] = {"check_app_permissions": {"app_name": "messaging"}}

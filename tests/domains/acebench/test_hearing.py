@@ -21,9 +21,9 @@ from support.acebench import (
     TODO,
     Talk,
     agrees,
-    ended,
     request,
 )  # fmt: skip
+from support.callers import ended
 
 
 @pytest.mark.parametrize(

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from functools import cache
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import muarl
 from muarl.agents.idle import IdleAgent
 from muarl.chat import ToolCall
-from muarl.commands.generate import task_row
-from muarl.domains.base import Task
 from muarl.domains.bfcl import generator, pools
 from muarl.domains.bfcl.calls import call_text, literal_call
 from muarl.domains.bfcl.generated import TINY_TOOLS, generated_bfcl, turn_lines
-from muarl.domains.bfcl.generator import combination, combination_split, make_task
+from muarl.domains.bfcl.generator import combination_split, make_task
 from muarl.domains.bfcl.reading import read_tools
 from muarl.domains.bfcl.scenes import SIZES
 from muarl.domains.bfcl.wishes import PERSONAS, RECIPES
@@ -101,79 +93,7 @@ def test_any_seed_split_and_number_gives_a_sound_task(seed, split, index, size):
     check_task(make_task(split, index, size=size, seed=seed), split, size)
 
 
-@pytest.mark.parametrize("size", ["tiny", "official"])
-def test_the_same_arguments_give_the_same_tasks(size):
-    first = generator.tasks("test", 12, size=size, seed=5)
-    again = generator.tasks("test", 8, size=size, seed=5, start=4)
-    assert [(task_row(t), t.initial_data) for t in first[4:]] == [(task_row(t), t.initial_data) for t in again]
-    others = generator.tasks("test", 12, size=size, seed=6)
-    assert len({combination(t) for t in first} & {combination(t) for t in others}) < 4
-    assert task_row(make_task("test", 9, size=size, seed=5)) == task_row(first[9])
-    assert len({t.id for t in first}) == 12
-
-
-def test_tasks_do_not_depend_on_pythons_hash_seed():
-    code = (
-        "import json; from muarl.domains.bfcl import generator as g; "
-        "print(json.dumps([[t.agenda, t.initial_data] "
-        "for s in ('tiny', 'official') for t in g.tasks('train', 8, size=s)]))"
-    )
-    path = str(Path(muarl.__file__).parents[1])
-    shown = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert shown[0] == shown[1]
-    here = [t.agenda for s in ("tiny", "official") for t in generator.tasks("train", 8, size=s)]
-    assert [row[0] for row in json.loads(shown[0])] == here
-
-
-def test_unknown_splits_and_sizes_are_refused():
-    with pytest.raises(ValueError, match="split must be one of train, validation, test, not 'dev'"):
-        generator.tasks("dev", 1)
-    with pytest.raises(ValueError, match="size must be one of tiny, small, medium, official, not 'huge'"):
-        generator.tasks("test", 1, size="huge")
-    with pytest.raises(ValueError, match="size must be one of"):
-        generated_bfcl("huge")
-
-
-def test_agenda_and_world_are_plain_json():
-    for size in ("tiny", "official"):
-        for task in made(size, "test", 20):
-            assert json.loads(json.dumps([task.agenda, task.initial_data])) == [task.agenda, task.initial_data]
-
-
 # splits
-
-
-@cache
-def by_split(size):
-    return {split: made(size, split, 150) for split in SPLITS}
-
-
-def disjoint(sets):
-    return all(not sets[a] & sets[b] for a in sets for b in sets if a < b)
-
-
-@pytest.mark.parametrize("size", ALL_SIZES)
-def test_the_splits_are_disjoint(size):
-    found = by_split(size)
-    firsts = {s: {combination(t)[0] for t in ts} for s, ts in found.items()}
-    assert disjoint(firsts), "by the first request"
-    assert disjoint({s: {combination(t) for t in ts} for s, ts in found.items()}), "by all of them"
-    assert disjoint({s: {t.scenario for t in ts} for s, ts in found.items()}), "by what is said"
-    assert disjoint({s: {json.dumps(truth(t)) for t in ts} for s, ts in found.items()}), "by the gold calls"
-    chosen = {
-        s: {c for t in ts for r, c in zip(t.agenda["requests"], combination(t), strict=True) if RECIPES[r["kind"]].open}
-        for s, ts in found.items()
-    }
-    assert disjoint(chosen), "by every request whose values are freely chosen"
 
 
 def test_each_split_gets_its_share_of_every_kind_that_may_come_first():
@@ -190,11 +110,6 @@ def test_each_split_gets_its_share_of_every_kind_that_may_come_first():
     for split in SPLITS:
         first = {t.agenda["requests"][0]["kind"] for t in made("tiny", split, 150)}
         assert first == {r.kind for r in RECIPES.values() if r.tiny and not r.narrow}
-
-
-def test_a_combination_is_only_defined_for_generated_tasks():
-    with pytest.raises(ValueError, match="was not generated"):
-        combination(Task("x", "bfcl", "", None))
 
 
 @pytest.mark.data

@@ -43,7 +43,7 @@ def test_every_clause_of_every_wish_is_read_back(name):
         intent = made_script.spec.intents[kind]
         for clause in intent.say:
             said = spoken_slots(made_script, wish, rng)
-            opener = rng.choice(wording.OPENERS[rng.choice(list(wording.OPENERS))])
+            opener = rng.choice(wording.OPENINGS[rng.choice(list(wording.OPENINGS))])
             text = wording.put(opener, PLACE.sub(lambda m, said=said: said[m[1]], clause))
             text = " ".join(
                 [text, *([rng.choice(intent.because)] if intent.because else []), rng.choice(wording.ASIDES)]

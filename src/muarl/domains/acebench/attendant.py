@@ -5,15 +5,15 @@ It reads only what any agent reads: the caller's words and the tools' observatio
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.chat import Message, ToolCall
 from muarl.domains.acebench import reading
-from muarl.domains.acebench.gold import TRANSFER, WRITES
+from muarl.domains.acebench.gold import WRITES
 from muarl.domains.acebench.reading import Frame
 from muarl.domains.experts import Habits
+from muarl.domains.scripted import TRANSFER, TRANSFERRED, SlotExpert
 
 ASK: Mapping[str, str] = {
     "to": "Who should get it?",
@@ -75,82 +75,46 @@ CHANGING = ("get_earliest", "get_latest", "search_", "view_", "get_reservation_d
 """What look-ups begin with whose answers a write may change."""
 
 
-class Attendant:
+class Attendant(SlotExpert[Frame]):
     """One conversation: ``act`` takes the new messages and gives the next one; ``_serve`` is the subclass's."""
 
+    ask, propose, refuse, guesses, writes = ASK, PROPOSE, REFUSE, GUESSES, WRITES
+    caller = "caller"
+    plain = "room"
+
     def __init__(self, *, seed: int, habits: Habits = Habits()) -> None:
-        self._rng = random.Random(f"acebench expert {seed}")
-        self._habits = habits
+        super().__init__("acebench", seed=seed, habits=habits)
         self._who: dict[str, str] = {}
         self._not_found = ""
-        self._frames: list[Frame] = []
         self._seen: dict[tuple[str, ...], Any] = {}
         self._fix = ""
         self._open = False
         self._total = ""
-        self._last: ToolCall | None = None
-        self._waiting = ""
-        self._outcome = ""
-        self._calls = 0
-        self._slipped = False
         self._detailed = False
-        self._handed_over = False
-        self._transfer = self._has("needless_transfer")
-
-    def _has(self, habit: str) -> bool:
-        return self._rng.random() < getattr(self._habits, habit)
-
-    def act(self, new: Sequence[Message]) -> Message:
-        """Take in what came (user and tool messages) and answer: one call or one sentence, never both."""
-        for message in new:
-            if message.role == "user":
-                self._listen(message.content or "")
-            elif message.role == "tool":
-                self._observe(message)
-        return self._decide()
 
     # what came in
 
-    def _listen(self, text: str) -> None:
-        lower = text.lower()
-        told = reading.read_identity(text)
-        self._who |= told
-        waiting, self._waiting = self._waiting, ""
-        frames = reading.read_requests(text)
-        frame = self._frames[0] if self._frames else None
-        if frame is not None and waiting and lower.startswith(("never mind", "no, forget")):
-            self._frames.pop(0)
-            frame = None
-        elif waiting == "confirm" and frame is not None:
-            if lower.startswith("yes"):
-                frame.slots["confirmed"] = True
-                return
-            if not frames or frames[0].kind == frame.kind or lower.startswith(("actually", "wait", "sorry")):
-                self._update(frame, {**(frames[0].slots if frames else {}), **reading.read_slots(text)})
-                return
-        if waiting in ASK and frame is not None:
-            if waiting == "room":
-                frames = []  # "Delete the oldest message please." is no request of its own
-            if not frames or frames[0].kind == frame.kind:
-                self._update(frame, reading.read_slots(text))
-                return
-        for each in frames:
-            self._take_up(each)
-        if len(self._frames) > 1 and frame is None and self._has("forget_second"):
-            del self._frames[1:]
+    def _hear_who(self, text: str) -> None:
+        self._who |= reading.read_identity(text)
 
-    def _take_up(self, frame: Frame) -> None:
-        """Remember a request, unless it is one that is known already."""
-        for known in self._frames:
-            if known.kind == frame.kind and all(known.slots.get(k, v) == v for k, v in frame.slots.items()):
-                known.slots.update(frame.slots)
-                return
-        self._frames.append(frame)
+    def _requests_in(self, text: str) -> list[Frame]:
+        return reading.read_requests(text)
+
+    def _slots_in(self, text: str) -> Mapping[str, Any]:
+        return reading.read_slots(text)
+
+    def _take_up(self, frames: Sequence[Frame]) -> None:
+        """Remember requests; one that tells more of a request that is known already only adds to it."""
+        for frame in frames:
+            for known in self._frames:
+                if known.kind == frame.kind and all(known.slots.get(k, v) == v for k, v in frame.slots.items()):
+                    known.slots.update(frame.slots)
+                    break
+            else:
+                self._frames.append(frame)
 
     def _update(self, frame: Frame, slots: Mapping[str, Any]) -> None:
-        for slot, value in slots.items():
-            if slot != "described" or "reservation_id" not in frame.slots:
-                frame.slots[slot] = value
+        super()._update(frame, slots)
         frame.settle()
 
     def _observe(self, message: Message) -> None:
@@ -209,45 +173,16 @@ class Attendant:
 
     # what goes out
 
-    def _say(self, text: str, waiting: str = "") -> Message:
-        self._waiting, self._last = waiting, None
-        return Message("assistant", text)
-
-    def _ask(self, slot: str) -> Message:
-        return self._say(ASK[slot], slot)
-
-    def _answer(self, text: str) -> Message:
-        """The last word on the first request."""
-        self._frames.pop(0)
-        return self._say(text if self._frames else f"{text} Anything else?")
-
-    def _call(self, name: str, **arguments: Any) -> Message:
-        self._calls += 1
-        self._last = ToolCall(f"call_{self._calls}", name, arguments)
-        return Message("assistant", None, (self._last,))
-
-    def _hand_over(self, why: str) -> Message:
-        return self._call(TRANSFER, summary=why)
-
     def _decide(self) -> Message:
         if self._handed_over:
-            return self._say("You are being transferred to a human agent. Please hold on.")
+            return self._say(TRANSFERRED)
         if self._fix:
             return self._call(self._fix)
         if not self._frames:
-            outcome, self._outcome = self._outcome, ""
-            return self._say(f"{outcome} Anything else?" if outcome else "How can I help you?")
+            return self._what_else()
         if self._transfer:
             return self._hand_over("The caller needs help.")
         return self._serve(self._frames[0])
-
-    def _slip(self, value: str) -> str:
-        """The password, now and then a wrong one: the tool's refusal is then seen and mended."""
-        if not self._slipped and self._has("slip"):
-            self._slipped = True
-            return value[:-1] + str((int(value[-1]) + 1) % 10) if value[-1:].isdigit() else value[:-1]
-        self._slipped = False
-        return value
 
     def _serve(self, frame: Frame) -> Message:
         """The next step towards what the first request asks for."""
@@ -268,26 +203,11 @@ class Attendant:
         known = self._seen.get((name, *map(str, arguments.values())))
         return self._call(name, **arguments) if known is None else known
 
-    def _refuse(self, frame: Frame) -> Message:
-        """What is done about a request that the policy forbids."""
-        if self._has("transfer_if_forbidden"):
-            return self._hand_over("The caller asks for something that is not allowed.")
-        return self._answer(REFUSE[frame.kind])
-
     def _try_anyway(self, frame: Frame) -> bool:
         """Whether a forbidden request is served all the same."""
         if "forced" not in frame.slots:
             frame.slots["forced"] = self._has("try_forbidden")
         return bool(frame.slots["forced"])
-
-    def _missing(self, slots: dict[str, Any], *names: str) -> Message | None:
-        """A question about the first slot that is not known, guesses put aside; None if all are."""
-        for name in names:
-            if name not in slots:
-                if name not in GUESSES or not self._has("guess"):
-                    return self._ask(name)
-                slots[name] = GUESSES[name]
-        return None
 
     def _unavailable(self, slots: dict[str, Any], slot: str, text: str) -> Message:
         """What was asked for cannot be had: another ``slot`` is asked for."""
@@ -297,13 +217,6 @@ class Attendant:
         slots.pop("hitch", None)
         slots.pop("confirmed", None)
         return self._say(text, slot)
-
-    def _write(self, frame: Frame, proposal: Sequence[Any], **arguments: Any) -> Message:
-        """Propose, or do it if the caller has agreed (or nobody asks)."""
-        if "confirmed" not in frame.slots and not self._has("skip_confirmation"):
-            return self._say(f"{PROPOSE[frame.kind].format(*proposal)}. Shall I go ahead?", "confirm")
-        frame.slots["confirmed"] = True
-        return self._call(WRITES[frame.kind], **arguments)
 
 
 def key_of(call: ToolCall) -> tuple[str, ...]:

@@ -5,15 +5,15 @@ It reads only what any agent reads: the caller's words and the tools' observatio
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muarl.chat import Message, ToolCall
+from muarl.chat import Message
 from muarl.domains.airline import reading
 from muarl.domains.airline.gold import WRITES
 from muarl.domains.airline.reading import Frame, Leg, Offer, Reservation
 from muarl.domains.experts import Habits
+from muarl.domains.scripted import TRANSFER, TRANSFERRED, SlotExpert
 
 ASK: Mapping[str, str] = {
     "reservation_id": "Which reservation is it?",
@@ -54,68 +54,31 @@ GUESSES: Mapping[str, Any] = {"reason": "change of plan", "payment": "credit_car
 """What a guessing expert takes for granted; for an existing reservation it does not guess bags."""
 
 
-class Attendant:
+class Attendant(SlotExpert[Frame]):
     """One conversation: ``act`` takes the new messages and gives the next one; ``_serve`` is the subclass's."""
 
+    ask, propose, refuse, guesses, writes = ASK, PROPOSE, REFUSE, GUESSES, WRITES
+    plain = "bags"
+
     def __init__(self, *, seed: int, habits: Habits = Habits()) -> None:
-        self._rng = random.Random(f"airline expert {seed}")
-        self._habits = habits
+        super().__init__("airline", seed=seed, habits=habits)
         self._user_id: str | None = None
         self._profile: reading.Profile | None = None
         self._not_found = False
-        self._frames: list[Frame] = []
         self._reservations: dict[str, Reservation] = {}
         self._offers: dict[tuple[str, str, str], tuple[Offer, ...]] = {}
         self._statuses: dict[tuple[str, str], str] = {}
-        self._last: ToolCall | None = None
-        self._waiting = ""
-        self._outcome = ""
-        self._calls = 0
-        self._slipped = False
-        self._handed_over = False
-        self._transfer = self._has("needless_transfer")
-
-    def _has(self, habit: str) -> bool:
-        return self._rng.random() < getattr(self._habits, habit)
-
-    def act(self, new: Sequence[Message]) -> Message:
-        """Take in what came (user and tool messages) and answer: one call or one sentence, never both."""
-        for message in new:
-            if message.role == "user":
-                self._listen(message.content or "")
-            elif message.role == "tool":
-                self._observe(message)
-        return self._decide()
 
     # what came in
 
-    def _listen(self, text: str) -> None:
-        lower = text.lower()
+    def _hear_who(self, text: str) -> None:
         self._user_id = reading.read_identity(text) or self._user_id
-        waiting, self._waiting = self._waiting, ""
-        frames = reading.read_requests(text)
-        frame = self._frames[0] if self._frames else None
-        if frame is not None and waiting and lower.startswith(("never mind", "no, forget")):
-            self._frames.pop(0)
-            frame = None
-        elif waiting == "confirm" and frame is not None:
-            if lower.startswith("yes"):
-                frame.slots["confirmed"] = True
-                return
-            if not frames or frames[0].kind == frame.kind or lower.startswith(("actually", "wait", "sorry")):
-                self._update(frame, {**(frames[0].slots if frames else {}), **reading.read_slots(text)})
-                return
-        if waiting in ASK and frame is not None and (not frames or frames[0].kind == frame.kind or waiting == "bags"):
-            self._update(frame, reading.read_slots(text))
-            return
-        self._frames += [f for f in frames if not any(f.kind == g.kind and f.slots == g.slots for g in self._frames)]
-        if len(self._frames) > 1 and frame is None and self._has("forget_second"):
-            del self._frames[1:]
 
-    def _update(self, frame: Frame, slots: Mapping[str, Any]) -> None:
-        for slot, value in slots.items():
-            if slot != "described" or "reservation_id" not in frame.slots:
-                frame.slots[slot] = value
+    def _requests_in(self, text: str) -> list[Frame]:
+        return reading.read_requests(text)
+
+    def _slots_in(self, text: str) -> Mapping[str, Any]:
+        return reading.read_slots(text)
 
     def _observe(self, message: Message) -> None:
         call, text = self._last, message.content or ""
@@ -143,7 +106,7 @@ class Attendant:
             self._offers[given["origin"], given["destination"], given["date"]] = reading.read_offers(text)
         elif call.name == "get_flight_status":
             self._statuses[given["flight_number"], given["date"]] = text
-        elif call.name == "transfer_to_human_agents":
+        elif call.name == TRANSFER:
             self._handed_over = True
         elif call.name in WRITES.values():
             self._reservations.pop(given.get("reservation_id", ""), None)
@@ -152,29 +115,9 @@ class Attendant:
 
     # what goes out
 
-    def _say(self, text: str, waiting: str = "") -> Message:
-        self._waiting, self._last = waiting, None
-        return Message("assistant", text)
-
-    def _ask(self, slot: str) -> Message:
-        return self._say(ASK[slot], slot)
-
-    def _answer(self, text: str) -> Message:
-        """The last word on the first request."""
-        self._frames.pop(0)
-        return self._say(text if self._frames else f"{text} Anything else?")
-
-    def _call(self, name: str, **arguments: Any) -> Message:
-        self._calls += 1
-        self._last = ToolCall(f"call_{self._calls}", name, arguments)
-        return Message("assistant", None, (self._last,))
-
-    def _hand_over(self, why: str) -> Message:
-        return self._call("transfer_to_human_agents", summary=why)
-
     def _decide(self) -> Message:
         if self._handed_over:
-            return self._say("You are being transferred to a human agent. Please hold on.")
+            return self._say(TRANSFERRED)
         if self._profile is None:
             if self._user_id is None:
                 checking = "I could not find you. Please check your user id."
@@ -183,17 +126,8 @@ class Attendant:
         if self._transfer:
             return self._hand_over("The customer needs help.")
         if not self._frames:
-            outcome, self._outcome = self._outcome, ""
-            return self._say(f"{outcome} Anything else?" if outcome else "How can I help you?")
+            return self._what_else()
         return self._serve(self._frames[0], self._profile)
-
-    def _slip(self, value: str) -> str:
-        """The id, now and then a wrong one: the tool's error is then seen and mended."""
-        if not self._slipped and self._has("slip"):
-            self._slipped = True
-            return value[:-1] + str((int(value[-1]) + 1) % 10) if value[-1].isdigit() else value[:-1]
-        self._slipped = False
-        return value
 
     def _serve(self, frame: Frame, profile: reading.Profile) -> Message:
         """The next step towards what the first request asks for."""
@@ -220,27 +154,14 @@ class Attendant:
             return self._call("get_reservation_details", reservation_id=self._slip(wanted))
         return self._reservations[wanted]
 
-    def _refuse(self, frame: Frame) -> Message:
-        """What is done about a request that the policy forbids."""
-        if self._has("transfer_if_forbidden"):
-            return self._hand_over("The customer asks for something that is not allowed.")
-        return self._answer(REFUSE[frame.kind])
-
     def _forbidden(self, frame: Frame) -> Message | None:
         """The same where a tool would do it; None: it is tried all the same."""
         if "forced" not in frame.slots and self._has("try_forbidden"):
             frame.slots["forced"] = True
         return None if "forced" in frame.slots else self._refuse(frame)
 
-    def _missing(self, slots: dict[str, Any], *names: str) -> Message | None:
-        """A question about the first slot that is not known, guesses put aside; None if all are."""
-        for name in names:
-            if name not in slots:
-                if name in GUESSES and (name != "bags" or "origin" in slots) and self._has("guess"):
-                    slots[name] = GUESSES[name]
-                else:
-                    return self._ask(name)
-        return None
+    def _may_guess(self, slots: Mapping[str, Any], name: str) -> bool:
+        return super()._may_guess(slots, name) and (name != "bags" or "origin" in slots)
 
     def _method(self, slots: dict[str, Any], profile: reading.Profile) -> str | Message:
         """The id of the payment method that the caller wants, or a question about it."""
@@ -250,12 +171,8 @@ class Attendant:
             return self._ask("payment")
         return found
 
-    def _write(self, frame: Frame, proposal: str, **arguments: Any) -> Message:
-        """Propose, or do it if the caller has agreed (or nobody asks)."""
-        if "confirmed" not in frame.slots and not self._has("skip_confirmation"):
-            about = frame.slots.get("reservation_id", "")
-            return self._say(f"{PROPOSE[frame.kind].format(about, proposal)}. Shall I go ahead?", "confirm")
-        return self._call(WRITES[frame.kind], **arguments)
+    def _propose(self, frame: Frame, what: str, **arguments: Any) -> Message:
+        return self._write(frame, (frame.slots.get("reservation_id", ""), what), **arguments)
 
     def _next_status(self, legs: Sequence[Leg]) -> Message | None:
         """A look at the first flight whose status is not known yet, None if all are."""

@@ -61,7 +61,7 @@ class AirlineExpert(Attendant):
             refusal = self._forbidden(frame)
             if refusal is not None:
                 return refusal
-        return self._write(frame, "", reservation_id=r.reservation_id)
+        return self._propose(frame, "", reservation_id=r.reservation_id)
 
     def _change(self, frame: Frame, r: Reservation, profile: reading.Profile) -> Message:
         """Other flights in the same cabin, or the same flights in another one."""
@@ -105,7 +105,7 @@ class AirlineExpert(Attendant):
         proposal = " and ".join(
             f"flight {o.number} on {day} in {say_cabin(cabin)} at ${o.prices[cabin]}" for o, day in changed
         )
-        return self._write(
+        return self._propose(
             frame,
             f"{proposal} {_paying('pay with', method)}",
             reservation_id=r.reservation_id,
@@ -133,7 +133,7 @@ class AirlineExpert(Attendant):
         if isinstance(method, Message):
             return method
         paid = rules.paid_bags(slots["bags"], profile.membership, r.cabin, len(r.passengers))
-        return self._write(
+        return self._propose(
             frame,
             f"{slots['bags']} bags with {paid} paid {_paying('pay with', method)}",
             reservation_id=r.reservation_id,
@@ -152,7 +152,7 @@ class AirlineExpert(Attendant):
             return missing
         at = names.index(slots["who"]) if slots.get("who") in names else 0
         people = [dict(slots["passenger"] if n == at else p) for n, p in enumerate(r.passengers)]
-        return self._write(frame, say_person(slots["passenger"]), reservation_id=r.reservation_id, passengers=people)
+        return self._propose(frame, say_person(slots["passenger"]), reservation_id=r.reservation_id, passengers=people)
 
     def _compensate(self, frame: Frame, r: Reservation, profile: reading.Profile) -> Message:
         look = self._next_status(r.legs)
@@ -165,7 +165,7 @@ class AirlineExpert(Attendant):
             if refusal is not None:
                 return refusal
             amount = 100 * len(r.passengers)
-        return self._write(frame, str(amount), user_id=profile.user_id, amount=amount)
+        return self._propose(frame, str(amount), user_id=profile.user_id, amount=amount)
 
     def _price(self, frame: Frame, r: Reservation, profile: reading.Profile) -> Message:
         legs = [leg for leg in r.legs if leg.number == frame.slots.get("flight", leg.number)]
@@ -210,7 +210,7 @@ class AirlineExpert(Attendant):
             f"{' and '.join(map(say_person, people))}, {slots['bags']} bags with {paid} paid, {insured} insurance, "
             f"${price} in all {_paying('pay with', method)}"
         )
-        return self._write(
+        return self._propose(
             frame,
             proposal,
             user_id=profile.user_id,

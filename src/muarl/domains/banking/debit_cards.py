@@ -4,23 +4,94 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from muarl.domains.banking import ids
 from muarl.domains.banking.discovery import BankSide, discoverable, not_one_of, titled, told
 
+
+def _new(reason: Any, others: list[str]) -> list[str]:
+    lines = [
+        "Your card is now ready to use at any ATM or point of sale terminal.",
+        "For security, please sign the back of your card.",
+    ]
+    if others:
+        lines.append(f"\nNote: Previous card(s) have been deactivated: {', '.join(others)}")
+    return lines
+
+
+def _replaced(reason: Any, others: list[str]) -> list[str]:
+    lines = [
+        "Your replacement card is now ready to use.",
+        "",
+        "IMPORTANT SECURITY REMINDERS:",
+        "- Please review your recent transactions for any unauthorized charges",
+        "- Report any suspicious activity immediately",
+    ]
+    if reason == "fraud":
+        lines.append("- Since fraud was suspected, we recommend changing your online banking password")
+    if others:
+        lines.append(f"\nPrevious card(s) have been deactivated for security: {', '.join(others)}")
+    return lines
+
+
+def _reissued(reason: Any, others: list[str]) -> list[str]:
+    lines = ["Your reissued card is now ready to use."]
+    if others:
+        lines.append(
+            f"\nNote: Your previous card(s) ({', '.join(others)}) will remain active for 24 hours as a grace period."
+        )
+        lines.append("After 24 hours, the old card(s) will be automatically deactivated.")
+    if reason in ("expired", "bank_reissue"):
+        lines.append(
+            "\nReminder: If your card number changed, please update any recurring payments with your new card details."
+        )
+    return lines
+
+
+@dataclass(frozen=True)
+class Activator:
+    """One of the tools that activate cards.
+
+    ``title``: what it calls such cards. ``issued_for``: the reasons for which they were issued. ``retires``: the status
+    that the account's other cards get, and why, with a place for the reason. ``ending``: its last lines, by the reason
+    and the ids of those other cards. ``why``: what it calls the reason, empty where it does not tell it.
+    """
+
+    title: str
+    issued_for: tuple[str, ...]
+    retires: tuple[str, str]
+    ending: Callable[[Any, list[str]], list[str]]
+    why: str = ""
+
+
 ACTIVATORS = {
-    "activate_debit_card_8291": ("new_account", "first_card"),
-    "activate_debit_card_8292": ("lost", "stolen", "fraud"),
-    "activate_debit_card_8293": ("expired", "damaged", "upgrade", "bank_reissue"),
+    "activate_debit_card_8291": Activator(
+        "New", ("new_account", "first_card"), ("DEACTIVATED", "New card activated"), _new
+    ),
+    "activate_debit_card_8292": Activator(
+        "Replacement",
+        ("lost", "stolen", "fraud"),
+        ("DEACTIVATED", "Replacement card activated ({})"),
+        _replaced,
+        "Replacement Reason",
+    ),
+    "activate_debit_card_8293": Activator(
+        "Reissued",
+        ("expired", "damaged", "upgrade", "bank_reissue"),
+        ("GRACE_PERIOD", "Reissued card activated ({})"),
+        _reissued,
+        "Reissue Reason",
+    ),
 }
-"""The tools that activate cards, by the reasons for which a card was issued."""
+"""The tools that activate cards, by name."""
 CLOSED_FOR = ("lost", "stolen", "fraud_suspected", "damaged", "no_longer_needed", "account_closing")
 SECRET = "Security reminder: Never share your PIN with anyone."
 
 
 class DebitCardTools(BankSide):
-    """Debit cards: activating, freezing, closing, alerts and PINs."""
+    """Debit cards: activating, freezing, closing, listing, and blocking recurring payments."""
 
     def _card(self, card_id: Any) -> Any:
         """The card for reading, None if there is none."""
@@ -57,113 +128,29 @@ class DebitCardTools(BankSide):
     def activate_debit_card_8291(
         self, card_id: str, last_4_digits: str, expiration_date: str, cvv: str, pin: str
     ) -> str:
-        def told_to_others(_: Any) -> dict[str, Any]:
-            return {
-                "status": "DEACTIVATED",
-                "deactivated_date": ids.TODAY,
-                "deactivation_reason": "New card activated",
-            }
-
-        given = (card_id, last_4_digits, expiration_date, cvv, pin)
-        problem, _, others = self._activate("activate_debit_card_8291", given, told_to_others)
-        if problem:
-            return problem
-        lines = [
-            "New Debit Card Activation Successful",
-            f"Card ID: {card_id}",
-            "Status: ACTIVE",
-            f"Activation Date: {ids.TODAY}",
-            "",
-            "Your card is now ready to use at any ATM or point of sale terminal.",
-            "For security, please sign the back of your card.",
-        ]
-        if others:
-            lines.append(f"\nNote: Previous card(s) have been deactivated: {', '.join(others)}")
-        return told(*lines)
+        return self._activate("activate_debit_card_8291", (card_id, last_4_digits, expiration_date, cvv, pin))
 
     @discoverable("write")
     def activate_debit_card_8292(
         self, card_id: str, last_4_digits: str, expiration_date: str, cvv: str, pin: str
     ) -> str:
-        def told_to_others(reason: Any) -> dict[str, Any]:
-            return {
-                "status": "DEACTIVATED",
-                "deactivated_date": ids.TODAY,
-                "deactivation_reason": f"Replacement card activated ({reason})",
-            }
-
-        given = (card_id, last_4_digits, expiration_date, cvv, pin)
-        problem, reason, others = self._activate("activate_debit_card_8292", given, told_to_others)
-        if problem:
-            return problem
-        lines = [
-            "Replacement Debit Card Activation Successful",
-            f"Card ID: {card_id}",
-            f"Replacement Reason: {titled(reason)}",
-            "Status: ACTIVE",
-            f"Activation Date: {ids.TODAY}",
-            "",
-            "Your replacement card is now ready to use.",
-            "",
-            "IMPORTANT SECURITY REMINDERS:",
-            "- Please review your recent transactions for any unauthorized charges",
-            "- Report any suspicious activity immediately",
-        ]
-        if reason == "fraud":
-            lines.append("- Since fraud was suspected, we recommend changing your online banking password")
-        if others:
-            lines.append(f"\nPrevious card(s) have been deactivated for security: {', '.join(others)}")
-        return told(*lines)
+        return self._activate("activate_debit_card_8292", (card_id, last_4_digits, expiration_date, cvv, pin))
 
     @discoverable("write")
     def activate_debit_card_8293(
         self, card_id: str, last_4_digits: str, expiration_date: str, cvv: str, pin: str
     ) -> str:
-        def told_to_others(reason: Any) -> dict[str, Any]:
-            return {
-                "status": "GRACE_PERIOD",
-                "grace_period_ends": ids.TODAY,
-                "deactivation_reason": f"Reissued card activated ({reason})",
-            }
+        return self._activate("activate_debit_card_8293", (card_id, last_4_digits, expiration_date, cvv, pin))
 
-        given = (card_id, last_4_digits, expiration_date, cvv, pin)
-        problem, reason, others = self._activate("activate_debit_card_8293", given, told_to_others)
-        if problem:
-            return problem
-        lines = [
-            "Reissued Debit Card Activation Successful",
-            f"Card ID: {card_id}",
-            f"Reissue Reason: {titled(reason)}",
-            "Status: ACTIVE",
-            f"Activation Date: {ids.TODAY}",
-            "",
-            "Your reissued card is now ready to use.",
-        ]
-        if others:
-            lines.append(
-                f"\nNote: Your previous card(s) ({', '.join(others)}) will remain active for 24 hours as a grace "
-                "period."
-            )
-            lines.append("After 24 hours, the old card(s) will be automatically deactivated.")
-        if reason in ("expired", "bank_reissue"):
-            lines.append(
-                "\nReminder: If your card number changed, please update any recurring payments with your new card "
-                "details."
-            )
-        return told(*lines)
+    def _activate(self, tool: str, given: tuple[Any, ...]) -> str:
+        """Activate a card, retire the account's other active ones, and tell of it.
 
-    def _activate(
-        self, tool: str, given: tuple[Any, ...], retired: Callable[[Any], dict[str, Any]]
-    ) -> tuple[str | None, Any, list[str]]:
-        """(what is wrong, why the card was issued, the account's other cards that were active until now).
-
-        ``given``: id, last four digits, expiration date, CVV, PIN. ``retired``: what becomes of such other cards, by
-        the reason.
+        ``given``: id, last four digits, expiration date, CVV, PIN.
         """
         problem = self._not_to_activate(tool, given)
         if problem:
-            return problem, None, []
-        card_id, cards = given[0], self.db["debit_cards"]
+            return problem
+        by, card_id, cards = ACTIVATORS[tool], given[0], self.db["debit_cards"]
         card = cards[card_id]
         reason, account_id = card.get("issue_reason", "new_account"), card.get("account_id")
         card["status"] = "ACTIVE"
@@ -173,9 +160,19 @@ class DebitCardTools(BankSide):
             for key, other in cards.scan()
             if key != card_id and other.get("account_id") == account_id and other.get("status") == "ACTIVE"
         ]
+        status, why = by.retires
+        until = "grace_period_ends" if status == "GRACE_PERIOD" else "deactivated_date"
         for key in others:
-            cards[key].update(retired(reason))
-        return None, reason, others
+            cards[key].update({"status": status, until: ids.TODAY, "deactivation_reason": why.format(reason)})
+        return told(
+            f"{by.title} Debit Card Activation Successful",
+            f"Card ID: {card_id}",
+            *([f"{by.why}: {titled(reason)}"] if by.why else []),
+            "Status: ACTIVE",
+            f"Activation Date: {ids.TODAY}",
+            "",
+            *by.ending(reason, others),
+        )
 
     def _not_to_activate(self, tool: str, given: tuple[Any, ...]) -> str | None:
         """Why the tool must not activate the card, if so."""
@@ -192,20 +189,14 @@ class DebitCardTools(BankSide):
         if card is None:
             return no_card(card_id)
         reason = card.get("issue_reason", "new_account")
-        if reason not in ACTIVATORS[tool]:
-            right = next((name for name, reasons in ACTIVATORS.items() if reason in reasons), "unknown")
+        if reason not in ACTIVATORS[tool].issued_for:
+            right = next((name for name, by in ACTIVATORS.items() if reason in by.issued_for), "unknown")
             return (
                 f"Error: Wrong activation tool. This card has issue_reason='{reason}'. Please use {right} instead of "
                 f"{tool}."
             )
-        status = card.get("status")
-        if status == "ACTIVE":
-            return f"Error: Debit card '{card_id}' is already active."
-        if status != "PENDING":
-            return (
-                f"Error: Debit card '{card_id}' cannot be activated. Current status: {status}. Only PENDING cards can "
-                "be activated."
-            )
+        if problem := _not_in_state(card_id, card, "activated", ("PENDING",), already="ACTIVE"):
+            return problem
         if card.get("last_4_digits") != last_4_digits:
             return "Error: Card verification failed. The last 4 digits do not match our records."
         return self._account_shut(card, "activated")
@@ -227,12 +218,9 @@ class DebitCardTools(BankSide):
         card = self._card(card_id)
         if card is None:
             return no_card(card_id)
-        before = card.get("status")
-        if before not in ("ACTIVE", "PENDING"):
-            return (
-                f"Error: Debit card '{card_id}' cannot be closed. Current status: {before}. Only ACTIVE or PENDING "
-                "cards can be closed."
-            )
+        if problem := _not_in_state(card_id, card, "closed", ("ACTIVE", "PENDING")):
+            return problem
+        before = card["status"]
         self.db["debit_cards"][card_id].update(status="CLOSED", closed_date=ids.TODAY, closure_reason=reason)
         lines = [
             "Debit Card Closed Successfully",
@@ -267,13 +255,8 @@ class DebitCardTools(BankSide):
         card = self._card(card_id)
         if card is None:
             return no_card(card_id)
-        if card.get("status") == "FROZEN":
-            return f"Error: Debit card '{card_id}' is already frozen."
-        if card.get("status") != "ACTIVE":
-            return (
-                f"Error: Debit card '{card_id}' cannot be frozen. Current status: {card.get('status')}. Only ACTIVE "
-                "cards can be frozen."
-            )
+        if problem := _not_in_state(card_id, card, "frozen", ("ACTIVE",), already="FROZEN"):
+            return problem
         self.db["debit_cards"][card_id].update(status="FROZEN", frozen_date=ids.TODAY)
         return told(
             "Debit Card Frozen Successfully",
@@ -297,13 +280,8 @@ class DebitCardTools(BankSide):
         card = self._card(card_id)
         if card is None:
             return no_card(card_id)
-        if card.get("status") == "ACTIVE":
-            return f"Error: Debit card '{card_id}' is already active."
-        if card.get("status") != "FROZEN":
-            return (
-                f"Error: Debit card '{card_id}' cannot be unfrozen. Current status: {card.get('status')}. Only FROZEN "
-                "cards can be unfrozen."
-            )
+        if problem := _not_in_state(card_id, card, "unfrozen", ("FROZEN",), already="ACTIVE"):
+            return problem
         if problem := self._account_shut(card, "unfrozen"):
             return problem
         self.db["debit_cards"][card_id].update(status="ACTIVE", unfrozen_date=ids.TODAY)
@@ -345,6 +323,20 @@ def _renamed(card: dict[str, Any]) -> dict[str, Any]:
         if name in card and "date_issued" not in card:
             card["date_issued"] = card.pop(name)
     return card
+
+
+def _not_in_state(card_id: str, card: Any, done: str, states: tuple[str, ...], *, already: str = "") -> str | None:
+    """Why a card cannot be ``done`` (such as "frozen"), if so: it must be in one of the states.
+
+    ``already``: the state in which it need not be done.
+    """
+    status = card.get("status")
+    if already and status == already:
+        return f"Error: Debit card '{card_id}' is already {already.lower()}."
+    if status in states:
+        return None
+    only = f"Only {' or '.join(states)} cards can be {done}."
+    return f"Error: Debit card '{card_id}' cannot be {done}. Current status: {status}. {only}"
 
 
 def no_card(card_id: Any) -> str:

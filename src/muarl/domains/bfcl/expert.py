@@ -5,15 +5,15 @@ It reads only what any agent reads: the user's words, the tools it has been give
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Any
 
-from muarl.chat import Message, ToolCall, ToolSpec
+from muarl.chat import Message, ToolSpec
 from muarl.domains.bfcl.reading import Frame, observed, read_reply, read_requests, read_tools
 from muarl.domains.bfcl.recipes import Memory, Plan, Step
 from muarl.domains.bfcl.wishes import ALL
 from muarl.domains.experts import Habits
+from muarl.domains.scripted import ScriptedExpert
 
 DONE = "Done."
 NO_TOOL = "I have no tool for that."
@@ -25,7 +25,7 @@ SLIPS = {
 """Arguments that may be got wrong: the tool's error is then seen and mended."""
 
 
-class BfclExpert:
+class BfclExpert(ScriptedExpert[Frame]):
     """One conversation's worth of expert. ``act`` takes the new messages and gives the next one.
 
     Which tools it has it learns from ``offer`` and from documents in the user's words; told of none, it takes it that
@@ -35,35 +35,18 @@ class BfclExpert:
     """
 
     def __init__(self, *, seed: int, habits: Habits = Habits()) -> None:
-        self._rng = random.Random(f"bfcl expert {seed}")
-        self._habits = habits
+        super().__init__("bfcl", seed=seed, habits=habits)
         self._tools: set[str] | None = None
         self._memory: Memory = {}
-        self._frames: list[Frame] = []
         self._plan: Plan | None = None
         self._step: Step | None = None
         self._seen: Any = None
         self._said: list[str] = []
-        self._waiting = ""
-        self._slipped = self._forced = False
-        self._calls = 0
-        self._refuses = self._has("needless_transfer")
-
-    def _has(self, habit: str) -> bool:
-        return self._rng.random() < getattr(self._habits, habit)
+        self._forced = False
 
     def offer(self, tools: Sequence[ToolSpec]) -> None:
         """Tools that it has from now on, beside those it had."""
         self._tools = (self._tools or set()) | {spec.name for spec in tools}
-
-    def act(self, new: Sequence[Message]) -> Message:
-        """Take in what came (user and tool messages) and answer: one call or one sentence, never both."""
-        for message in new:
-            if message.role == "user":
-                self._listen(message.content or "")
-            elif message.role == "tool":
-                self._observe(message)
-        return Message("assistant", REFUSAL) if self._refuses else self._decide()
 
     # what came in
 
@@ -103,6 +86,8 @@ class BfclExpert:
     # what goes out
 
     def _decide(self) -> Message:
+        if self._transfer:
+            return Message("assistant", REFUSAL)
         while self._frames and not self._waiting:
             if self._plan is None:
                 self._begin(self._frames[0])
@@ -116,7 +101,7 @@ class BfclExpert:
                 if not self._forced:
                     self._waiting = "tool"
                     break
-            return self._call(name, arguments)
+            return self._do(name, arguments)
         said, self._said = self._said, []
         if self._waiting == "tool":
             said.append(NO_TOOL)
@@ -154,15 +139,14 @@ class BfclExpert:
         del self._frames[:1]
         self._plan, self._step = None, None
 
-    def _call(self, name: str, arguments: dict[str, Any]) -> Message:
+    def _do(self, name: str, arguments: dict[str, Any]) -> Message:
         argument = SLIPS.get(name)
         if argument is not None and not self._slipped and arguments[argument] != ".." and self._has("slip"):
             self._slipped = True
             arguments = {**arguments, argument: _slightly_wrong(arguments[argument])}
         else:
             self._slipped = False
-        self._calls += 1
-        return Message("assistant", None, (ToolCall(f"call_{self._calls}", name, arguments),))
+        return self._call(name, **arguments)
 
 
 def _slightly_wrong(value: Any) -> Any:

@@ -5,55 +5,35 @@ It reads only what any agent reads: the caller's words and the tools' observatio
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from muarl.chat import Message, ToolCall
+from muarl.chat import Message
 from muarl.domains.desk import compact, reading, wording
 from muarl.domains.desk.procedure import Frame, Move, call_key, next_move
 from muarl.domains.desk.spec import Script, Step
 from muarl.domains.desk.terms import fill, join
 from muarl.domains.experts import Habits
+from muarl.domains.scripted import TRANSFER, ScriptedExpert
 
-TRANSFER = "transfer_to_human_agents"
 ATTEMPTS = 2
 """How often a caller may try to identify themselves."""
 
 
-class DeskExpert:
+class DeskExpert(ScriptedExpert[Frame]):
     """One conversation's worth of expert. ``act`` takes the new messages and gives the next one."""
 
     def __init__(self, script: Script, *, seed: int, habits: Habits = Habits()) -> None:
+        super().__init__(script.name, seed=seed, habits=habits)
         self._script = script
-        self._rng = random.Random(f"{script.name} expert {seed}")
-        self._habits = habits
         self._facts: dict[str, Any] = {}
         self._caller: dict[str, Any] | None = None
         self._failed = 0
         self._refused: list[dict[str, Any]] = []
-        self._frames: list[Frame] = []
         self._seen: dict[str, Any] = {}
-        self._last: tuple[ToolCall, Move | None] | None = None
-        self._waiting = ""
+        self._move: Move | None = None  # what the last call is for, None where it serves no request
         self._told: list[str] = []
-        self._calls = 0
-        self._slipped = False
-        self._handed_over = False
-        self._transfer = self._has("needless_transfer")
-
-    def _has(self, habit: str) -> bool:
-        return self._rng.random() < getattr(self._habits, habit)
-
-    def act(self, new: Sequence[Message]) -> Message:
-        """Take in what came (user and tool messages) and answer: one call or one sentence, never both."""
-        for message in new:
-            if message.role == "user":
-                self._listen(message.content or "")
-            elif message.role == "tool":
-                self._observe(message)
-        return self._decide()
 
     # what came in
 
@@ -116,9 +96,9 @@ class DeskExpert:
                 frame.described[name] = str(value)
 
     def _observe(self, message: Message) -> None:
-        if self._last is None:
+        call, move = self._last, self._move
+        if call is None:
             return
-        call, move = self._last
         self._last = None
         if call.name == TRANSFER:
             self._handed_over = not message.error
@@ -157,28 +137,21 @@ class DeskExpert:
     # what goes out
 
     def _say(self, text: str, waiting: str = "") -> Message:
-        self._waiting, self._last = waiting, None
-        said = " ".join([t for t in self._told if t] + [text])
-        self._told = []
-        return Message("assistant", said)
+        told, self._told = [t for t in self._told if t], []
+        return super()._say(" ".join([*told, text]), waiting)
 
-    def _call(self, name: str, arguments: Mapping[str, Any], move: Move | None = None) -> Message:
-        self._calls += 1
-        call = ToolCall(f"call_{self._calls}", name, dict(arguments))
-        self._last = (call, move)
-        return Message("assistant", None, (call,))
+    def _do(self, name: str, arguments: Mapping[str, Any], move: Move | None = None) -> Message:
+        """Call a tool for a move, None to find out who is calling."""
+        self._move = move
+        return self._call(name, **arguments)
 
-    def _hand_over(self, why: str) -> Message:
-        return self._call(TRANSFER, {"summary": why})
-
-    def _slip(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _slipping(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, now and then with one digit wrong: the tool's error is then seen and mended."""
-        wrong = [k for k, v in arguments.items() if isinstance(v, str) and v[-1:].isdigit() and not _TIMES.fullmatch(v)]
-        self._slipped = bool(wrong) and not self._slipped and self._has("slip")
-        if not self._slipped:
+        ids = [k for k, v in arguments.items() if isinstance(v, str) and v[-1:].isdigit() and not _TIMES.fullmatch(v)]
+        if not ids:
+            self._slipped = False
             return dict(arguments)
-        value = arguments[wrong[-1]]
-        return {**arguments, wrong[-1]: value[:-1] + str((int(value[-1]) + 1) % 10)}
+        return {**arguments, ids[-1]: self._slip(arguments[ids[-1]])}
 
     def _decide(self) -> Message:
         if self._handed_over:
@@ -203,7 +176,7 @@ class DeskExpert:
         if self._failed >= ATTEMPTS:
             return self._say(wording.pick(self._rng, wording.UNIDENTIFIED))
         if all(f in self._facts for f in identify.fields):
-            return self._call(identify.tool, self._slip({f: self._facts[f] for f in identify.fields}))
+            return self._do(identify.tool, self._slipping({f: self._facts[f] for f in identify.fields}))
         return self._say(wording.pick(self._rng, identify.retry if self._failed else identify.ask), "identity")
 
     def _serve(self, frame: Frame) -> Message | None:
@@ -218,7 +191,7 @@ class DeskExpert:
             return fill(wording.pick(self._rng, texts), move.known, spoken)
 
         if move.kind == "call":
-            return self._call(move.tool, self._slip(move.args), move)
+            return self._do(move.tool, self._slipping(move.args), move)
         if move.kind == "ask":
             return self._ask(frame, move)
         if move.kind == "missing":
@@ -249,7 +222,7 @@ class DeskExpert:
             return None
         if not frame.confirmed and not self._has("skip_confirmation"):
             return self._say(wording.put(wording.pick(self._rng, wording.PROPOSALS), filled(step.propose)), "confirm")
-        return self._call(move.tool, move.args, move)
+        return self._do(move.tool, move.args, move)
 
     def _finish(self, frame: Frame, move: Move) -> None:
         """Tell what was done, in the words of the last step that wrote."""

@@ -80,7 +80,8 @@ class Described(Part):
     """How a caller who does not have an id speaks of a record: by another of its fields, which is a value of ``kind``.
 
     ``phrase``: in a clause. ``say``: as an answer. The agent finds it with a look-up: ``look`` and ``with``, the
-    records in ``list``, by the field ``match``; its id is in ``id``. ``always``: callers never know the id.
+    records in ``list``, by the field ``match``; its id is in ``id``. ``cue``: as for slots. ``always``: callers never
+    know the id.
     """
 
     kind: str
@@ -215,7 +216,10 @@ class Intent(Part):
 
 
 class IdentityField(Part):
-    """A fact that identifies the caller. ``field``: of the caller's record; ``asked``: as for slots."""
+    """A fact that identifies the caller.
+
+    ``field``: of the caller's record; ``asked``: as for slots; ``wrong``: callers may get it wrong at first.
+    """
 
     kind: str
     asked: Expression
@@ -224,7 +228,11 @@ class IdentityField(Part):
 
 
 class Identity(Part):
-    """How callers are identified: ``tool`` with ``fields`` as arguments; ``say``: templates with all of them."""
+    """How callers are identified: ``tool``, with ``fields`` as arguments, finds the caller in ``table``.
+
+    ``id``: the field of their id. ``ask`` and ``retry``: the agent's questions, at first and when nobody was found.
+    ``say``: the caller's answers, each with all fields. ``parts``: a sentence for each field, for scenario texts.
+    """
 
     tool: str
     table: str

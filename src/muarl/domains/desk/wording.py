@@ -39,7 +39,7 @@ GREETINGS: Mapping[str, Sequence[str]] = {
         "Hi, can we be quick?",
     ),
 }
-OPENERS: Mapping[str, Sequence[str]] = {
+OPENINGS: Mapping[str, Sequence[str]] = {
     "terse": ("I want to {}.", "Please {}.", "I need to {}.", "{^}."),
     "chatty": (
         "I would like to {}, if that is all right.",

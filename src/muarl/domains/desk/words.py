@@ -75,7 +75,7 @@ def _said(maker: TaskMaker) -> Iterator[str]:
     for several in (
         wording.ALSO, wording.STILL, wording.RESTATED, wording.CORRECTIONS, wording.DROPS, wording.ACCEPTS,
         wording.HELLO, wording.HOW_ELSE, wording.THANKS, wording.PROPOSALS, wording.REFUSALS, wording.SHORTAGES,
-        wording.MISSING, wording.UNIDENTIFIED, wording.ASIDES, *wording.GREETINGS.values(), *wording.OPENERS.values(),
+        wording.MISSING, wording.UNIDENTIFIED, wording.ASIDES, *wording.GREETINGS.values(), *wording.OPENINGS.values(),
         *wording.YES.values(), *wording.ENDINGS.values(), spec.identify.ask, spec.identify.retry, spec.identify.say,
     ):  # fmt: skip
         yield from several

@@ -5,15 +5,15 @@ It reads only what any agent reads: the caller's words and the tools' observatio
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muarl.chat import Message, ToolCall
+from muarl.chat import Message
 from muarl.domains.experts import Habits
 from muarl.domains.retail import reading
 from muarl.domains.retail.reading import Frame, Item
 from muarl.domains.retail.wishes import WRITES
+from muarl.domains.scripted import TRANSFER, TRANSFERRED, ScriptedExpert
 
 ASK: Mapping[str, str] = {
     "order_id": "Which order is it?",
@@ -43,38 +43,17 @@ PROPOSE: Mapping[str, str] = {
 STATUS: Mapping[str, str] = {"return": "delivered", "exchange": "delivered"}
 
 
-class RetailExpert:
+class RetailExpert(ScriptedExpert[Frame]):
     """One conversation's worth of expert. ``act`` takes the new messages and gives the next one."""
 
     def __init__(self, *, seed: int, habits: Habits = Habits()) -> None:
-        self._rng = random.Random(f"retail expert {seed}")
-        self._habits = habits
+        super().__init__("retail", seed=seed, habits=habits)
         self._identity: dict[str, str] | None = None
         self._user_id: str | None = None
         self._not_found = False
-        self._frames: list[Frame] = []
         self._orders: dict[str, reading.Order] = {}
         self._variants: dict[str, reading.Variants] = {}
         self._profile: reading.Profile | None = None
-        self._last: ToolCall | None = None
-        self._waiting = ""
-        self._outcome = ""
-        self._calls = 0
-        self._slipped = False
-        self._handed_over = False
-        self._transfer = self._has("needless_transfer")
-
-    def _has(self, habit: str) -> bool:
-        return self._rng.random() < getattr(self._habits, habit)
-
-    def act(self, new: Sequence[Message]) -> Message:
-        """Take in what came (user and tool messages) and answer: one call or one sentence, never both."""
-        for message in new:
-            if message.role == "user":
-                self._listen(message.content or "")
-            elif message.role == "tool":
-                self._observe(message)
-        return self._decide()
 
     # what came in
 
@@ -131,7 +110,7 @@ class RetailExpert:
             self._variants[call.arguments["product_id"]] = reading.read_variants(text)
         elif call.name == "get_user_details":
             self._profile = reading.read_profile(text)
-        elif call.name == "transfer_to_human_agents":
+        elif call.name == TRANSFER:
             self._handed_over = True
         elif call.name in WRITES.values():
             self._orders.pop(call.arguments["order_id"], None)
@@ -140,21 +119,9 @@ class RetailExpert:
 
     # what goes out
 
-    def _say(self, text: str, waiting: str = "") -> Message:
-        self._waiting, self._last = waiting, None
-        return Message("assistant", text)
-
-    def _call(self, name: str, **arguments: Any) -> Message:
-        self._calls += 1
-        self._last = ToolCall(f"call_{self._calls}", name, arguments)
-        return Message("assistant", None, (self._last,))
-
-    def _hand_over(self, why: str) -> Message:
-        return self._call("transfer_to_human_agents", summary=why)
-
     def _decide(self) -> Message:
         if self._handed_over:
-            return self._say("You are being transferred to a human agent. Please hold on.")
+            return self._say(TRANSFERRED)
         if self._user_id is None:
             if self._identity is None:
                 return self._say(
@@ -162,12 +129,13 @@ class RetailExpert:
                     if self._not_found
                     else "May I have your name and zip code?"
                 )
-            return self._call("find_user_id_by_name_zip", **self._slip(self._identity, "zip"))
+            return self._call(
+                "find_user_id_by_name_zip", **{**self._identity, "zip": self._slip(self._identity["zip"])}
+            )
         if self._transfer:
             return self._hand_over("The customer needs help.")
         if not self._frames:
-            outcome, self._outcome = self._outcome, ""
-            return self._say(f"{outcome} Anything else?" if outcome else "How can I help you?")
+            return self._what_else()
         frame = self._frames[0]
         if frame.kind == "outside":
             return self._hand_over(f"The customer wants to talk about {frame.slots['topic']}.")
@@ -175,14 +143,6 @@ class RetailExpert:
         if isinstance(order, Message):
             return order
         return self._serve(frame, order)
-
-    def _slip(self, arguments: Mapping[str, str], key: str) -> dict[str, str]:
-        """The arguments, now and then with one wrong: the tool's error is then seen and mended."""
-        if not self._slipped and self._has("slip"):
-            self._slipped = True
-            return {**arguments, key: arguments[key][:-1] + str((int(arguments[key][-1]) + 1) % 10)}
-        self._slipped = False
-        return dict(arguments)
 
     def _find_order(self, frame: Frame) -> reading.Order | Message:
         """The order a request is about, or the next step towards it."""
@@ -203,7 +163,7 @@ class RetailExpert:
                 return self._say(ASK["order_id"], "order_id")
         order_id = slots["order_id"]
         if order_id not in self._orders:
-            return self._call("get_order_details", **self._slip({"order_id": order_id}, "order_id"))
+            return self._call("get_order_details", order_id=self._slip(order_id))
         return self._orders[order_id]
 
     def _serve(self, frame: Frame, order: reading.Order) -> Message:
@@ -212,9 +172,7 @@ class RetailExpert:
             if self._has("transfer_if_forbidden"):
                 return self._hand_over("The customer asks for something that is not allowed.")
             if not self._has("try_forbidden"):
-                self._frames.pop(0)
-                ending = "" if self._frames else " Anything else?"
-                return self._say(f"I cannot do that, order {order.order_id} is {order.status}.{ending}")
+                return self._answer(f"I cannot do that, order {order.order_id} is {order.status}.")
             slots["forced"] = True
         for slot in NEEDS[kind]:
             if slot in slots:
@@ -232,9 +190,7 @@ class RetailExpert:
             del slots["items"]
             return self._say(ASK["items"], "items")
         if kind == "question":
-            self._frames.pop(0)
-            ending = "" if self._frames else " Anything else?"
-            return self._say(f"That is {items[0].name} {items[0].item_id} at ${items[0].price}.{ending}")
+            return self._answer(f"That is {items[0].name} {items[0].item_id} at ${items[0].price}.")
         return self._write(frame, order, items)
 
     def _write(self, frame: Frame, order: reading.Order, items: Sequence[Item]) -> Message:

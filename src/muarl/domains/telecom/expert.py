@@ -5,12 +5,12 @@ It reads only what any agent reads: the caller's words and the tools' observatio
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from muarl.chat import Message, ToolCall
 from muarl.domains.experts import Habits
+from muarl.domains.scripted import TRANSFER, ScriptedExpert
 from muarl.domains.telecom import diagnosis, reading
 from muarl.domains.telecom.catalogue import MOST_REFUEL
 from muarl.domains.telecom.faults import PROBLEMS
@@ -19,7 +19,7 @@ from muarl.domains.telecom.speech import ASK, CANNOT_HELP, PROPOSE, SAY, TRANSFE
 from muarl.domains.telecom.wishes import WRITES
 
 
-class TelecomExpert:
+class TelecomExpert(ScriptedExpert[Frame]):
     """One conversation's worth of expert. ``act`` takes the new messages and gives the next one.
 
     What the bad habits mean here: ``transfer_if_unavailable`` hands over once a step on the phone did not help,
@@ -28,8 +28,7 @@ class TelecomExpert:
     """
 
     def __init__(self, *, seed: int, habits: Habits = Habits()) -> None:
-        self._rng = random.Random(f"telecom expert {seed}")
-        self._habits = habits
+        super().__init__("telecom", seed=seed, habits=habits)
         self._identity: dict[str, str] | None = None
         self._not_found = False
         self._customer: reading.Customer | None = None
@@ -39,33 +38,12 @@ class TelecomExpert:
         self._listed = False
         self._price = ""
         self._used: tuple[str, bool] | None = None
-        self._frames: list[Frame] = []
         self._facts: dict[str, str] = {}
         self._abroad: bool | None = None
         self._step = ""
         self._proposed = ""
         self._agreed = False
-        self._waiting = ""
-        self._said = ""
-        self._outcome = ""
-        self._last: ToolCall | None = None
-        self._calls = 0
-        self._slipped = False
         self._gives_up = False
-        self._handed_over = False
-        self._transfer = self._has("needless_transfer")
-
-    def _has(self, habit: str) -> bool:
-        return self._rng.random() < getattr(self._habits, habit)
-
-    def act(self, new: Sequence[Message]) -> Message:
-        """Take in what came (user and tool messages) and answer: one call or one sentence, never both."""
-        for message in new:
-            if message.role == "user":
-                self._listen(message.content or "")
-            elif message.role == "tool":
-                self._observe(message)
-        return self._decide()
 
     # what came in
 
@@ -155,7 +133,7 @@ class TelecomExpert:
             self._bills |= {b.bill_id: b for b in reading.read_bills(text)}
         elif call.name == "get_data_usage":
             self._used = reading.read_usage(text)
-        elif call.name == "transfer_to_human_agents":
+        elif call.name == TRANSFER:
             self._handed_over = True
         else:
             self._written(call)
@@ -197,21 +175,12 @@ class TelecomExpert:
 
     # what goes out
 
-    def _say(self, text: str, waiting: str = "") -> Message:
-        self._waiting, self._last, self._said = waiting, None, text
-        return Message("assistant", text)
-
     def _ask_step(self, step: str) -> Message:
         self._step = step
         return self._say(SAY[step], "step")
 
-    def _call(self, name: str, **arguments: Any) -> Message:
-        self._calls += 1
-        self._last = ToolCall(f"call_{self._calls}", name, arguments)
-        return Message("assistant", None, (self._last,))
-
     def _hand_over(self, why: str = CANNOT_HELP) -> Message:
-        return self._call("transfer_to_human_agents", summary=why)
+        return super()._hand_over(why)
 
     def _decide(self) -> Message:
         if self._handed_over:
@@ -220,7 +189,7 @@ class TelecomExpert:
             if self._identity is None:
                 return self._say(ASK["not_found" if self._not_found else "identity"])
             if "phone_number" in self._identity:
-                return self._call("get_customer_by_phone", **self._slip(self._identity, "phone_number"))
+                return self._call("get_customer_by_phone", phone_number=self._slip(self._identity["phone_number"]))
             return self._call("get_customer_by_name", **self._identity)
         if self._transfer or self._gives_up:
             return self._hand_over()
@@ -236,14 +205,6 @@ class TelecomExpert:
             return self._ask_step(self._step)
         frame = self._frames[0]
         return self._troubleshoot(frame, self._line) if frame.kind in PROBLEMS else self._serve(frame, self._line)
-
-    def _slip(self, arguments: Mapping[str, str], key: str) -> dict[str, str]:
-        """The arguments, now and then with one wrong: the tool's error is then seen and mended."""
-        if not self._slipped and self._has("slip"):
-            self._slipped = True
-            return {**arguments, key: arguments[key][:-1] + str((int(arguments[key][-1]) + 1) % 10)}
-        self._slipped = False
-        return dict(arguments)
 
     def _troubleshoot(self, frame: Frame, line: reading.Line) -> Message:
         """The next step towards a phone that works."""
@@ -354,9 +315,8 @@ class TelecomExpert:
                 if bills
                 else ("I cannot do that, there is no overdue bill.")
             )
-        self._frames.pop(0)
         outcome, self._outcome = self._outcome, ""
-        return self._say(outcome if self._frames else f"{outcome} Anything else?")
+        return self._answer(outcome)
 
     def _tell(self, frame: Frame, line: reading.Line) -> Message:
         topic = frame.slots["topic"]
@@ -374,8 +334,7 @@ class TelecomExpert:
             if bill is None:
                 return self._call("get_details_by_id", id=wanted) if wanted else self._hand_over()
             told = f"That is {bill.status} bill {bill.bill_id} of ${bill.total}."
-        self._frames.pop(0)
-        return self._say(told if self._frames else f"{told} Anything else?")
+        return self._answer(told)
 
     def _owed(self) -> list[reading.Bill]:
         return [b for b in self._bills.values() if b.status in ("overdue", "awaiting payment")]
