@@ -28,7 +28,7 @@ def test_the_presets_of_the_quickstart_and_the_cpu_are_there() -> None:
 def test_the_dump_writes_every_default() -> None:
     dumped = yaml.safe_load(dump_config(RunConfig()))
     for name, section, _ in fields_of(RunConfig):
-        if section is None and "endpoint." not in name:
+        if section is None and not name.startswith("learner.lora.") and "endpoint." not in name:  # null by default
             value = dumped
             for key in name.split("."):
                 value = value[key]
@@ -207,3 +207,15 @@ def test_every_habit_of_the_expert_can_be_configured() -> None:
     from muarl.domains.experts import Habits
 
     assert set(HabitsConfig.model_fields) == {field.name for field in fields(Habits)}
+
+
+def test_one_process_cannot_be_asked_for_several() -> None:
+    with pytest.raises(ConfigError, match=r"learner.*processes is 2, but kind torch is one process"):
+        load_config("quickstart", ["learner.processes=2"])
+    with pytest.raises(ConfigError, match=r"offload_reference: only learner\.kind=fsdp"):
+        load_config("quickstart", ["learner.offload_reference=true"])
+    config = load_config("quickstart", ["learner.kind=fsdp", "learner.processes=2", "learner.lora.rank=8"])
+    assert config.learner.lora is not None
+    assert config.learner.lora.alpha == 32.0
+    with pytest.raises(ConfigError, match="learner.lora.targets"):
+        load_config("quickstart", ["learner.lora.targets=[embed_tokens]"])

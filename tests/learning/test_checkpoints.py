@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from muarl.errors import CheckpointError, MuarlError
-from muarl.learning import checkpoints
+from muarl.learning import checkpoint_files
 from muarl.learning.checkpoints import (
     TrainerState,
     check_policy,
@@ -178,7 +178,7 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_else(
         path.write_bytes(b"half")
         raise problem
 
-    monkeypatch.setattr(checkpoints, "save_file", full)
+    monkeypatch.setattr(checkpoint_files, "save_file", full)
     for name in ("policy", "another"):
         with pytest.raises(MuarlError, match=f"{name}: the disk is full.*Free some space"):
             save_policy(saved.parent / name, make_model(1), tokenizer)
@@ -195,7 +195,7 @@ def test_an_interrupted_save_leaves_nothing(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoints, "save_file", interrupt)
+    monkeypatch.setattr(checkpoint_files, "save_file", interrupt)
     with pytest.raises(KeyboardInterrupt):
         save_policy(saved, make_model(1), tokenizer)
     assert [p.name for p in saved.parent.iterdir()] == ["policy"]
@@ -226,3 +226,12 @@ def test_finding_and_pruning(saved: Path, tmp_path: Path) -> None:
     assert latest.name == "step-1000000"
     prune_checkpoints(root, 2)
     assert sorted(p.name for p in root.iterdir()) == ["best", "step-000010", "step-1000000"]
+
+
+def test_a_policy_without_memory_for_its_weights_reads_them_from_its_folder(saved: Path) -> None:
+    full, bare = load_policy(saved), load_policy(saved, weights=False)
+    assert bare.model.device.type == "meta"
+    assert bare.tokenizer.encode("w3 w39") == [3, 39]
+    ours, theirs = dict(bare.weights()), dict(full.weights())
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[n], theirs[n]) for n in ours)

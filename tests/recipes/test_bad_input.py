@@ -14,7 +14,7 @@ import pytest
 from safetensors import SafetensorError
 
 from muarl import files
-from muarl.learning import checkpoints
+from muarl.learning import checkpoint_files
 from muarl.recipes.common import checkpoint_folder
 
 Muarl = Callable[..., Any]
@@ -143,7 +143,7 @@ def test_a_disk_that_fills_up_at_a_checkpoint(
     folder: str,
 ) -> None:
     saved = 0
-    original = checkpoints.save_file
+    original = checkpoint_files.save_file
 
     def save(tensors: Any, path: Path, **options: Any) -> None:
         nonlocal saved
@@ -152,13 +152,13 @@ def test_a_disk_that_fills_up_at_a_checkpoint(
             raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
         original(tensors, path, **options)
 
-    monkeypatch.setattr(checkpoints, "save_file", save)
+    monkeypatch.setattr(checkpoint_files, "save_file", save)
     monkeypatch.setattr("muarl.recipes.sft.CHECKPOINT_EVERY", 1)
     result = muarl(command, "rl.checkpoint_every=1", "--name", "full")
     fails_clearly(result, "disk is full", "Run folder:")
     run = failed_run(tmp_path, litter)
     assert [p.name for p in sorted((run / folder).glob("step-*"))] == ["step-000001"]
-    monkeypatch.setattr(checkpoints, "save_file", original)
+    monkeypatch.setattr(checkpoint_files, "save_file", original)
     again = muarl(command, "--resume", str(run))
     assert again.exit_code == 0, again.output
     assert checkpoint_folder(str(run)).name == "step-000003"

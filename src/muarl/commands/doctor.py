@@ -22,6 +22,7 @@ Status = Literal["ok", "note", "problem"]
 
 CORE = ("torch", "transformers", "tokenizers", "safetensors", "renderers", "pydantic", "openai", "numpy")
 EXTRAS = {
+    "peft": "LoRA adapters",
     "ray": "several machines",
     "vllm": "generation on GPUs",
     "mcp": "MCP tool servers",

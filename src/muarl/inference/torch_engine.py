@@ -23,6 +23,7 @@ from muarl.inference.decode_state import DecodeState
 from muarl.inference.requests import EngineStats, Request, checked, next_chunk
 from muarl.inference.slots import SlotTable, common_prefix
 from muarl.models import qwen3_cached as cached
+from muarl.models.weights import copy_weights
 
 SHARE_AT_LEAST = 8
 """Waiting one prefill round for a neighbour's prefix must save at least this many tokens."""
@@ -143,7 +144,12 @@ class TorchEngine:
         return self.weights_changed()
 
     async def update(self, weights: Weights, version: int) -> None:
-        """Take the model's present weights as ``version``: learner and engine share the model in this process."""
+        """Sample from these weights as ``version``. Where the learner trains this engine's own model they are there
+        already; others are copied in, one after another.
+
+        CheckpointError for a name that the model lacks or a shape that differs.
+        """
+        copy_weights(weights(), self.model)
         self.weights_changed()
         self.version = version
 

@@ -6,95 +6,46 @@ name is always a whole one. Nothing is pickled: tensors go to safetensors, every
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils import logging as transformers_logging
 
-from muarl.errors import CheckpointError, MuarlError
+from muarl.errors import CheckpointError
+from muarl.learning.checkpoint_files import WeightReader, WeightWriter, read_json, stored_shapes, whole_folder
+from muarl.learning.state_files import StateReader, TrainerState, write_tensors, write_values
 
 ARCHITECTURE = "Qwen3ForCausalLM"
 MODEL_TYPE = "qwen3"
-TRAINER_FORMAT = 1
-TRAINER_TENSORS = "trainer.safetensors"
-TRAINER_VALUES = "trainer.json"
-WEIGHTS = "model.safetensors"
-WEIGHTS_INDEX = "model.safetensors.index.json"
 STEP = re.compile(r"step-(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Policy:
-    """A model with its tokenizer, and the folder they came from."""
+    """A model with its tokenizer, and the folder that holds the same weights: first the one they came from, then the
+    checkpoint of what was trained last."""
 
     model: Qwen3ForCausalLM
     tokenizer: PreTrainedTokenizerFast
     path: Path
 
-
-@dataclass(frozen=True, slots=True)
-class TrainerState:
-    """What resuming needs beyond the weights: ``tensors`` by name, and ``values`` that JSON can hold."""
-
-    tensors: Mapping[str, Tensor] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-
-@contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder that becomes ``path`` (replacing what is there) if the block succeeds, and vanishes if not.
-
-    MuarlError if the disk is full; the former contents of ``path`` are then untouched.
-    """
-    path = Path(path)
-    staging: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial"))
-        staging.chmod(0o755)
-        yield staging
-        old = None
-        if path.exists():
-            old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
-            os.replace(path, old)  # an empty folder may be renamed over
-        try:
-            os.replace(staging, path)
-        except BaseException:
-            if old is not None:
-                os.replace(old, path)
-            raise
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
-    except BaseException as problem:
-        if staging is not None:
-            shutil.rmtree(staging, ignore_errors=True)
-        if is_disk_full(problem):
-            raise MuarlError(
-                f"{path}: the disk is full, so this checkpoint was not written. Free some space, or keep fewer "
-                "checkpoints; the last whole checkpoint is intact"
-            ) from problem
-        raise
-
-
-def is_disk_full(problem: BaseException) -> bool:
-    """True for "no space left" and "quota exceeded", also as safetensors words them."""
-    if isinstance(problem, OSError):
-        return problem.errno in (errno.ENOSPC, errno.EDQUOT)
-    return isinstance(problem, SafetensorError) and any(f"os error {n}" in str(problem) for n in (28, 122))
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Every parameter by name, tied ones once; read from the folder if the model has no memory for them."""
+        own = self.model.named_parameters()
+        if self.model.device.type != "meta":
+            yield from ((name, parameter.detach()) for name, parameter in own)
+            return
+        stored = WeightReader(self.path)
+        for name, _ in own:
+            yield name, stored.read(name)
 
 
 def save_policy(
@@ -109,40 +60,75 @@ def save_policy(
 
     ``dtype``: stores the weights in this type (default: as they are; only then is resuming exact).
     """
+    with saved_policy(path, model, tokenizer, trainer, dtype=dtype):
+        return Path(path)
+
+
+@contextmanager
+def saved_policy(
+    path: Path,
+    model: Qwen3ForCausalLM,
+    tokenizer: PreTrainedTokenizerFast,
+    trainer: TrainerState | None = None,
+    *,
+    dtype: torch.dtype | None = None,
+    weights: Iterable[tuple[str, Tensor]] | None = None,
+) -> Iterator[Path]:
+    """As ``save_policy``, with room to put more into the folder before it takes its place. ``weights``: what to store
+    instead of the model's own parameters."""
+    kind = dtype or next(model.parameters()).dtype
+    found = dict(weights or model.named_parameters())
     with whole_folder(path) as folder:
-        config = Qwen3Config.from_dict(model.config.to_dict())
-        config.architectures = [ARCHITECTURE]
-        config.dtype = dtype or next(model.parameters()).dtype
-        config.save_pretrained(folder)
-        weights = {n: p.detach().to(dtype or p.dtype).cpu().contiguous() for n, p in model.named_parameters()}
-        # Other readers look for this key to know which framework the file is for.
-        save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
-        tokenizer.save_pretrained(str(folder))
-        _name_tokenizer_class(folder / "tokenizer_config.json")
+        write_config(folder, model.config, kind)
+        writer = WeightWriter(folder, {n: t.shape for n, t in found.items()}, kind)
+        for name, tensor in found.items():
+            writer.add(name, tensor)
+        writer.finish()
+        write_tokenizer(folder, tokenizer)
         if trainer is not None:
-            tensors = {n: t.detach().cpu().contiguous() for n, t in trainer.tensors.items()}
-            save_file(tensors, folder / TRAINER_TENSORS)
-            values = {"format": TRAINER_FORMAT, **trainer.values}
-            (folder / TRAINER_VALUES).write_text(json.dumps(values, indent=1, allow_nan=False), encoding="utf-8")
-        for weights_file in folder.glob("*.safetensors"):
-            weights_file.chmod(0o644)  # the writer makes them private, unlike the files beside them
-    return Path(path)
+            write_tensors(folder, trainer.tensors)
+            write_values(folder, trainer.values)
+        yield folder
 
 
-def load_policy(path: Path, *, dtype: torch.dtype | None = torch.float32, device: torch.device | str = "cpu") -> Policy:
-    """Read a Qwen3 checkpoint folder. ``dtype`` None keeps the stored type.
+def write_config(folder: Path, config: Qwen3Config, dtype: torch.dtype) -> None:
+    """Write ``config.json`` for weights of this type."""
+    written = Qwen3Config.from_dict(config.to_dict())
+    written.architectures = [ARCHITECTURE]
+    written.dtype = dtype
+    written.save_pretrained(folder)
+
+
+def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Write the tokenizer's files."""
+    tokenizer.save_pretrained(str(folder))
+    _name_tokenizer_class(folder / "tokenizer_config.json")
+
+
+def load_policy(
+    path: Path,
+    *,
+    dtype: torch.dtype | None = torch.float32,
+    device: torch.device | str = "cpu",
+    weights: bool = True,
+) -> Policy:
+    """Read a Qwen3 checkpoint folder. ``dtype`` None keeps the stored type. ``weights`` False leaves the model on the
+    device "meta", without memory: enough where others read the folder themselves.
 
     Everything is checked before any weight is read; CheckpointError names the file, the field and the remedy.
     """
     path = Path(path)
     config = check_policy(path)
-    tokenizer = _load_tokenizer(path)
+    tokenizer = load_tokenizer(path)
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if largest >= config.vocab_size:
         raise CheckpointError(
             f"{path / 'tokenizer.json'}: has token ids up to {largest}, but config.json says vocab_size="
             f"{config.vocab_size}: use the tokenizer that this model was trained with"
         )
+    if not weights:
+        with torch.device("meta"):
+            return Policy(Qwen3ForCausalLM(config), tokenizer, path)
     with _quiet_transformers():
         model = Qwen3ForCausalLM.from_pretrained(path, config=config, dtype=dtype or "auto", local_files_only=True)
     model.to(torch.device(device))  # type: ignore[arg-type]
@@ -155,7 +141,7 @@ def check_policy(path: Path) -> Qwen3Config:
     path = Path(path)
     if not path.is_dir():
         raise CheckpointError(f"{path}: no such checkpoint folder: give the path of a folder with config.json")
-    fields = _read_json(path / "config.json")
+    fields = read_json(path / "config.json")
     if fields.get("model_type") != MODEL_TYPE:
         raise CheckpointError(
             f"{path / 'config.json'}: model_type is {fields.get('model_type')!r}, but only {MODEL_TYPE!r} "
@@ -170,7 +156,7 @@ def check_policy(path: Path) -> Qwen3Config:
             model = Qwen3ForCausalLM(config)
     except Exception as problem:  # whatever a malformed field makes transformers raise
         raise CheckpointError(f"{path / 'config.json'}: not a valid Qwen3 configuration: {problem}") from problem
-    found = dict(_stored_shapes(path))
+    found = dict(stored_shapes(path))
     for name, parameter in model.named_parameters():
         if name not in found:
             raise CheckpointError(
@@ -192,20 +178,8 @@ def check_policy(path: Path) -> Qwen3Config:
 
 
 def load_trainer_state(path: Path) -> TrainerState:
-    """The trainer's state of a checkpoint folder. CheckpointError if there is none, or of another format."""
-    path = Path(path)
-    if not (path / TRAINER_VALUES).is_file() or not (path / TRAINER_TENSORS).is_file():
-        raise CheckpointError(
-            f"{path}: has no {TRAINER_VALUES} and {TRAINER_TENSORS}, so training cannot be resumed from it: "
-            "start a new run from its weights instead"
-        )
-    values = _read_json(path / TRAINER_VALUES)
-    if values.pop("format", None) != TRAINER_FORMAT:
-        raise CheckpointError(f"{path / TRAINER_VALUES}: format is not {TRAINER_FORMAT}: made by another muarl version")
-    try:
-        return TrainerState(load_file(path / TRAINER_TENSORS), values)
-    except (SafetensorError, OSError) as problem:
-        raise CheckpointError(f"{path / TRAINER_TENSORS}: cannot be read: {problem}") from problem
+    """The whole trainer's state of a checkpoint folder. CheckpointError if there is none, or of another format."""
+    return StateReader(path).whole()
 
 
 def checkpoint_path(root: Path, step: int) -> Path:
@@ -241,47 +215,14 @@ def prune_checkpoints(root: Path, keep: int) -> list[Path]:
 
 def _name_tokenizer_class(path: Path) -> None:
     """Name the class as every version of transformers knows it (version 5 writes a name that version 4 cannot load)."""
-    fields = _read_json(path)
+    fields = read_json(path)
     if fields.get("tokenizer_class") == "TokenizersBackend":
         fields["tokenizer_class"] = "PreTrainedTokenizerFast"
         path.write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: missing: the checkpoint is incomplete, make or copy it again") from None
-    except (ValueError, OSError) as problem:
-        raise CheckpointError(f"{path}: cannot be read: {problem}") from None
-    if not isinstance(data, dict):
-        raise CheckpointError(f"{path}: is not a JSON object")
-    return data
-
-
-def _stored_shapes(path: Path) -> Iterator[tuple[str, tuple[Path, tuple[int, ...]]]]:
-    """(tensor name, (file, shape)) from the headers of the weight files."""
-    files = [path / WEIGHTS]
-    if not files[0].is_file():
-        if not (path / WEIGHTS_INDEX).is_file():
-            raise CheckpointError(f"{path / WEIGHTS}: missing: the checkpoint has no safetensors weights")
-        parts = _read_json(path / WEIGHTS_INDEX).get("weight_map")
-        if not isinstance(parts, dict):
-            raise CheckpointError(f"{path / WEIGHTS_INDEX}: has no weight_map")
-        # The index names files inside its own folder, nothing else.
-        files = sorted({path / Path(str(name)).name for name in parts.values()})
-    for file in files:
-        if not file.is_file():
-            raise CheckpointError(f"{file}: missing: the checkpoint is incomplete, copy it again")
-        try:
-            with safe_open(file, framework="pt") as stored:
-                for name in stored.keys():  # noqa: SIM118 (not a dict)
-                    yield name, (file, tuple(stored.get_slice(name).get_shape()))
-        except (SafetensorError, OSError) as problem:
-            raise CheckpointError(f"{file}: cannot be read ({problem}): copy it again") from problem
-
-
-def _load_tokenizer(path: Path) -> PreTrainedTokenizerFast:
+def load_tokenizer(path: Path) -> PreTrainedTokenizerFast:
+    """The folder's tokenizer. CheckpointError if it cannot be read."""
     try:
         with _quiet_transformers():
             return PreTrainedTokenizerFast.from_pretrained(str(path), local_files_only=True)

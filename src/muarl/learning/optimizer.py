@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from muarl.errors import CheckpointError, ConfigError
+from muarl.learning import shards
 
 QUINTIC = (3.4445, -4.7750, 2.0315)
 """Jordan et al.'s coefficients: they lift small singular values fast, and settle all between about 0.7 and 1.2."""
@@ -103,6 +104,8 @@ class Muon(torch.optim.Optimizer):
     """Muon with Nesterov momentum and decoupled weight decay, for parameters of two dimensions.
 
     The update of an [m, n] matrix is scaled by sqrt(max(1, m / n)). Matrices of one shape are orthogonalised together.
+    ``wholes``: where parameters are rows of sharded matrices, the sharded parameter of each; every process then
+    orthogonalises the whole matrices and takes its own rows.
     """
 
     def __init__(
@@ -112,7 +115,9 @@ class Muon(torch.optim.Optimizer):
         momentum: float = 0.95,
         weight_decay: float = 0.0,
         steps: int = 5,
+        wholes: Mapping[nn.Parameter, nn.Parameter] | None = None,
     ) -> None:
+        self._wholes = wholes or {}
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "steps": steps})
         for group in self.param_groups:
             if any(p.ndim != 2 for p in group["params"]):
@@ -127,13 +132,17 @@ class Muon(torch.optim.Optimizer):
             by_shape: dict[torch.Size, list[nn.Parameter]] = {}
             for p in group["params"]:
                 if p.grad is not None:
-                    by_shape.setdefault(p.shape, []).append(p)
+                    by_shape.setdefault(self._wholes.get(p, p).shape, []).append(p)
             for shape, params in by_shape.items():
-                directions = [self._direction(p, group["momentum"]) for p in params]
+                directions = [
+                    shards.whole(self._wholes.get(p, p), self._direction(p, group["momentum"])) for p in params
+                ]
                 updates = orthogonalised(torch.stack(directions), group["steps"])
                 scale = group["lr"] * math.sqrt(max(1.0, shape[0] / shape[1]))
                 for p, update in zip(params, updates, strict=True):
-                    p.mul_(1.0 - group["lr"] * group["weight_decay"]).add_(update, alpha=-scale)
+                    rows = shards.rows_of(self._wholes.get(p, p))
+                    own = update[rows.start : rows.stop].to(p.device)
+                    p.mul_(1.0 - group["lr"] * group["weight_decay"]).add_(own, alpha=-scale)
 
     def _direction(self, p: nn.Parameter, momentum: float) -> Tensor:
         assert p.grad is not None
@@ -148,25 +157,33 @@ class Muon(torch.optim.Optimizer):
 class ScheduledOptimizer:
     """The optimisers of one model with one schedule: clip, step, count.
 
-    ``updates``: optimiser steps taken so far; the schedule is a function of it alone.
+    ``updates``: optimiser steps taken so far; the schedule is a function of it alone. Of a sharded model each process
+    moves its own rows; ``own`` gives these for each trained parameter (the parameter itself where it is whole), and the
+    gradient's norm is that of all processes together.
     """
 
     def __init__(self, model: nn.Module, config: OptimizerConfig) -> None:
         self.config = config
         self.updates = 0
-        self.names: dict[nn.Parameter, str] = {p: n for n, p in model.named_parameters() if p.requires_grad}
-        inner, outer, plain = partition(model)
+        trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        self.own: dict[nn.Parameter, nn.Parameter] = {p: shards.own_rows(p) for p in trained.values()}
+        self.names: dict[nn.Parameter, str] = {self.own[p]: n for n, p in trained.items()}
+        inner, outer, plain = ([self.own[p] for p in part] for part in partition(model))
         decay = config.weight_decay
         adamw = [{"params": plain, "weight_decay": 0.0}, {"params": outer, "weight_decay": 0.0}]
         self.optimizers: list[torch.optim.Optimizer] = []
         if config.kind == "muon" and inner:
-            self.optimizers.append(Muon(inner, config.muon_lr, config.muon_momentum, decay, config.muon_steps))
+            wholes = {own: p for p, own in self.own.items()}
+            muon = Muon(inner, config.muon_lr, config.muon_momentum, decay, config.muon_steps, wholes)
+            self.optimizers.append(muon)
         else:
             adamw.append({"params": inner, "weight_decay": decay})
         groups = [g for g in adamw if g["params"]]
         if groups:
             self.optimizers.append(torch.optim.AdamW(groups, lr=config.lr, betas=config.betas, eps=config.eps))
         self._base = [[g["lr"] for g in o.param_groups] for o in self.optimizers]
+        owner = {p: o for o in self.optimizers for g in o.param_groups for p in g["params"]}
+        self._places = {n: (p, self.own[p], owner[self.own[p]]) for n, p in trained.items()}
 
     @property
     def lr(self) -> float:
@@ -178,9 +195,18 @@ class ScheduledOptimizer:
 
         Where the gradient's norm is not finite nothing is updated or counted, and ``nonfinite`` is 1.
         """
+        for p, own in self.own.items():
+            if own is not p:
+                own.data = shards.local(p)  # its memory may have moved
+                own.grad = None if p.grad is None else shards.local(p.grad)
         parameters = [p for p in self.names if p.grad is not None]
         limit = self.config.max_grad_norm if self.config.max_grad_norm > 0 else math.inf
-        norm = float(nn.utils.clip_grad_norm_(parameters, limit))
+        size = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+        first = next(iter(self.own))
+        if self.own[first] is not first:
+            size = shards.total(first, size.double().square()).sqrt().to(size)
+        nn.utils.clip_grads_with_norm_(parameters, limit, size)
+        norm = float(size)
         metrics = {"grad_norm": norm, "lr": self.lr, "nonfinite": 0.0}
         if not math.isfinite(norm):
             self.zero_grad()
@@ -195,11 +221,12 @@ class ScheduledOptimizer:
         return metrics
 
     def zero_grad(self) -> None:
-        for p in self.names:
-            p.grad = None
+        for p, own in self.own.items():
+            p.grad = own.grad = None
 
     def tensors(self) -> dict[str, Tensor]:
-        """The state by name: "<parameter>/<entry>", for example "model.norm.weight/exp_avg"."""
+        """The state by name: "<parameter>/<entry>", for example "model.norm.weight/exp_avg"; of a sharded model this
+        process's rows."""
         return {
             f"{self.names[cast(nn.Parameter, p)]}/{entry}": value
             for optimizer in self.optimizers
@@ -208,23 +235,36 @@ class ScheduledOptimizer:
         }
 
     def load(self, tensors: Mapping[str, Tensor], updates: int) -> None:
-        """Restore ``tensors()`` and the count. CheckpointError names an entry that does not fit this model or kind."""
-        expected = {"muon": {"momentum"}, "adamw": {"exp_avg", "exp_avg_sq", "step"}}
-        by_name = {name: p for p, name in self.names.items()}
-        owner = {p: o for o in self.optimizers for g in o.param_groups for p in g["params"]}
+        """Restore ``tensors()`` and the count. CheckpointError names an entry that does not fit this model or kind;
+        nothing is then changed."""
+        for key, value in tensors.items():
+            if not self.fits(key, value.shape, local=True):
+                raise self.misfit(key)
         for optimizer in self.optimizers:
             optimizer.state.clear()
         for key, value in tensors.items():
             name, _, entry = key.rpartition("/")
-            p = by_name.get(name)
-            kind = "muon" if p is not None and isinstance(owner[p], Muon) else "adamw"
-            if p is None or entry not in expected[kind] or value.shape not in (p.shape, torch.Size([])):
-                raise CheckpointError(
-                    f"optimiser state {key!r} does not belong to this model with optimizer.kind={self.config.kind}: "
-                    "resume with the settings that the checkpoint was made with"
-                )
-            owner[p].state[p][entry] = value.clone() if entry == "step" else value.to(p.device, copy=True)
+            _, p, optimizer = self._places[name]
+            optimizer.state[p][entry] = value.clone() if entry == "step" else value.to(p.device, copy=True)
         self.updates = updates
+
+    def fits(self, key: str, shape: torch.Size, *, local: bool = False) -> bool:
+        """Whether there is such an entry of the state, and of that shape: of the whole, or of this process's rows."""
+        name, _, entry = key.rpartition("/")
+        if name not in self._places:
+            return False
+        full, own, optimizer = self._places[name]
+        if entry == "step":
+            return not shape and not isinstance(optimizer, Muon)
+        known = {"momentum"} if isinstance(optimizer, Muon) else {"exp_avg", "exp_avg_sq"}
+        return entry in known and shape == (own.shape if local else full.shape)
+
+    def misfit(self, key: str) -> CheckpointError:
+        """The error about an entry that does not fit."""
+        return CheckpointError(
+            f"optimiser state {key!r} does not belong to this model with optimizer.kind={self.config.kind}: "
+            "resume with the settings that the checkpoint was made with"
+        )
 
 
 def partition(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:

@@ -201,6 +201,33 @@ def pack(
     return rows
 
 
+def spread(batch: Batch, parts: int, subset: Sequence[int] | None = None, *, share: bool = False) -> list[list[int]]:
+    """The samples that carry loss (among the ``subset`` of their indices) in ``parts`` with about as many tokens to
+    compute each; some are empty where there are few samples. ``share``: those that begin alike stay together."""
+    chosen = range(len(batch.samples)) if subset is None else subset
+    chosen = [i for i in chosen if batch.starts[i + 1] > batch.starts[i]]
+    found: list[list[int]] = [[] for _ in range(parts)]
+    if share and chosen:
+        order, shared = common_prefixes([np.asarray(batch.samples[i].ids, dtype=np.int64) for i in chosen])
+        sizes = np.array([len(batch.samples[chosen[at]].ids) for at in order]) - shared
+        middles = np.cumsum(sizes) - sizes / 2
+        for at, place in zip(order, middles * parts / sizes.sum(), strict=True):
+            found[min(parts - 1, int(place))].append(chosen[at])
+        return found
+    loads = [0] * parts
+    for i in sorted(chosen, key=lambda i: (-len(batch.samples[i].ids), i)):
+        lightest = loads.index(min(loads))
+        found[lightest].append(i)
+        loads[lightest] += len(batch.samples[i].ids)
+    return found
+
+
+def idle_rows() -> Rows:
+    """A micro-batch with nothing to learn from: what a process computes while others have more than it has."""
+    one = torch.zeros(1, 1, dtype=torch.int64)
+    return Rows(one, one, one, one.bool(), torch.zeros(0, dtype=torch.int64), 0, False)
+
+
 def _alike(batch: Batch, chosen: Sequence[int], budget: int) -> list[list[int]]:
     """Samples in groups of at most ``budget`` tokens to compute, those that begin alike together."""
     documents = [np.asarray(batch.samples[i].ids, dtype=np.int64) for i in chosen]

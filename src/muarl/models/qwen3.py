@@ -11,6 +11,7 @@ positions, grouped queries, SwiGLU, embeddings tied or not).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from muarl.errors import CheckpointError
+from muarl.models.adapters import base_weight, is_adapted, is_plain, project
 from muarl.models.attention import attend, can_share
 from muarl.models.layout import Layout, plan_layout
 from muarl.models.norm import rms_norm
@@ -46,10 +48,11 @@ class Shape:
         return self.heads // self.kv_heads
 
 
-def shape_of(model: nn.Module) -> Shape:
+def shape_of(model: nn.Module, *, adapters: bool = False) -> Shape:
     """The sizes of ``model``, after checking that it is a dense Qwen3 that this file computes exactly.
 
-    Raises CheckpointError naming what differs: another architecture, a variant, or wrapped (adapter) projections.
+    Raises CheckpointError naming what differs: another architecture, a variant, or wrapped projections (``adapters``
+    allows those of ``muarl.models.adapters``).
     """
     config: Any = getattr(model, "config", None)
     kind = getattr(config, "model_type", type(model).__name__)
@@ -68,7 +71,7 @@ def shape_of(model: nn.Module) -> Shape:
     if wrong:
         raise CheckpointError(f"This Qwen3 checkpoint uses {', '.join(wrong)}, which is not supported here. {remedy}")
     for name, module in model.named_modules():
-        if name.endswith("_proj") and type(module) is not nn.Linear:
+        if name.endswith("_proj") and not is_plain(module) and not (adapters and is_adapted(module)):
             kind = type(module).__name__
             raise CheckpointError(f"{name} is a {kind}, not a plain Linear: merge adapters or unquantise first.")
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -101,11 +104,12 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
 
 
-def _project(x: Tensor, *linears: nn.Linear) -> tuple[Tensor, ...]:
+def _project(x: Tensor, *linears: nn.Module) -> tuple[Tensor, ...]:
     """Several projections of the same input, as one matrix product where the weights are small."""
-    if sum(m.weight.numel() for m in linears) <= FUSE_BELOW:
-        return F.linear(x, torch.cat([m.weight for m in linears])).split([m.out_features for m in linears], -1)
-    return tuple(F.linear(x, m.weight) for m in linears)
+    weights = [base_weight(m) for m in linears]
+    if all(map(is_plain, linears)) and sum(w.numel() for w in weights) <= FUSE_BELOW:
+        return F.linear(x, torch.cat(weights)).split([len(w) for w in weights], -1)
+    return tuple(project(m, x) for m in linears)
 
 
 def _layer(
@@ -120,24 +124,45 @@ def _layer(
     mixed = attend(rotate(q, cos, sin), rotate(k, cos, sin), v.reshape(-1, shape.kv_heads, dim), layout)
     if keep is not None:
         mixed, x = mixed.index_select(0, keep), x.index_select(0, keep)
-    x = x + F.linear(mixed, attention.o_proj.weight)
+    x = x + project(attention.o_proj, mixed)
     normed = rms_norm(x, layer.post_attention_layernorm.weight, eps)
     gate, up = _project(normed, layer.mlp.gate_proj, layer.mlp.up_proj)
-    return x + F.linear(F.silu(gate) * up, layer.mlp.down_proj.weight)
+    return x + project(layer.mlp.down_proj, F.silu(gate) * up)
+
+
+def _checkpointed(layer: Any, recompute: bool, *arguments: Any) -> Tensor:
+    """``_layer``, made again in the backward pass instead of kept if ``recompute``."""
+    if not recompute:
+        return _layer(layer, *arguments)
+    return cast(Tensor, checkpoint(_layer, layer, *arguments, use_reentrant=False))
+
+
+def run_through_modules(model: nn.Module) -> None:
+    """From now on calling ``model`` is ``token_logprobs``, and calling one of its layers computes that layer as this
+    file does. So hooks on modules, such as those of ``fully_shard``, act at the right moments."""
+    for layer in cast(Any, model).model.layers:
+        layer.forward = partial(_checkpointed, layer)
+    cast(Any, model).forward = partial(token_logprobs, model, through_modules=True)
 
 
 def _run(
-    model: nn.Module, ids: Tensor, positions: Tensor, layout: Layout, keep: Tensor | None, recompute: bool
+    model: nn.Module,
+    ids: Tensor,
+    positions: Tensor,
+    layout: Layout,
+    keep: Tensor | None,
+    recompute: bool,
+    through_modules: bool = False,
 ) -> Tensor:
     """Final normed hidden states [N, width] of the layout's tokens (or of the rows ``keep`` of them)."""
-    shape, body = shape_of(model), cast(Any, model).model
+    shape, body = shape_of(model, adapters=True), cast(Any, model).model
     x = F.embedding(ids.reshape(-1).index_select(0, layout.tokens), body.embed_tokens.weight)
     cos, sin = rotary_tables(model, positions.reshape(-1).index_select(0, layout.tokens))
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     last = shape.layers - 1
     for number, layer in enumerate(body.layers):
-        arguments = (layer, shape, x, cos, sin, layout, keep if number == last else None)
-        x = checkpoint(_layer, *arguments, use_reentrant=False) if recompute else _layer(*arguments)
+        run = layer if through_modules else partial(_checkpointed, layer)
+        x = run(recompute, shape, x, cos, sin, layout, keep if number == last else None)
     return rms_norm(x, body.norm.weight, shape.epsilon)
 
 
@@ -167,6 +192,7 @@ def token_logprobs(
     entropy: bool = True,
     recompute: bool = False,
     layout: Layout | None = None,
+    through_modules: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Log-probability of each selected token given the tokens before it in its document, and the entropy there.
 
@@ -175,7 +201,8 @@ def token_logprobs(
     float32 vectors [select.sum()] in row-major order, in nats, both differentiable, of softmax(logits / temperature).
     Only selected positions pass the last layer's feed-forward block and the vocabulary projection. ``entropy`` False
     saves its cost and returns zeros. ``layout``: of ``plan_layout`` for these documents, with or without ids; None lets
-    common beginnings be computed once where the device allows it. The results are the same.
+    common beginnings be computed once where the device allows it. The results are the same. ``through_modules``: the
+    model was given to ``run_through_modules``, and its layers are to be called.
     """
     docs = torch.zeros_like(ids) if documents is None else documents
     flat, chosen = docs.reshape(-1), select.reshape(-1).nonzero()[:, 0]
@@ -190,6 +217,6 @@ def token_logprobs(
     repeats = pairs.numel() < rows.numel()
     if repeats:
         rows, targets = pairs // head.shape[0], pairs % head.shape[0]
-    hidden = _run(model, ids, positions, layout, rows, recompute)
+    hidden = _run(model, ids, positions, layout, rows, recompute, through_modules)
     logprob, spread = linear_logprobs(hidden, head, targets, temperature=temperature, entropy=entropy)
     return (logprob.index_select(0, back), spread.index_select(0, back)) if repeats else (logprob, spread)

@@ -1,0 +1,131 @@
+"""LoRA adapters: put beside a model's matrices with ``peft``, merged for samplers, kept in peft's own file format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from muarl.errors import CheckpointError, ConfigError
+from muarl.learning.checkpoint_files import read_json, save_tensors
+from muarl.learning.settings import LoraSettings
+from muarl.models.adapters import ADAPTER
+from muarl.models.qwen3 import shape_of
+
+FOLDER = "adapter"
+WEIGHTS = "adapter_model.safetensors"
+CONFIG = "adapter_config.json"
+
+
+def attach(model: nn.Module, settings: LoraSettings) -> None:
+    """Put adapters beside the model's matrices, in float32 and with values still to be set; freeze everything else.
+
+    ConfigError if peft is not installed; CheckpointError if the model is not a dense Qwen3.
+    """
+    shape_of(model)
+    try:
+        from peft import inject_adapter_in_model
+    except ImportError:
+        raise ConfigError("learner.lora: adapters need the package peft: install muarl with its extra `lora`") from None
+    inject_adapter_in_model(_peft_config(settings), model, adapter_name=ADAPTER)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(is_adapter(name))
+        if is_adapter(name):
+            parameter.data = parameter.data.float()
+
+
+def start_value(name: str, shape: torch.Size, seed: int) -> Tensor:
+    """An adapter's matrix before training, on the CPU: B is 0; A uniform in +-1 / sqrt(its input's width), as peft
+    draws it, but a function of (name, seed) alone, so that every way of sharding begins alike."""
+    if ".lora_B." in name:
+        return torch.zeros(shape)
+    generator = torch.Generator().manual_seed(int.from_bytes(f"{seed} {name}".encode()) % (1 << 61))
+    bound = 1.0 / math.sqrt(shape[1])
+    return torch.empty(shape).uniform_(-bound, bound, generator=generator)
+
+
+def is_adapter(name: str) -> bool:
+    """Whether a parameter of an adapted model belongs to an adapter."""
+    return ".lora_A." in name or ".lora_B." in name
+
+
+def plain_name(name: str) -> str:
+    """The Hugging Face name of an adapted model's own parameter."""
+    return name.replace(".base_layer.", ".")
+
+
+def adapter_names(base: str) -> tuple[str, str]:
+    """The names of A and B beside the parameter ``base`` of an adapted model ("...q_proj.base_layer.weight")."""
+    stem = base.removesuffix("base_layer.weight")
+    return f"{stem}lora_A.{ADAPTER}.weight", f"{stem}lora_B.{ADAPTER}.weight"
+
+
+def merged(base: Tensor, down: Tensor, up: Tensor, settings: LoraSettings) -> Tensor:
+    """W + (alpha / rank) B A, summed in float32, in the base's type."""
+    change = up.float() @ down.float() * (settings.alpha / settings.rank)
+    return (base.float() + change).to(base.dtype)
+
+
+def merged_weights(model: nn.Module, settings: LoraSettings) -> Iterator[tuple[str, Tensor]]:
+    """Every parameter of an adapted model under its Hugging Face name, adapters merged, one after another."""
+    found = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, parameter in found.items():
+            if is_adapter(name):
+                continue
+            down, up = (found.get(n) for n in adapter_names(name))
+            if down is None or up is None or plain_name(name) == name:
+                yield name, parameter.detach()
+            else:
+                yield plain_name(name), merged(parameter, down, up, settings)
+
+
+def save_adapter(folder: Path, tensors: Mapping[str, Tensor], settings: LoraSettings) -> None:
+    """Write the adapter's matrices (by the adapted model's names) so that peft can load them onto the base model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _peft_config(settings, inference_mode=True).save_pretrained(str(folder))
+    save_tensors(folder / WEIGHTS, {_stored_name(n): t.float() for n, t in tensors.items()}, {"format": "pt"})
+
+
+def load_adapter(folder: Path, shapes: Mapping[str, torch.Size], settings: LoraSettings) -> dict[str, Tensor]:
+    """The adapter's matrices, by the adapted model's names. CheckpointError if it is missing or another one."""
+    fields = read_json(folder / CONFIG)
+    theirs = (fields.get("r"), fields.get("lora_alpha"), sorted(fields.get("target_modules") or ()))
+    if theirs != (settings.rank, settings.alpha, sorted(settings.targets)):
+        raise CheckpointError(
+            f"{folder / CONFIG}: rank, alpha and targets are {theirs}, but learner.lora asks for "
+            f"{(settings.rank, settings.alpha, sorted(settings.targets))}: resume with the settings it was made with"
+        )
+    try:
+        stored = load_file(folder / WEIGHTS)
+    except (SafetensorError, OSError) as problem:
+        raise CheckpointError(f"{folder / WEIGHTS}: cannot be read: {problem}") from problem
+    wanted = {_stored_name(name): name for name in shapes}
+    if stored.keys() != wanted.keys() or any(t.shape != shapes[wanted[n]] for n, t in stored.items()):
+        raise CheckpointError(f"{folder / WEIGHTS}: is the adapter of another model than the one being trained")
+    return {wanted[name]: tensor for name, tensor in stored.items()}
+
+
+def _stored_name(name: str) -> str:
+    """peft's name in a file: without the adapter's own, and from the root of a PeftModel."""
+    return "base_model.model." + name.replace(f".{ADAPTER}.", ".")
+
+
+def _peft_config(settings: LoraSettings, **fields: Any) -> Any:
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        target_modules=list(settings.targets),
+        lora_dropout=0.0,
+        bias="none",
+        task_type="CAUSAL_LM",
+        **fields,
+    )

@@ -1,0 +1,203 @@
+"""The trainer's state as files of a checkpoint: optimiser, counts and random states, whole or in parts.
+
+``trainer.json`` holds what JSON can hold. Tensors are in ``trainer.safetensors``, or in one file for each process that
+took part, ``trainer-00002-of-00008.safetensors``: there a tensor may be some rows of the whole, and the file's header
+says which. A reader asks for any rows of any tensor, so a state made by eight processes serves one, or three.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from muarl.errors import CheckpointError
+from muarl.learning.checkpoint_files import read_json, save_tensors
+from muarl.learning.randomness import parse_random
+
+FORMAT = 2
+VALUES = "trainer.json"
+TENSORS = "trainer.safetensors"
+ROWS = "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerState:
+    """What resuming needs beyond the weights: ``tensors`` by name, and ``values`` that JSON can hold."""
+
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    file: Path
+    start: int
+    shape: tuple[int, ...]
+
+
+def write_values(folder: Path, values: Mapping[str, Any]) -> None:
+    """Write ``trainer.json``."""
+    text = json.dumps({"format": FORMAT, **values}, indent=1, allow_nan=False)
+    (folder / VALUES).write_text(text, encoding="utf-8")
+
+
+def write_tensors(
+    folder: Path,
+    tensors: Mapping[str, Tensor],
+    *,
+    rank: int = 0,
+    world: int = 1,
+    rows: Mapping[str, tuple[int, int]] | None = None,
+) -> None:
+    """Write one process's tensors. ``rows``: for those that are parts, the first row and the rows of the whole."""
+    name = TENSORS if world == 1 else f"trainer-{rank + 1:05d}-of-{world:05d}.safetensors"
+    save_tensors(folder / name, tensors, {ROWS: json.dumps(rows or {})})
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What ``trainer.json`` says of a learner: versions and updates so far, the order of minibatches to come, the state
+    of Python's generator, the fingerprint of what the run began with, and what the recipe keeps."""
+
+    version: int
+    updates: int
+    order: tuple[Any, ...]
+    python: tuple[Any, ...]
+    start: str | None
+    extra: dict[str, Any]
+
+    def values(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "updates": self.updates,
+            "reference": self.start,
+            "random": {"learner": list(self.order), "python": list(self.python)},
+            "extra": self.extra,
+        }
+
+    @classmethod
+    def parse(cls, path: Path, values: Mapping[str, Any], start: str | None) -> Progress:
+        """From ``values()`` in the checkpoint ``path``. CheckpointError if they are malformed, or if the run began with
+        something else than ``start`` (None: not checked)."""
+        try:
+            states = values["random"]
+            found = cls(
+                int(values["version"]),
+                int(values["updates"]),
+                parse_random(states["learner"]),
+                parse_random(states["python"]),
+                values["reference"],
+                dict(values["extra"]),
+            )
+        except (KeyError, TypeError, ValueError) as problem:
+            raise CheckpointError(f"{path / VALUES}: malformed: {problem!r}") from problem
+        if start is not None and found.start != start:
+            raise CheckpointError(
+                f"{path / VALUES}: reference: the run's reference model was another one: resume from the same start "
+                "checkpoint that the run began with"
+            )
+        return found
+
+
+class StateReader:
+    """Reads a checkpoint's trainer state. CheckpointError if there is none, it is of another format, or incomplete."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        if not (self.path / VALUES).is_file():
+            raise CheckpointError(
+                f"{self.path}: has no {VALUES}, so training cannot be resumed from it: start a new run from its "
+                "weights instead"
+            )
+        values = read_json(self.path / VALUES)
+        if values.pop("format", None) != FORMAT:
+            raise CheckpointError(f"{self.path / VALUES}: format is not {FORMAT}: made by another muarl version")
+        self.values: dict[str, Any] = values
+        self._parts: dict[str, list[_Part]] = {}
+        self._rows: dict[str, int] = {}
+        for file in self._files():
+            self._read_header(file)
+        for name, parts in self._parts.items():
+            parts.sort(key=lambda p: p.start)
+            if name in self._rows and not self._complete(parts, self._rows[name]):
+                raise CheckpointError(f"{self.path}: the parts of {name!r} do not make a whole: copy the folder again")
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self._parts.keys()
+
+    def shape(self, name: str) -> torch.Size:
+        """Of the whole tensor."""
+        first = self._parts[name][0].shape
+        return torch.Size((self._rows[name], *first[1:]) if name in self._rows else first)
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> Tensor:
+        """Rows ``start`` to ``stop`` of a tensor, from whichever files hold them; a scalar is always whole."""
+        shape = self.shape(name)
+        if not shape:
+            return self._slice(self._parts[name][0].file, name, None)
+        stop = shape[0] if stop is None else stop
+        pieces = []
+        for part in self._parts[name]:
+            low, high = max(start, part.start), min(stop, part.start + part.shape[0])
+            if low < high:
+                pieces.append(self._slice(part.file, name, (low - part.start, high - part.start)))
+        if not pieces:
+            return self._slice(self._parts[name][0].file, name, (0, 0))
+        return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+
+    def whole(self) -> TrainerState:
+        """Everything, in memory."""
+        return TrainerState({name: self.read(name) for name in self.names}, self.values)
+
+    def _files(self) -> list[Path]:
+        if (self.path / TENSORS).is_file():
+            return [self.path / TENSORS]
+        files = sorted(self.path.glob("trainer-*-of-*.safetensors"))
+        expected = [self.path / f"trainer-{n + 1:05d}-of-{len(files):05d}.safetensors" for n in range(len(files))]
+        if not files or files != expected:
+            raise CheckpointError(
+                f"{self.path}: {TENSORS} or one of the parts trainer-*-of-*.safetensors is missing, so training cannot "
+                "be resumed from it: copy the folder again, or start a new run from its weights"
+            )
+        return files
+
+    def _read_header(self, file: Path) -> None:
+        try:
+            with safe_open(file, framework="pt") as stored:
+                rows = json.loads((stored.metadata() or {}).get(ROWS, "{}"))
+                for name in stored.keys():  # noqa: SIM118 (not a dict)
+                    shape = tuple(stored.get_slice(name).get_shape())
+                    start, whole = (int(n) for n in rows.get(name, (0, -1)))
+                    if whole >= 0:
+                        self._rows[name] = whole
+                    elif name in self._parts:
+                        continue  # the same in every process
+                    self._parts.setdefault(name, []).append(_Part(file, start, shape))
+        except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as problem:
+            raise CheckpointError(f"{file}: cannot be read: {problem}") from problem
+
+    @staticmethod
+    def _complete(parts: list[_Part], rows: int) -> bool:
+        at = 0
+        for part in parts:
+            if not part.shape or (part.start != at and part.shape[0]):
+                return False
+            at += part.shape[0]
+        return at == rows
+
+    @staticmethod
+    def _slice(file: Path, name: str, rows: tuple[int, int] | None) -> Tensor:
+        try:
+            with safe_open(file, framework="pt") as stored:
+                tensor: Tensor = stored.get_tensor(name) if rows is None else stored.get_slice(name)[rows[0] : rows[1]]
+                return tensor
+        except (SafetensorError, OSError) as problem:
+            raise CheckpointError(f"{file}: cannot be read: {problem}") from problem

@@ -1,0 +1,131 @@
+"""Adapters in one process: what they begin as, what moves, and that every way out gives the same model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3ForCausalLM
+
+from muarl.errors import CheckpointError, ConfigError
+from muarl.learning.checkpoints import load_policy
+from muarl.learning.forward import has_fast_path, hidden_states
+from muarl.learning.learner import LoraSettings, PolicyLossConfig, TorchLearner
+from muarl.learning.packing import Batch, pack
+from support.sharded import demonstrations, episodes, run, same_metrics, settings
+
+peft = pytest.importorskip("peft", reason="adapters need peft")
+LORA = LoraSettings(4, 8.0, ("q_proj", "o_proj", "up_proj", "down_proj"))
+Build = Callable[..., TorchLearner]
+
+
+@pytest.fixture
+def build(make_model: Callable[..., Qwen3ForCausalLM], tokenizer: PreTrainedTokenizerFast) -> Build:
+    def make(lora: LoraSettings | None = LORA, seed: int = 0, **fields: object) -> TorchLearner:
+        return TorchLearner(make_model(seed), tokenizer, settings(lora=lora, **fields))
+
+    return make
+
+
+def test_it_begins_as_the_model_and_moves_the_adapter_alone(build: Build) -> None:
+    learner, full = build(), build(lora=None)
+    start = {n: p.detach().clone() for n, p in learner.model.named_parameters()}
+    ours, theirs = learner.policy_step(episodes(1)), full.policy_step(episodes(1))
+    for name in ("policy_loss", "kl_k3", "entropy", "logprob_gap_mean", "ratio_max"):
+        assert ours[name] == pytest.approx(theirs[name], abs=1e-5)
+    run(learner, range(3))
+    for name, parameter in learner.model.named_parameters():
+        moved = not torch.equal(parameter, start[name])
+        assert moved == (".lora_" in name), name
+    adapted = {n.split(".")[-4] for n in start if ".lora_A." in n}
+    assert adapted == set(LORA.targets)
+
+
+def test_the_reference_is_the_model_without_its_adapter(build: Build) -> None:
+    """No second copy, and the same divergence as from one."""
+    learner = build()
+    assert learner.reference is None
+    explicit = build()
+    explicit.reference = load_reference(explicit)
+    for ours, theirs in zip(run(learner, range(3)), run(explicit, range(3)), strict=True):
+        same_metrics(ours, theirs)
+    assert learner.policy_step(episodes(4))["kl_k3"] > 1e-4
+
+
+def load_reference(learner: TorchLearner) -> Qwen3ForCausalLM:
+    model = Qwen3ForCausalLM(learner.model.config)
+    base = {n.replace(".base_layer.", "."): p for n, p in learner.model.named_parameters() if ".lora_" not in n}
+    model.load_state_dict(base, strict=False)
+    return model.requires_grad_(False)
+
+
+def test_the_fast_path_computes_what_peft_does(build: Build) -> None:
+    learner = build()
+    run(learner, range(2))
+    assert has_fast_path(learner.model)
+    batch = Batch.of(episodes(1))
+    for rows in pack(batch, token_budget=500):
+        with torch.no_grad():
+            fast = learner._scores(rows, temperature=1.0).logprobs
+            hidden = hidden_states(learner.model, rows)[:, :-1][rows.targets[:, 1:]]
+            logits = hidden @ learner.model.get_output_embeddings().weight.T
+            slow = logits.log_softmax(-1).gather(1, rows.ids[rows.targets][:, None])[:, 0]
+        torch.testing.assert_close(fast, slow, atol=1e-5, rtol=1e-5)
+
+
+def test_a_checkpoint_is_a_merged_model_an_adapter_for_peft_and_goes_on_exactly(build: Build, tmp_path: Path) -> None:
+    learner = build(policy=PolicyLossConfig(kl_coef=0.1, minibatches=2))
+    run(learner, range(2))
+    saved = learner.save(tmp_path / "c", {"step": 2})
+    merged = dict(load_policy(saved).model.named_parameters())
+    for name, weight in learner.weights():
+        assert torch.equal(weight, merged[name]), name
+    ids = torch.tensor([[3, 9, 27, 4]])
+    with_peft = peft.PeftModel.from_pretrained(
+        AutoModelForCausalLM.from_config(learner.model.config), saved / "adapter"
+    )
+    base = {n: p for n, p in learner.model.named_parameters() if ".lora_" not in n}
+    own = dict(with_peft.base_model.model.named_parameters())
+    with torch.no_grad():
+        for name, parameter in base.items():
+            own[name].copy_(parameter)
+        expected = load_policy(saved).model(ids).logits
+        torch.testing.assert_close(with_peft(ids).logits, expected, atol=1e-4, rtol=1e-4)
+
+    goes_on = build(policy=PolicyLossConfig(kl_coef=0.1, minibatches=2))
+    assert goes_on.load(saved) == {"step": 2}
+    for ours, theirs in zip(run(goes_on, range(2, 4)), run(learner, range(2, 4)), strict=True):
+        same_metrics(ours, theirs, 0.0)
+
+
+def test_an_adapter_that_does_not_fit_changes_nothing(build: Build, tmp_path: Path) -> None:
+    learner = build()
+    learner.sft_step(demonstrations(1))
+    saved = learner.save(tmp_path / "c")
+    with pytest.raises(CheckpointError, match=r"adapter_config\.json: rank, alpha and targets are \(4, 8\.0"):
+        build(LoraSettings(8, 8.0)).load(saved)
+    with pytest.raises(CheckpointError, match="reference model was another one"):
+        build(seed=5).load(saved)
+    with pytest.raises(CheckpointError, match="does not belong to this model|was another one"):
+        build(lora=None).load(saved)
+    (saved / "adapter" / "adapter_model.safetensors").write_bytes(b"half")
+    with pytest.raises(CheckpointError, match=r"adapter_model\.safetensors: cannot be read"):
+        build().load(saved)
+    assert json.loads((saved / "adapter" / "adapter_config.json").read_text())["peft_type"] == "LORA"
+
+
+def test_bad_settings_name_the_field() -> None:
+    with pytest.raises(ConfigError, match=r"lora: rank 0"):
+        LoraSettings(0)
+    with pytest.raises(ConfigError, match=r"lora\.targets: mlp"):
+        LoraSettings(targets=("q_proj", "mlp"))
+
+
+def test_without_peft_it_says_what_to_install(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(ConfigError, match="adapters need the package peft"):
+        build()
