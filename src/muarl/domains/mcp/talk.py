@@ -33,8 +33,6 @@ PERSONAS: Mapping[str, str] = {
     "impatient": "You are in a hurry and want this done quickly.",
 }
 """How an LLM user is told to behave."""
-PATIENCE: Mapping[str, int] = {"terse": 4, "chatty": 5, "confused": 5, "impatient": 3}
-"""How many useless turns each persona bears before it gives up."""
 TOLD_AT_ONCE: Mapping[str, int] = {"terse": 2, "chatty": 9, "confused": 1, "impatient": 9}
 """How many details of a wish each persona tells at once; the rest is told when asked."""
 
