@@ -13,6 +13,7 @@ from muarl.agents.base import AgentTurn
 from muarl.chat import Message, ToolCall
 from muarl.domains.base import Domain, Task, tool
 from muarl.inference.base import Sampled, SamplingParams
+from muarl.rollout import Budget, LocalExecutor, Player, Progress, Rollout, RolloutRequest, rollout
 from muarl.tokens import CONTROL_TOKENS, ChatTokens
 from muarl.users.base import UserTurn
 
@@ -143,6 +144,20 @@ class _PuppetSession:
 
     def close(self) -> None:
         self.closed += 1
+
+
+async def roll_out(
+    requests: Sequence[RolloutRequest],
+    *,
+    concurrency: int = 256,
+    budget: Budget | None = None,
+    give_up: int | None = None,
+    progress: Progress | None = None,
+    **player: Any,
+) -> Rollout:
+    """A rollout in this process by a player of the other options, who does not wait before he tries again."""
+    play = Player(**({"backoff": 0.0} | player)).play
+    return await rollout(requests, LocalExecutor(play, concurrency), budget=budget, give_up=give_up, progress=progress)
 
 
 def say(content: str | None = None, *calls: ToolCall) -> Message:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from loop_kit import Lines, Puppet, Toy, call, say, toy_task
+from loop_kit import Lines, Puppet, Toy, call, roll_out, say, toy_task
 from muarl.agents.base import AgentTurn
 from muarl.chat import Message
 from muarl.conversation import Limits, Rules
@@ -15,12 +15,10 @@ from muarl.episode import Episode, StopReason, Usage, Verdict
 from muarl.errors import DataError, InfrastructureError
 from muarl.rollout import (
     Budget,
-    LocalExecutor,
     RolloutEnd,
     RolloutError,
     collect_groups,
     requests_for,
-    rollout,
 )
 
 DOMAIN = Toy()
@@ -48,8 +46,9 @@ def score(task, world, episode) -> Verdict:
 
 
 def run(requests, *, agent=DOING, users=None, **options):
-    options = {"score": score, "backoff": 0.0} | options
-    return asyncio.run(rollout(requests, make_world=DOMAIN.world, agent=agent, make_user=users or Users(), **options))
+    options = {"score": score} | options
+    options = {"make_world": DOMAIN.world, "agent": agent, "make_user": users or Users()} | options
+    return asyncio.run(roll_out(requests, **options))
 
 
 def tasks(n):
@@ -96,7 +95,7 @@ def test_concurrency_is_bounded():
             return await super().reply(conversation)
 
     most = [0]
-    result = run(requests_for(tasks(10), 2, seed=0), users=Users(lambda t, n: Slow("a")), executor=LocalExecutor(3))
+    result = run(requests_for(tasks(10), 2, seed=0), users=Users(lambda t, n: Slow("a")), concurrency=3)
     assert len(result.episodes) == 20 and most[0] == 3
 
 
@@ -173,7 +172,7 @@ def test_each_task_may_have_its_own_words_and_tools():
         agent=agent,
         system=lambda task: None if task.id == "t2" else f"You serve {task.id}.",
         tools=lambda task: {"t0": specs[:1], "t1": ()}.get(task.id),
-        executor=LocalExecutor(1),
+        concurrency=1,
     )
     told = [(s.system, tuple(s.tools)) for s in agent.sessions]
     assert told == [("You serve t0.", specs[:1]), ("You serve t1.", ()), (DOMAIN.policy_text, specs)]
@@ -233,7 +232,7 @@ def test_what_cannot_be_mended_ends_the_run_and_keeps_what_finished():
         run(
             requests_for(tasks(9), 1, seed=0),
             users=Users(make),
-            executor=LocalExecutor(1),
+            concurrency=1,
             progress=lambda e, n, of: seen.append(e),
         )
     assert [e.task_id for e in caught.value.episodes] == ["t0", "t1", "t2"]
@@ -244,7 +243,9 @@ def test_what_cannot_be_mended_ends_the_run_and_keeps_what_finished():
 
     with pytest.raises(RolloutError, match=r"tasks\.json"):
         asyncio.run(
-            rollout(requests_for(tasks(2), 1, seed=0), make_world=bad_data, agent=DOING, make_user=Users(), score=score)
+            roll_out(
+                requests_for(tasks(2), 1, seed=0), make_world=bad_data, agent=DOING, make_user=Users(), score=score
+            )
         )
 
 
@@ -253,7 +254,7 @@ def test_what_cannot_be_mended_ends_the_run_and_keeps_what_finished():
 )
 def test_budget(budget, end):
     agent = Puppet(AgentTurn(Message("assistant", "Hm."), usage=Usage(prompt_tokens=6, completion_tokens=4, cost=0.1)))
-    result = run(requests_for(tasks(9), 1, seed=0), agent=agent, budget=budget, executor=LocalExecutor(1))
+    result = run(requests_for(tasks(9), 1, seed=0), agent=agent, budget=budget, concurrency=1)
     assert result.end is end and len(result.episodes) == 3
     assert result.spent.prompt_tokens == 18 and result.spent.cost == pytest.approx(0.3)
     assert run(requests_for(tasks(2), 1, seed=0), agent=agent, budget=Budget(cost=5.0)).end is RolloutEnd.COMPLETE
@@ -272,7 +273,7 @@ def test_interruption_closes_every_session_and_keeps_what_finished():
     async def interrupted():
         users = Users(lambda task, n: Lines("a", 60.0) if task.id == "t1" else Lines("a"))
         work = asyncio.create_task(
-            rollout(
+            roll_out(
                 requests_for(tasks(4), 2, seed=0),
                 make_world=DOMAIN.world,
                 agent=agent,

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from loop_kit import Lines, Puppet, Toy, call, say, toy_task
+from loop_kit import Lines, Puppet, Toy, call, roll_out, say, toy_task
 from muarl.chat import Requestor, ToolCall, ToolResult
 from muarl.conversation import Limits, run_episode
 from muarl.domains.base import Task, World
 from muarl.episode import Episode, StopReason, Verdict
 from muarl.errors import DataError, InfrastructureError
-from muarl.rollout import LocalExecutor, Rollout, RolloutError, requests_for, rollout
+from muarl.rollout import Rollout, RolloutError, requests_for
 
 DOWN = InfrastructureError("server gone", boundary="world")
 LOOK = call("look", "a", order_id="#W12")
@@ -232,9 +232,12 @@ def score(task: Task, world: World, episode: Episode) -> Verdict:
 
 async def run(domain: Slow, count: int = 1, *, agent: Any = None, users: Any = None, **options: Any) -> Rollout:
     requests = requests_for([toy_task(f"t{n}") for n in range(count)], 1, seed=0)
-    options = {"score": score, "backoff": 0.0} | options
-    return await rollout(
-        requests, make_world=domain.world, agent=agent or Puppet(*DOING), make_user=users or Users(), **options
+    return await roll_out(
+        requests,
+        make_world=domain.world,
+        agent=agent or Puppet(*DOING),
+        make_user=users or Users(),
+        **({"score": score} | options),
     )
 
 
@@ -286,7 +289,7 @@ async def test_worlds_are_closed_when_the_run_cannot_go_on() -> None:
 
     domain = Slow(answer=first)
     with pytest.raises(RolloutError, match="wrong key"):
-        await run(domain, 4, executor=LocalExecutor(3))
+        await run(domain, 4, concurrency=3)
     assert each_once(domain, 3), "the fourth was never made"
 
 
@@ -304,7 +307,7 @@ async def test_worlds_are_closed_when_something_is_broken_in_the_code(part: str)
 @pytest.mark.parametrize("point", ["open", "answer"])
 async def test_interruption_closes_every_world_once(point: str) -> None:
     domain = Slow(**{point: lambda world: asyncio.sleep(60)})
-    running = asyncio.create_task(run(domain, 6, executor=LocalExecutor(4)))
+    running = asyncio.create_task(run(domain, 6, concurrency=4))
     while len(domain.worlds) < 4 or not all(w.opened if point == "open" else w.asked for w in domain.worlds):
         await asyncio.sleep(0)
     running.cancel()

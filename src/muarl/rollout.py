@@ -1,99 +1,67 @@
-"""Many episodes: groups of rollouts a task, bounded concurrency, budgets, and what to do when something breaks.
+"""Many episodes: where they are played, groups of rollouts a task, budgets, and when to give a run up.
 
-Something outside the policy that fails (an endpoint, a sampler) is tried again, then excluded from its group: it never
-counts as the policy's failure. What a limit cut is the policy's own doing: reward 0, and it stays.
+What infrastructure ended for good is excluded from its group (see player.py, which tries it again first).
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import math
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
 from typing import Protocol
 
-from muarl.agents.base import Agent
-from muarl.chat import ToolSpec
-from muarl.conversation import Limits, Rules, run_episode
-from muarl.domains.base import Task, World
-from muarl.episode import Episode, StopReason, Usage, Verdict
-from muarl.errors import InfrastructureError, MuarlError
-from muarl.seeds import derive_seed
-from muarl.users.base import UserFactory
+from muarl.episode import Episode, StopReason, Usage
+from muarl.errors import MuarlError
+from muarl.player import Player, RolloutRequest, requests_for
 
-MakeWorld = Callable[[Task], World]
-Score = Callable[[Task, World, Episode], Verdict | Awaitable[Verdict]]
-Audit = Callable[[Task, World, Episode], Mapping[str, float]]
+__all__ = [
+    "Budget",
+    "Executor",
+    "Group",
+    "Groups",
+    "LocalExecutor",
+    "Player",
+    "Progress",
+    "Rollout",
+    "RolloutEnd",
+    "RolloutError",
+    "RolloutRequest",
+    "collect_groups",
+    "requests_for",
+    "rollout",
+]
+
+Play = Callable[[RolloutRequest], Awaitable[Episode]]
 Progress = Callable[[Episode, int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutRequest:
-    """One episode to play. ``group`` names the rollouts that are compared with each other, ``number`` counts
-    them.
-
-    The agent's randomness follows from ``seed``; the user's from ``user_seed``, or from ``seed`` where that is None.
-    ``one_seed``: the user is given that seed itself, as TAU2 gives both sides the same one.
-    """
-
-    task: Task
-    seed: int
-    group: str
-    number: int = 0
-    user_seed: int | None = None
-    one_seed: bool = False
-
-    @property
-    def episode_id(self) -> str:
-        """Unique among the requests of a rollout."""
-        return f"{self.group}#{self.number}"
-
-
-def requests_for(
-    tasks: Iterable[Task], rollouts: int, *, seed: int, label: str = "", same_user: bool = False
-) -> list[RolloutRequest]:
-    """``rollouts`` requests a task, tasks in order. ``label`` (such as the training step) enters group names and seeds.
-
-    ``same_user``: all rollouts of a task meet a user of the same seed, so that they differ only by what the agent does.
-    """
-    out = []
-    for task in tasks:
-        group = f"{label}/{task.id}" if label else task.id
-        user = derive_seed(seed, group, "user") if same_user else None
-        out += [RolloutRequest(task, derive_seed(seed, group, n), group, n, user) for n in range(rollouts)]
-    return out
 
 
 class Executor(Protocol):
     """Where episodes run. The local one is a loop over coroutines; a cluster's hands requests to other machines."""
 
-    def run(
-        self, play: Callable[[RolloutRequest], Awaitable[Episode]], requests: Iterator[RolloutRequest]
-    ) -> AsyncGenerator[Episode, None]:
-        """Play every request and yield the episodes as they finish, in any order.
+    def run(self, requests: Iterator[RolloutRequest]) -> AsyncGenerator[Episode, None]:
+        """Play every request and yield its one episode, as they finish, in any order.
 
-        ``requests`` is drawn from lazily, when there is room for another episode. An exception of ``play`` passes
+        ``requests`` is drawn from lazily, when there is room for another episode. An exception of whoever plays passes
         through; closing the iterator early cancels what is under way.
         """
         ...
 
 
 class LocalExecutor:
-    """Runs episodes as coroutines of this process, at most ``concurrency`` at a time."""
+    """Plays episodes as coroutines of this process, at most ``concurrency`` at a time."""
 
-    def __init__(self, concurrency: int = 256) -> None:
+    def __init__(self, play: Play, concurrency: int = 256) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {concurrency}")
+        self.play = play
         self.concurrency = concurrency
 
-    async def run(
-        self, play: Callable[[RolloutRequest], Awaitable[Episode]], requests: Iterator[RolloutRequest]
-    ) -> AsyncGenerator[Episode, None]:
+    async def run(self, requests: Iterator[RolloutRequest]) -> AsyncGenerator[Episode, None]:
         """Play the requests; see ``Executor.run``."""
+        play = self.play
         finished: asyncio.Queue[Episode | BaseException | None] = asyncio.Queue()
 
         async def work(first: RolloutRequest) -> None:
@@ -182,42 +150,20 @@ class RolloutError(MuarlError):
 
 async def rollout(
     requests: Sequence[RolloutRequest],
+    executor: Executor,
     *,
-    make_world: MakeWorld,
-    agent: Agent,
-    make_user: UserFactory,
-    score: Score,
-    audit: Audit | None = None,
-    limits: Limits | None = None,
-    rules: Rules | None = None,
-    system: Callable[[Task], str | None] | str | None = None,
-    tools: Callable[[Task], Sequence[ToolSpec] | None] | Sequence[ToolSpec] | None = None,
-    executor: Executor | None = None,
-    retries: int = 2,
-    score_cut: bool = False,
-    backoff: float = 1.0,
     budget: Budget | None = None,
     give_up: int | None = None,
     progress: Progress | None = None,
 ) -> Rollout:
-    """Play and score one episode per request.
+    """Have one episode played and scored for each request, wherever ``executor`` plays them.
 
-    ``score`` (it may be a coroutine) gets the world as the episode left it; it is not asked about episodes that a limit
-    cut, unless ``score_cut``: they get reward 0 with the part "finished": 0.0.
+    ``progress`` is called with each episode when it is final, how many are, and how many there will be: keep the
+    episode there if it must survive an interruption.
 
-    ``audit`` adds figures to every verdict. ``progress`` is called with each episode when it is final, how many are,
-    and how many there will be: keep the episode there if it must survive an interruption.
-
-    An episode that ends with ``infrastructure`` is played again in a fresh world, up to ``retries`` times, after a
-    random wait below ``backoff`` * 2**attempt seconds; ``tags["attempts"]`` counts from the second on. RolloutError
-    where trying again cannot help, after ``give_up`` episodes in a row for which agent or user could not be reached, or
-    for any other MuarlError; cancellation closes all sessions.
-
-    ``system`` and ``tools``: what the agent is told, None for the domain's policy and tools for the task. Every world
-    is closed once its episode is scored.
+    RolloutError where trying again cannot help, after ``give_up`` episodes in a row for which agent or user could not
+    be reached, or for any other MuarlError; cancellation ends what is under way.
     """
-    if retries < 0:
-        raise ValueError(f"retries must not be negative, not {retries}")
     budget = budget or Budget()
     started = perf_counter()
     spent = Usage()
@@ -227,65 +173,6 @@ async def rollout(
         raise ValueError("requests: two have the same group and number")
     done: dict[int, Episode] = {}
 
-    async def play(request: RolloutRequest) -> Episode:
-        wait = random.Random(request.seed)
-        lost = Usage(), Usage()
-        for attempt in range(retries + 1):
-            episode = await attempt_once(request, attempt)
-            episode.agent_usage, episode.user_usage = episode.agent_usage + lost[0], episode.user_usage + lost[1]
-            if attempt:
-                episode.tags["attempts"] = attempt + 1
-            if episode.stop is not StopReason.INFRASTRUCTURE or not episode.tags["retryable"] or attempt == retries:
-                break
-            lost = episode.agent_usage, episode.user_usage
-            await asyncio.sleep(wait.uniform(0, backoff * 2**attempt))
-        return episode
-
-    async def attempt_once(request: RolloutRequest, attempt: int) -> Episode:
-        name = request.episode_id
-        world = make_world(request.task)
-        try:
-            episode = await attempt_in(world, request, name, attempt)
-        except BaseException:
-            await _close(world)
-            raise
-        unclosed = await _close(world)
-        if unclosed is not None:
-            episode.tags["unclosed"] = unclosed
-        return episode
-
-    async def attempt_in(world: World, request: RolloutRequest, name: str, attempt: int) -> Episode:
-        task = request.task
-        user_seed = request.seed if request.user_seed is None else request.user_seed
-        episode = await run_episode(
-            task,
-            world,
-            agent,
-            make_user(task, seed=user_seed if request.one_seed else derive_seed(user_seed, "user")),
-            limits,
-            seed=request.seed,
-            episode_id=f"{name}+{attempt}" if attempt else name,
-            group=request.group,
-            rules=rules,
-            user_name=make_user.name,
-            system=system(task) if callable(system) else system,
-            tools=tools(task) if callable(tools) else tools,
-        )
-        episode.id = name
-        if episode.stop is StopReason.INFRASTRUCTURE:
-            return episode
-        try:
-            episode.verdict = await _verdict(task, world, episode, score, audit, score_cut)
-        except InfrastructureError as failure:
-            episode.error = f"{failure.boundary}: {failure}"
-            episode.tags |= {
-                "boundary": failure.boundary,
-                "retryable": failure.retryable,
-                "stopped": episode.stop.value,
-            }
-            episode.stop = StopReason.INFRASTRUCTURE
-        return episode
-
     def affordable() -> Iterator[RolloutRequest]:
         nonlocal end
         for request in requests:
@@ -294,10 +181,12 @@ async def rollout(
                 return
             yield request
 
-    running = (executor or LocalExecutor()).run(play, affordable())
+    running = executor.run(affordable())
     in_a_row = 0
     try:
         async for episode in running:
+            if places[episode.id] in done:
+                raise RuntimeError(f"the executor gave the episode {episode.id} twice")
             done[places[episode.id]] = episode
             spent += episode.agent_usage + episode.user_usage
             if progress is not None:
@@ -317,26 +206,6 @@ async def rollout(
     finally:
         await running.aclose()
     return Rollout(_ordered(done), end, spent, perf_counter() - started)
-
-
-async def _close(world: World) -> str | None:
-    """Close a world; what goes wrong then is told, since it must not cost the finished episode."""
-    try:
-        await world.aclose()
-    except Exception as problem:
-        return f"{type(problem).__name__}: {problem}"
-    return None
-
-
-async def _verdict(
-    task: Task, world: World, episode: Episode, score: Score, audit: Audit | None, score_cut: bool
-) -> Verdict:
-    if episode.stop.truncated and not score_cut:
-        verdict = Verdict(0.0, {"finished": 0.0}, note=f"cut: {episode.stop.value}")
-    else:
-        given = score(task, world, episode)
-        verdict = await given if inspect.isawaitable(given) else given
-    return verdict if audit is None else replace(verdict, audit={**verdict.audit, **audit(task, world, episode)})
 
 
 def _ordered(done: Mapping[int, Episode]) -> list[Episode]:

@@ -24,7 +24,7 @@ PRICE = 20e-6
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(common, "rollout", functools.partial(common.rollout, backoff=0.0))
+    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -29,7 +29,7 @@ GENERATED = ["domain.size=tiny", "eval_user.guidelines=muarl", "eval.baseline=fa
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(common, "rollout", functools.partial(common.rollout, backoff=0.0))
+    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -38,7 +38,7 @@ def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def place(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUARL_DATA", str(installed))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key")
-    monkeypatch.setattr(common, "rollout", functools.partial(common.rollout, backoff=0.0))
+    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0))
 
 
 @pytest.fixture

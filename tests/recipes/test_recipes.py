@@ -17,6 +17,7 @@ from muarl.errors import CheckpointError, ConfigError
 from muarl.learning.checkpoints import load_policy
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.system import usable_cores
+from muarl.player import Player
 from muarl.recipes import quickstart, rl, sft
 from muarl.recipes.common import checkpoint_folder, prepare
 
@@ -29,10 +30,10 @@ SOLVABLE = "domain.intents=[forbidden]"
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that groups differ whatever the model says."""
 
-    async def toss(task: Any, world: Any, episode: Episode, score: Any, audit: Any, score_cut: bool) -> Verdict:
+    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
-    monkeypatch.setattr("muarl.rollout._verdict", toss)
+    monkeypatch.setattr(Player, "_verdict", toss)
 
 
 def rows(run: Path, phase: str) -> list[dict[str, Any]]:

@@ -23,10 +23,12 @@ from muarl.learning.checkpoints import Policy, latest_checkpoint, load_policy
 from muarl.observe.loggers import MetricLogger, make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.system import usable_cores
+from muarl.player import Player, RolloutRequest, requests_for
 from muarl.recipes.engines import make_sampler
+from muarl.recipes.resuming import ResumedRun
 from muarl.recipes.setting import Setting
 from muarl.rewards.judge import make_judge
-from muarl.rollout import Budget, LocalExecutor, Progress, Rollout, RolloutRequest, requests_for, rollout
+from muarl.rollout import Budget, Executor, LocalExecutor, Progress, Rollout, rollout
 from muarl.tokens import ChatTokens
 from muarl.users.base import UserFactory
 
@@ -53,8 +55,18 @@ def prepare(config: RunConfig) -> None:
 def make_users(config: UserConfig, setting: Setting | None = None) -> UserFactory:
     """The simulated users of one section of the configuration, with the tools that users have in this setting.
 
-    A benchmark's own users, where it has some, are made whatever the section says, but for the model that plays them.
+    A benchmark's own users, where it has some, are made whatever the section says, but for the model that plays them
+    and their ``delay``.
     """
+    users = _users(config, setting)
+    if config.delay is None:
+        return users
+    from muarl.users.slow import SlowUserFactory
+
+    return SlowUserFactory(users, *config.delay)
+
+
+def _users(config: UserConfig, setting: Setting | None) -> UserFactory:
     if setting is not None and setting.benchmark is not None:
         model = None if config.endpoint is None else partial(make_endpoint, config.endpoint)
         own = setting.benchmark.users(setting.domain, model)
@@ -168,9 +180,9 @@ def checkpoint_folder(spec: str) -> Path:
     return found
 
 
-def load_model(config: ModelConfig) -> Policy:
+def load_model(config: ModelConfig, *, weights: bool = True) -> Policy:
     """The model and tokenizer that a run starts from. CheckpointError names what is wrong with the folder, ConfigError
-    with the device."""
+    with the device. ``weights`` False: without memory for them, where only other processes need them."""
     import torch
 
     name = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
@@ -179,7 +191,8 @@ def load_model(config: ModelConfig) -> Policy:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError):
         raise ConfigError(f"model.device: {name!r} cannot be used on this machine; see `muarl doctor`") from None
-    return load_policy(checkpoint_folder(config.checkpoint), dtype=getattr(torch, config.dtype), device=device)
+    folder = checkpoint_folder(config.checkpoint)
+    return load_policy(folder, dtype=getattr(torch, config.dtype), device=device, weights=weights)
 
 
 def make_agent(
@@ -211,10 +224,32 @@ async def play(
     concurrency: int = 256,
     same_user: bool = False,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> Rollout:
     """Play and score ``trials`` episodes of every task."""
     requests = requests_for(tasks, trials, seed=seed, label=label, same_user=same_user)
-    return await play_requests(setting, agent, users, requests, concurrency=concurrency, progress=progress)
+    return await play_requests(
+        setting, agent, users, requests, concurrency=concurrency, progress=progress, executor=executor
+    )
+
+
+def make_player(setting: Setting, agent: Agent, users: UserFactory) -> Player:
+    """Who plays the episodes of a setting."""
+    playing: dict[str, Any] = {}
+    if setting.official is not None:
+        playing = {"retries": setting.official.attempts - 1, "score_cut": setting.official.scores_cut}
+    return Player(
+        make_world=setting.domain.world,
+        agent=agent,
+        make_user=users,
+        score=setting.score,
+        audit=setting.audit,
+        limits=setting.limits,
+        rules=setting.rules,
+        system=setting.told,
+        tools=setting.tools,
+        **playing,
+    )
 
 
 async def play_requests(
@@ -227,48 +262,32 @@ async def play_requests(
     budget: Budget | None = None,
     give_up: int | None = None,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> Rollout:
-    """Play and score these episodes."""
-    playing: dict[str, Any] = {}
-    if setting.official is not None:
-        playing = {"retries": setting.official.attempts - 1, "score_cut": setting.official.scores_cut}
+    """Play and score these episodes: in this process, or where ``executor`` plays them."""
+    executor = executor or LocalExecutor(make_player(setting, agent, users).play, concurrency)
     try:
-        return await rollout(
-            requests,
-            make_world=setting.domain.world,
-            agent=agent,
-            make_user=users,
-            score=setting.score,
-            audit=setting.audit,
-            limits=setting.limits,
-            rules=setting.rules,
-            system=setting.told,
-            tools=setting.tools,
-            executor=LocalExecutor(concurrency),
-            budget=budget,
-            give_up=give_up,
-            progress=progress,
-            **playing,
-        )
+        return await rollout(requests, executor, budget=budget, give_up=give_up, progress=progress)
     finally:  # connections belong to this event loop, which ends with the rollout
-        await _close_endpoints(agent, users, setting.domain, make_judge(setting.judge))
+        await close_endpoints(setting, agent, users)
 
 
-async def _close_endpoints(*parts: object) -> None:
-    for part in parts:
+async def close_endpoints(setting: Setting, *parts: object) -> None:
+    """Close this event loop's connections to the models behind agents, users, domain and judge."""
+    for part in (*parts, setting.domain, make_judge(setting.judge)):
         close = getattr(getattr(part, "endpoint", part), "aclose", None)
         if close is not None:
             await close()
 
 
 def open_run(config: RunConfig) -> RunDirectory:
-    """The run's folder: a new one (NAME-2 where NAME is taken), or the one that ``resume`` names."""
+    """The run's folder: a new one (NAME-2 where NAME is taken), or the one that ``resume`` names, which stays as it was
+    until the work goes on."""
+    settings = config.model_copy(update={"resume": None}).model_dump(mode="json")
     if config.resume is not None:
-        folder = config.resume.expanduser().absolute()
-        run = RunDirectory(folder.parent, folder.name, existing="resume")
-    else:
-        run = RunDirectory(config.runs_dir.expanduser(), config.name, existing="suffix")
-    run.write_config(config.model_copy(update={"resume": None}).model_dump(mode="json"))
+        return ResumedRun(config.resume.expanduser().absolute(), settings)
+    run = RunDirectory(config.runs_dir.expanduser(), config.name, existing="suffix")
+    run.write_config(settings)
     return run
 
 
