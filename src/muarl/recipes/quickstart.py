@@ -19,7 +19,7 @@ from muarl.observe.system import peak_memory_bytes, process_seconds
 from muarl.recipes import rl
 from muarl.recipes.common import load_model, make_agent, make_users, open_logger, open_run, prepare
 from muarl.recipes.evaluate import baselines, eval_tasks, evaluate
-from muarl.recipes.preflight import check_roles, check_room
+from muarl.recipes.preflight import check_memory, check_roles, check_room
 from muarl.recipes.setting import make_setting
 from muarl.recipes.sft import check_demonstrations, cold_start
 
@@ -30,6 +30,7 @@ def run(config: RunConfig) -> Path:
     check_roles(config, "user", "eval_user", "judge")
     check_demonstrations(config)
     setting = make_setting(config)
+    check_memory(config)
     policy = load_model(config.model)
     check_room(config, setting, policy)
     with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:

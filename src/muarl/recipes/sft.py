@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from muarl.config import RunConfig
+from muarl.config import RunConfig, SftConfig
 from muarl.domains.experts import Habits
 from muarl.episode import Episode, StopReason, read_episodes
 from muarl.errors import ConfigError, DataError
@@ -20,8 +20,8 @@ from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.common import load_model, make_users, open_logger, open_run, prepare
 from muarl.recipes.demonstrations import demonstrate, supervised_samples
-from muarl.recipes.engines import make_learner
-from muarl.recipes.preflight import check_roles
+from muarl.recipes.engines import learns_here, make_learner, settle
+from muarl.recipes.preflight import check_memory, check_roles
 from muarl.recipes.setting import Setting, make_setting
 from muarl.tokens import ChatTokens
 
@@ -33,7 +33,8 @@ def run(config: RunConfig) -> Path:
     prepare(config)
     setting = make_setting(config)
     check_demonstrations(config)
-    policy = load_model(config.model)
+    check_memory(config)
+    policy = load_model(config.model, weights=learns_here(config))
     with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
         cold_start(config, setting, policy, run, logger, progress)
     return run.path
@@ -109,7 +110,8 @@ def fit(
     longest = max(len(s.ids) for s in samples)
     if longest > config.rl.pack_tokens:
         raise ConfigError(f"rl.pack_tokens is {config.rl.pack_tokens}, and a demonstration takes {longest}: raise it")
-    schedule = ScheduleConfig(sft.schedule, sft.warmup, max(sft.steps, 1), sft.decay or 1e-6)
+    steps = step_count(sft, len(samples))
+    schedule = ScheduleConfig(sft.schedule, sft.warmup, max(steps, 1), sft.decay or 1e-6)
     optimizer = OptimizerConfig(
         kind=sft.optimizer,
         lr=sft.lr,
@@ -122,6 +124,7 @@ def fit(
         optimizer=optimizer,
         policy=PolicyLossConfig(kl_coef=0.0),
         token_budget=config.rl.pack_tokens,
+        precision=config.model.dtype,
         seed=config.seed,
     )
     learner = make_learner(policy, config, settings)
@@ -129,14 +132,20 @@ def fit(
     resumed = latest_checkpoint(run.checkpoints) if config.resume is not None else None
     if resumed is not None:
         first = int(learner.load(resumed)["step"])
-    with progress.phase(name, sft.steps) as phase:
+    with progress.phase(name, steps) as phase:
         phase.advance(first)
-        for step in range(first, sft.steps):
+        for step in range(first, steps):
             metrics = learner.sft_step(_batch(samples, step, sft.batch, config.seed))
             logger.log(metrics, phase="cold_start", step=step)
             phase.advance(nll=metrics.get("agent_nll", 0.0))
-            if (step + 1) % CHECKPOINT_EVERY == 0 or step + 1 == sft.steps:
+            if (step + 1) % CHECKPOINT_EVERY == 0 or step + 1 == steps:
                 learner.save(checkpoint_path(run.checkpoints, step + 1), {"step": step + 1, "phase": "cold_start"})
+    settle(policy, learner, latest_checkpoint(run.checkpoints))
+
+
+def step_count(sft: SftConfig, demonstrations: int) -> int:
+    """How many steps a cold start on so many demonstrations takes."""
+    return sft.steps if sft.epochs is None else -(-sft.epochs * demonstrations // sft.batch)
 
 
 def _batch(samples: Sequence[Sample], step: int, size: int, seed: int) -> list[Sample]:

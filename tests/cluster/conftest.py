@@ -1,0 +1,62 @@
+"""Small training runs of the shipped model, in this process or on a cluster, and what they leave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SMALL = [
+    "threads=1",
+    "model.device=cpu",
+    "rl.max_turns=5",
+    "rl.tokens_per_turn=24",
+    "rl.tasks_per_step=2",
+    "rl.group_size=4",
+    "rl.steps=2",
+    "rl.warmup=0",
+    "rl.epochs=1",
+    "rl.minibatches=1",
+    "rl.eval_every=0",
+    "rl.checkpoint_every=1",
+    "rl.drop_zero_variance=false",
+]
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """``train("name", "rl.steps=3")``: a run's folder once it has ended."""
+    from muarl.config import load_config
+    from muarl.recipes import rl
+
+    def run(name: str, *overrides: str) -> Path:
+        return rl.run(load_config("quickstart", [*SMALL, f"runs_dir={tmp_path}", f"name={name}", *overrides]))
+
+    yield run
+    import ray
+
+    if ray.is_initialized():
+        ray.shutdown()
+
+
+class Found:
+    """What a run has left. ``episodes``: of each step that kept them, in order."""
+
+    def __init__(self, folder: Path) -> None:
+        from muarl.episode import Episode, read_episodes
+
+        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        self.rows: list[dict[str, Any]] = [r for r in rows if r["phase"] == "rl"]
+        files = sorted((folder / "episodes").glob("train-*.jsonl"))
+        self.episodes: list[list[Episode]] = [list(read_episodes(f)) for f in files]
+        last = sorted((folder / "checkpoints" / "rl").glob("step-*"))[-1]
+        self.checkpoint = last
+        self.state: dict[str, Any] = json.loads((last / "trainer.json").read_text())
+
+    @property
+    def ids(self) -> list[list[tuple[str, list[int], list[int]]]]:
+        """Of every step each episode's name, tokens and policy versions."""
+        return [[(e.id, e.tokens.ids, e.tokens.versions) for e in step if e.tokens] for step in self.episodes]

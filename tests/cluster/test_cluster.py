@@ -1,0 +1,178 @@
+"""Whole training runs on clusters of one machine: the same as in one process, whatever dies on the way."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muarl.config import load_config
+from muarl.errors import ConfigError, MuarlError
+from muarl.learning.checkpoints import load_policy
+from muarl.recipes import clustered
+
+from .conftest import SMALL, Found
+
+ray = pytest.importorskip("ray", reason="pip install muarl[ray]")
+pytestmark = pytest.mark.slow
+Train = Callable[..., Path]
+SLOW_USERS = ["user.delay=[0.3, 0.5]"]
+
+
+def check_same(there: Found, here: Found, steps: int) -> None:
+    """Both runs made so many updates on the same episodes, each of which counted once."""
+    for found in (there, here):
+        assert [r["step"] for r in found.rows] == list(range(steps))
+        assert found.state["updates"] == found.state["version"] == steps
+        assert [r["episodes"] for r in found.rows] == [8.0] * steps
+        assert [r["excluded"] for r in found.rows] == [0.0] * steps
+        assert [r["samples"] for r in found.rows] == [8.0] * steps
+        names = [e.id for step in found.episodes for e in step]
+        assert len(set(names)) == len(names) == 8 * steps
+    assert there.ids == here.ids
+    for mine, theirs in zip(there.episodes, here.episodes, strict=True):
+        assert [e.verdict for e in mine] == [e.verdict for e in theirs]
+        assert [e.messages for e in mine] == [e.messages for e in theirs]
+        for a, b in zip(mine, theirs, strict=True):
+            assert a.tokens is not None and b.tokens is not None
+            assert a.tokens.logprobs == pytest.approx(b.tokens.logprobs, abs=1e-4)
+    mine, theirs = (load_policy(f.checkpoint).model.state_dict() for f in (there, here))
+    assert all((mine[n] - theirs[n]).abs().max() < 1e-4 for n in theirs)
+
+
+def test_a_local_cluster_does_what_one_process_does(train: Train, tmp_path: Path) -> None:
+    """Synchronous, with samplers of the same kind: tokens follow from weights, prompt, parameters and seed."""
+    several = ["cluster.rollout_workers=2", "cluster.samplers=2", "cluster.bucket_mb=1"]
+    small = [f"cluster.{part}_cpus=0.25" for part in ("worker", "sampler", "learner")]
+    there = Found(train("there", "cluster.address=local", *several, *small))
+    assert not ray.is_initialized(), "the run has left its cluster"
+    check_same(there, Found(train("here")), 2)
+    # From a checkpoint of the cluster in one process, and the other way round.
+    for name, more in (("there", []), ("here", ["cluster.address=local", *several, *small])):
+        train(name, f"resume={tmp_path / name}", "rl.steps=3", *more)
+    check_same(Found(tmp_path / "there"), Found(tmp_path / "here"), 3)
+
+
+class Saboteur(threading.Thread):
+    """Does one thing in the middle of each step's rollouts, beginning with the second step's."""
+
+    def __init__(self, folder: Path, *deeds: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self.metrics, self.deeds, self.done = folder / "metrics.jsonl", deeds, 0
+
+    def run(self) -> None:
+        for number, deed in enumerate(self.deeds, 1):
+            while not self.metrics.exists() or len(self.metrics.read_text().splitlines()) < number:
+                time.sleep(0.05)
+            time.sleep(0.7)  # users take longer than that, so episodes are under way
+            deed()
+            self.done += 1
+
+
+def actor(part: str, number: int) -> Any:
+    """A process of the run that is under way."""
+    return clustered._joined[0][1]._actors[part][number]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """A cluster of several nodes on this machine, made by ray's own kit. The head has the only GPU, which is none."""
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 1, "include_dashboard": False})
+    try:
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+def test_a_worker_a_sampler_and_a_node_die_in_the_middle_of_steps(train: Train, tmp_path: Path, cluster: Any) -> None:
+    nodes = [cluster.add_node(num_cpus=2) for _ in range(2)]
+    lost: list[str] = []
+
+    def kill_a_node() -> None:
+        placed = ray.util.placement_group_table(clustered._joined[0][1].group)["bundles_to_node_id"]
+        victim = next(n for n in nodes if n.node_id == placed[3])  # with the first rollout worker
+        parts = zip(["learner", "sampler", "sampler", "worker", "worker"], placed.values(), strict=True)
+        lost.extend(part for part, node in parts if node == victim.node_id)
+        cluster.remove_node(victim, allow_graceful=False)
+
+    saboteur = Saboteur(
+        tmp_path / "there",
+        lambda: ray.kill(actor("rollout worker", 1), no_restart=False),
+        lambda: ray.kill(actor("sampler", 0), no_restart=False),
+        kill_a_node,
+    )
+    saboteur.start()
+    parts = ["rollout_workers=2", "samplers=2", "learner_gpus=1", "learner_cpus=1", "spread=true"]
+    where = [f"cluster.address={cluster.address}", *(f"cluster.{p}" for p in parts)]
+    folder = train("there", "rl.steps=5", *SLOW_USERS, *where)
+    assert saboteur.done == 3 and "worker" in lost
+    there, here = Found(folder), Found(train("here", "rl.steps=5"))
+    check_same(there, here, 5)
+    begun_again = [sum(e.tags.get("workers_lost", 0) for e in step) for step in there.episodes]
+    assert begun_again[1] > 0 and begun_again[3] > 0, "workers died with episodes under way"
+
+
+def test_a_learner_that_dies_ends_the_run_and_says_how_to_go_on(train: Train, tmp_path: Path) -> None:
+    local = ["cluster.address=local", "rl.steps=3"]
+    saboteur = Saboteur(tmp_path / "run", lambda: ray.kill(actor("learner", 0)))
+    saboteur.start()
+    with pytest.raises(MuarlError, match=r"learner 0 died.*muarl train --resume RUN"):
+        train("run", *SLOW_USERS, *local)
+    assert saboteur.done == 1 and not ray.is_initialized()
+    train("run", f"resume={tmp_path / 'run'}", *local)
+    check_same(Found(tmp_path / "run"), Found(train("here", "rl.steps=3")), 3)
+
+
+def test_learners_that_share_the_weights(train: Train) -> None:
+    shared = ["learner.kind=fsdp", "learner.processes=2", "cluster.learner_cpus=0.25"]
+    there = Found(train("there", "cluster.address=local", *shared))
+    check_same(there, Found(train("here")), 2)
+
+
+def test_too_small_a_cluster_is_told_before_the_run_begins(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        train("run", "cluster.address=local", "cluster.rollout_workers=900", "cluster.samplers=2")
+    text = str(caught.value)
+    assert "900 x rollout worker of 0.5 CPUs" in text and "What would fit: cluster." in text
+    assert not any(tmp_path.iterdir()) and not ray.is_initialized()
+    with pytest.raises(ConfigError, match="Not even one learner has a place"):
+        train("run", "cluster.address=local", "cluster.learner_gpus=64")
+
+
+def test_a_machine_with_another_muarl_is_named(tmp_path: Path, cluster: Any, train: Train) -> None:
+    package = tmp_path / "other" / "muarl"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('__version__ = "0.0.1"\n')
+    paths = os.pathsep.join([str(package.parent), os.environ.get("PYTHONPATH", "")])
+    cluster.add_node(num_cpus=4, env_vars={"PYTHONPATH": paths})
+    runs = tmp_path / "runs"
+    with pytest.raises(ConfigError, match=r"the node .* has muarl 0\.0\.1, and this machine muarl"):
+        train("run", f"cluster.address={cluster.address}", f"runs_dir={runs}")
+    assert not runs.exists() and not ray.is_initialized()
+
+
+def test_a_cluster_that_is_busy_is_told_after_a_while(cluster: Any, train: Train, tmp_path: Path) -> None:
+    cluster.add_node(num_cpus=3)
+    ray.init(address=cluster.address, log_to_driver=False)
+
+    @ray.remote(num_cpus=3)
+    class Busy:
+        def there(self) -> None: ...
+
+    held = Busy.remote()
+    ray.get(held.there.remote(), timeout=120)
+    with pytest.raises(MuarlError, match=r"room for the run, but not now: after 10 s only"):
+        train("run", f"cluster.address={cluster.address}", "cluster.start_timeout=10", "cluster.rollout_workers=3")
+    assert not any(tmp_path.iterdir()) and ray.is_initialized(), "what was joined before is left to its owner"
+
+
+def test_the_settings_of_these_tests_are_a_run() -> None:
+    assert load_config("quickstart", SMALL).rl.steps == 2
