@@ -131,6 +131,19 @@ def test_a_learner_that_dies_ends_the_run_and_says_how_to_go_on(train: Train, tm
     check_same(Found(tmp_path / "run"), Found(train("here", "rl.steps=3")), 3)
 
 
+def test_an_asynchronous_run_goes_on_while_a_sampler_dies(train: Train, tmp_path: Path) -> None:
+    saboteur = Saboteur(tmp_path / "run", lambda: ray.kill(actor("sampler", 1), no_restart=False))
+    saboteur.start()
+    parts = ["address=local", "samplers=2", "rollout_workers=2", *(f"{p}_cpus=0.25" for p in ("sampler", "worker"))]
+    ahead = ["rl.asynchrony=bounded", "rl.staleness=2", "rl.steps=4", *(f"cluster.{p}" for p in parts)]
+    found = Found(train("run", *SLOW_USERS, *ahead))
+    assert saboteur.done == 1 and found.state["updates"] == 4
+    assert [r["episodes"] for r in found.rows] == [8.0] * 4 and [r["excluded"] for r in found.rows] == [0.0] * 4
+    assert max(r["staleness_max"] for r in found.rows) <= 2
+    names = [e.id for step in found.episodes for e in step]
+    assert len(set(names)) == len(names) == 32, "no group counts twice"
+
+
 def test_learners_that_share_the_weights(train: Train) -> None:
     shared = ["learner.kind=fsdp", "learner.processes=2", "cluster.learner_cpus=0.25"]
     there = Found(train("there", "cluster.address=local", *shared))

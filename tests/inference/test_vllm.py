@@ -227,7 +227,7 @@ def test_weights_that_lack_some_are_noticed_and_end_the_engine(engine, policy):
     some = [(n, p) for n, p in policy.model.named_parameters() if "layers.1" not in n]
     with pytest.raises(CheckpointError, match="lack .* such as model.layers.1"):
         asyncio.run(engine.update(lambda: some, 1))
-    with pytest.raises(InfrastructureError, match="failed half-way .* engine.servers=1") as broken:
+    with pytest.raises(InfrastructureError, match="failed half-way: .* engine.servers=1") as broken:
         asyncio.run(engine.sample(PROMPT, SamplingParams(4)))
     assert not broken.value.retryable
 

@@ -61,10 +61,8 @@ def build_sampler(values: Values) -> PolicySampler:
     from muarl.recipes.engines import make_sampler
 
     config = RunConfig.model_validate(values)
-    model = config.model
-    if config.engine.kind != "torch":  # it has GPUs to itself, and takes the weights from here
-        model = model.model_copy(update={"device": "cpu"})
-    return make_sampler(load_model(model), config)
+    policy = load_model(config.model, weights=config.engine.kind == "torch")  # vLLM reads the folder itself
+    return make_sampler(policy, config)
 
 
 def build_player(
