@@ -276,6 +276,7 @@ def test_episodes_of_a_killed_server_are_played_again_on_the_one_that_takes_its_
 
 
 def test_a_run_trains_with_vllm(tmp_path):
+    pytest.importorskip("vllm")
     from muarl.recipes import rl
 
     wanted = [

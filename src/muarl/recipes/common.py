@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from muarl.config.sections import EndpointConfig as EndpointSection
 from muarl.config.sections import ModelConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.errors import CheckpointError, ConfigError
-from muarl.inference.base import Sampler
+from muarl.inference.base import PolicySampler, Sampler
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, latest_checkpoint, load_policy
 from muarl.observe.loggers import MetricLogger, make_logger
@@ -202,6 +203,15 @@ def make_agent(
     engine = engine or make_sampler(policy, config)
     sampling = Sampling(config.rl.tokens_per_turn, config.model.max_context, temperature, top_p)
     return SampledAgent(engine, ChatTokens(policy.tokenizer, thinking=config.model.thinking), sampling)
+
+
+@contextmanager
+def closed(engine: PolicySampler) -> Iterator[None]:
+    """Close an engine behind the block, so that the next one finds its memory free."""
+    try:
+        yield
+    finally:
+        asyncio.run(engine.aclose())
 
 
 def load_agent(spec: str, *, temperature: float = 0.0) -> Agent:

@@ -17,7 +17,8 @@ from muarl.observe.progress import Progress
 from muarl.observe.report import collect, write_report
 from muarl.observe.system import peak_memory_bytes, process_seconds
 from muarl.recipes import rl
-from muarl.recipes.common import load_model, make_agent, make_users, open_logger, open_run, prepare
+from muarl.recipes.common import closed, load_model, make_agent, make_users, open_logger, open_run, prepare
+from muarl.recipes.engines import make_sampler
 from muarl.recipes.evaluate import baselines, eval_tasks, evaluate
 from muarl.recipes.preflight import check_memory, check_roles, check_room
 from muarl.recipes.setting import make_setting
@@ -41,40 +42,26 @@ def run(config: RunConfig) -> Path:
         floor = baselines(config, setting, tasks, progress)
         demonstrations = cold_start(config, setting, policy, run, logger, progress)
         progress.say(f"The demonstrator itself succeeds on {_success(demonstrations):.0%} of its tasks.")
-        before = evaluate(
-            config,
-            setting,
-            make_agent(policy, config, temperature=config.eval.temperature),
-            tasks,
-            progress,
-            label="evaluation after the cold start",
-        )
+
+        def measured(label: str, temperature: float, trials: int | None = None) -> list[Episode]:
+            """The policy as it is now, on the held-out tasks."""
+            engine = make_sampler(policy, config)
+            with closed(engine):
+                agent = make_agent(policy, config, temperature=temperature, engine=engine)
+                return evaluate(config, setting, agent, tasks, progress, trials=trials, label=label)
+
+        before = measured("evaluation after the cold start", config.eval.temperature)
         run.write_episodes("eval-before", before)
         logger.log(episode_metrics(before), phase="evaluation", step=0)
         progress.say(_line("After the cold start", before, floor))
 
         rl.train(config, setting, policy, run, logger, progress)
-        after = evaluate(
-            config,
-            setting,
-            make_agent(policy, config, temperature=config.eval.temperature),
-            tasks,
-            progress,
-            label="evaluation after RL",
-        )
+        after = measured("evaluation after RL", config.eval.temperature)
         run.write_episodes("eval-after", after)
         logger.log(episode_metrics(after), phase="evaluation", step=config.rl.steps)
         progress.say(_line("After reinforcement learning", after, floor))
 
-        greedy = evaluate(
-            config,
-            setting,
-            make_agent(policy, config, temperature=0.0),
-            tasks,
-            progress,
-            trials=1,
-            label="greedy evaluation",
-        )
+        greedy = measured("greedy evaluation", 0.0, trials=1)
         summary: dict[str, Any] = {
             "cold_start": evaluate_summary(before),
             "rl": evaluate_summary(after),

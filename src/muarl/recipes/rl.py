@@ -36,6 +36,7 @@ from muarl.observe.rundir import RunDirectory
 from muarl.player import RolloutRequest, requests_for
 from muarl.recipes.common import (
     close_endpoints,
+    closed,
     load_model,
     make_agent,
     make_player,
@@ -93,10 +94,10 @@ def train(
     progress: Progress,
     *,
     after_step: Callable[[int, SampledAgent], None] | None = None,
-) -> SampledAgent:
-    """The training loop; the policy's model is updated in place. Returns the agent that samples from it.
+) -> None:
+    """The training loop; the policy's model is updated in place.
 
-    ``after_step`` is called with the step's number and that agent, in an asynchronous run from within its event loop.
+    ``after_step`` is called with the step's number and the agent, in an asynchronous run from within its event loop.
     """
     rl = config.rl
     learner = make_learner(policy, config, learner_config(config))
@@ -106,7 +107,7 @@ def train(
     executor = make_executor(make_player(setting, agent, users), config)
     first, done = 0, {}
     resumed = latest_checkpoint(run.checkpoints / "rl") if config.resume is not None else None
-    with closing(learner), progress.phase("reinforcement learning", rl.steps) as phase:
+    with closing(learner), closed(engine), progress.phase("reinforcement learning", rl.steps) as phase:
         if resumed is not None:
             done = learner.load(resumed)
             first = int(done["step"])
@@ -122,7 +123,6 @@ def train(
         else:
             _in_turns(loop, first)
     policy.path = latest_checkpoint(run.checkpoints / "rl") or policy.path
-    return agent
 
 
 @dataclass(frozen=True, slots=True)
