@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from muarl.view.rows import FIRST, LAST
+from muarl.view.rows import COLUMNS, FIRST, LAST, Row
 
 PAGE = 50
 RESULTS = {
@@ -28,39 +28,13 @@ SORTS = {
     "most expensive": ("cost", True),
 }
 FACETS = ("stage", "intent", "persona", "stop")
-_COLUMNS = (
-    "key, name, task, grp, stage, step, moment, reward, solved, stop, intent, persona, difficulty, messages, turns, "
-    "tokens, calls, tool_errors, general, tools, user_errors, cost, seconds, advantage, file, start, length"
-)
+_COLUMNS = f"{COLUMNS}, file, start, length"
 
 
-class Found(NamedTuple):
-    """An episode as the index knows it; ``group``, ``file``, ``start``, ``length`` say where it stands."""
+@dataclass(frozen=True, slots=True)
+class Found(Row):
+    """An episode as the index knows it, and where it stands: bytes ``start`` to ``start + length`` of file ``file``."""
 
-    key: int
-    name: str
-    task: str
-    group: str | None
-    stage: str
-    step: int | None
-    moment: int
-    reward: float | None
-    solved: int | None
-    stop: str
-    intent: str
-    persona: str
-    difficulty: str
-    messages: int
-    turns: int
-    tokens: int
-    calls: int
-    tool_errors: int
-    general: int
-    tools: str
-    user_errors: int
-    cost: float
-    seconds: float
-    advantage: float | None
     file: int
     start: int
     length: int

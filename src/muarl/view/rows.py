@@ -7,6 +7,8 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from muarl.episode import StopReason
@@ -36,7 +38,8 @@ class Place(NamedTuple):
     moment: int
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Row:
     """One episode in the index; see store.py for the columns."""
 
     key: int
@@ -63,6 +66,13 @@ class Row(NamedTuple):
     cost: float
     seconds: float
     advantage: float | None
+
+
+_NAMES = tuple(field.name for field in fields(Row))
+COLUMNS = ", ".join("grp" if name == "group" else name for name in _NAMES)
+"""The columns of a row in the index, in order: its fields ("group" is a word of SQL)."""
+values_of = attrgetter(*_NAMES)
+"""A row's values in the order of ``COLUMNS``."""
 
 
 def place_of(stem: str) -> Place:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muarl.view.rows import Place, Row, clean, place_of, row_of
+from muarl.view.rows import COLUMNS, Place, clean, place_of, row_of, values_of
 
 VERSION = 4
 """Of the tables below; another one's file is made anew."""
@@ -26,7 +26,6 @@ CHUNK = 16 << 20
 """Bytes read between two commits, so that pages show what there is while a large run is read."""
 _PRINT = 64
 
-_COLUMNS = ", ".join((*Row._fields[:3], "grp", *Row._fields[4:]))
 _SCHEMA = f"""
 CREATE TABLE files (id INTEGER PRIMARY KEY, name TEXT UNIQUE, inode INTEGER, done INTEGER, mtime INTEGER, print BLOB,
                     broken INTEGER, problem TEXT);
@@ -43,7 +42,7 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER);
 INSERT INTO meta VALUES ('version', 0);
 PRAGMA user_version = {VERSION};
 """
-_INSERT = f"INSERT OR REPLACE INTO episodes ({_COLUMNS}, file, start, length) VALUES ({', '.join('?' * 27)})"
+_INSERT = f"INSERT OR REPLACE INTO episodes ({COLUMNS}, file, start, length) VALUES ({', '.join('?' * 27)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +270,7 @@ class Store:
                     if place is None:
                         tasks.append((_task_name(line), at, len(line)))
                     else:
-                        found = row_of(line, stem, place)
-                        rows.append((*found, number, at, len(line)))
+                        rows.append((*values_of(row_of(line, stem, place)), number, at, len(line)))
                 except ValueError as reason:
                     broken += 1
                     problem = problem or f"at byte {at}: {reason}"[:300]
