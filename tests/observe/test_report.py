@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -21,39 +20,11 @@ from muarl.observe.conversations import choose_tasks
 from muarl.observe.markup import Html, escape, tag
 from muarl.observe.report import ReportData, collect, render, write_report
 from muarl.observe.rundir import RunDirectory
+from support.pages import Page
 
 CHROMIUM = next(
     (p for n in ("chromium", "chromium-browser", "google-chrome", "chrome") if (p := shutil.which(n))), None
 )
-VOID = {"meta", "br", "hr"}
-
-
-class Page(HTMLParser):
-    """Checks that tags nest, and keeps what a browser would show."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.feed(html)
-        assert self.open == []
-
-    def handle_starttag(self, name: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((name, dict(attrs)))
-        if name not in VOID:
-            self.open.append(name)
-
-    def handle_endtag(self, name: str) -> None:
-        assert self.open.pop() == name
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.text.append(data)
-
-    @property
-    def shown(self) -> str:
-        return " ".join("".join(self.text).split())
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -16,39 +15,16 @@ from muarl.view.layout import Server
 from muarl.view.queries import Filter, Found
 from muarl.view.routes import page_of
 from muarl.view.runs import Library
+from support.pages import Page as PlainPage
 from support.viewing import indexed
 
 EVIL = '</div><script>alert(1)</script><img src=x onerror=alert(2)>"\'><a href="javascript:alert(3)">&lt;'
-VOID = {"meta", "br", "hr", "link", "input"}
 
 
-class Page(HTMLParser):
-    """Checks that tags nest, and keeps what a browser would show and where links lead."""
+class Page(PlainPage):
+    """A page, and where its links lead."""
 
-    def __init__(self, html: str | None) -> None:
-        super().__init__()
-        assert html is not None
-        self.html = html
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.feed(html)
-        assert self.open == []
-
-    def handle_starttag(self, name: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((name, dict(attrs)))
-        if name not in VOID:
-            self.open.append(name)
-
-    def handle_endtag(self, name: str) -> None:
-        assert self.open.pop() == name
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-    @property
-    def shown(self) -> str:
-        return " ".join("".join(self.text).split())
+    void = PlainPage.void | {"link", "input"}
 
     @property
     def links(self) -> list[str]:
