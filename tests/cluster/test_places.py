@@ -79,13 +79,15 @@ def test_what_is_advised_fits(asked: list[tuple[int, float, float]], had: list[t
 def test_machines_with_other_software_are_named() -> None:
     here = probe()()
     assert here["muarl"] != "none" and len(here["source"]) == 12 and here["torch"] != "none"
-    check_same(here, {"the node a": dict(here), "the node b": dict(here)})
+    check_same(here, [("the node a", dict(here)), ("the node b", dict(here))])
     for key, said in (("muarl", "muarl 9.9"), ("torch", "torch 9.9"), ("ray", "ray 9.9"), ("python", "python 9.9")):
         with pytest.raises(ConfigError, match=f"the node b has {said}.*{here[key]}"):
-            check_same(here, {"the node a": here, "the node b": here | {key: "9.9"}})
+            check_same(here, [("the node a", here), ("the node b", here | {key: "9.9"})])
     with pytest.raises(ConfigError, match=f"the node b has muarl .* with other source files.*{here['source']}"):
-        check_same(here, {"the node b": here | {"source": "0" * 12}})
+        check_same(here, [("the node b", here | {"source": "0" * 12})])
+    with pytest.raises(ConfigError, match=r"the node a has muarl 9\.9"):  # two nodes of one machine: one name
+        check_same(here, [("the node a", here | {"muarl": "9.9"}), ("the node a", here)])
     with pytest.raises(ConfigError, match="no muarl that can be imported .No module named muarl"):
-        check_same(here, {"the node b": {"muarl": "none", "problem": "No module named muarl"}})
+        check_same(here, [("the node b", {"muarl": "none", "problem": "No module named muarl"})])
     assert named({"NodeManagerAddress": "10.0.0.1", "NodeManagerHostname": "big"}) == "the node big (10.0.0.1)"
     assert named({"NodeManagerAddress": "10.0.0.1", "NodeManagerHostname": "10.0.0.1"}) == "the node 10.0.0.1"

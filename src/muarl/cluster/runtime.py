@@ -262,14 +262,18 @@ def _check_software(nodes: Sequence[dict[str, Any]], timeout: float) -> None:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     look = probe()
-    asked = {
-        named(node): ray.remote(look)
-        .options(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False))
-        .remote()
+    asked = [
+        (
+            named(node),
+            ray.remote(look)
+            .options(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False))
+            .remote(),
+        )
         for node in nodes
-    }
+    ]
     try:
-        found = {name: answer_now(one, timeout, name) for name, one in asked.items()}
+        # Not by name: several nodes of one machine have the same.
+        found = [(name, answer_now(one, timeout, name)) for name, one in asked]
     except Lost as problem:
         raise MuarlError(f"cluster: {problem}") from None
     check_same(look(), found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from muarl.errors import ConfigError
@@ -46,9 +46,9 @@ def probe() -> Callable[[], dict[str, str]]:
     return software
 
 
-def check_same(here: Software, there: Mapping[str, Software]) -> None:
-    """ConfigError names the first machine of ``there`` (by name) whose software differs from ``here``, and how."""
-    for name, found in there.items():
+def check_same(here: Software, there: Sequence[tuple[str, Software]]) -> None:
+    """ConfigError names the first of ``there`` (machine, software) that differs from ``here``, and how."""
+    for name, found in there:
         if found.get("muarl") == "none":
             why = found.get("problem", "")
             raise ConfigError(
