@@ -145,6 +145,13 @@ def test_a_failed_download_installs_nothing(server, tmp_path):
     assert left(tmp_path) == []
 
 
+def test_no_more_is_downloaded_than_is_wanted(server, tmp_path):
+    (server / "data/tiny/guide/text.md").write_text("Play!" * 1_000_000)
+    with pytest.raises(DataError, match=r"text\.md is not the pinned version \(sha256 \w+, \d bytes; expected"):
+        data.fetch("tiny")
+    assert left(tmp_path) == []
+
+
 def test_the_shipped_manifests_are_sound():
     assert "tau2" in data.known()
     wanted = data.manifest("tau2")

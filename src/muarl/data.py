@@ -242,7 +242,7 @@ def fetch(name: str, progress: Callable[[str, int, int], None] | None = None) ->
                 progress(file, number, len(wanted.files))
             target = staging / file
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(_download(wanted.url(file)))
+            target.write_bytes(_download(wanted.url(file), wanted.sources.get(file, ("", *wanted.files[file]))[2]))
             if file in wanted.sources:
                 _convert(wanted, file, target, remedy="try again later", shown=wanted.url(file))
             _check(target, sha256, size, remedy="try again later", shown=wanted.url(file))
@@ -307,12 +307,13 @@ def _pinned(wanted: Manifest) -> str:
     return f"check out {wanted.repository} at commit {wanted.commit}"
 
 
-def _download(url: str) -> bytes:
+def _download(url: str, size: int) -> bytes:
+    """What is at ``url``: ``size`` bytes, and no more than one beyond, however much the server sends."""
     problem: Exception | None = None
     for _ in range(3):
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:
-                return bytes(answer.read())
+                return bytes(answer.read(size + 1))
         except (urllib.error.URLError, OSError) as failure:
             problem = failure
             if isinstance(failure, urllib.error.HTTPError) and failure.code < 500:

@@ -93,6 +93,21 @@ async def test_key_comes_from_the_named_variable(monkeypatch: pytest.MonkeyPatch
             assert (await client.chat(HELLO)).content == "ok"
 
 
+async def test_key_comes_from_a_file_that_nobody_else_can_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("other-key\n")
+    path.chmod(0o600)
+    monkeypatch.setenv("MY_KEY_FILE", str(path))
+    with FakeOpenAI(key="other-key") as server:
+        async with endpoint(server, api_key_env="MY_KEY") as client:
+            assert (await client.chat(HELLO)).content == "ok"
+        path.chmod(0o644)
+        async with endpoint(server, api_key_env="MY_KEY") as client:
+            with pytest.raises(InfrastructureError, match="MY_KEY_FILE.*mode 644") as caught:
+                await client.chat(HELLO)
+    assert not caught.value.retryable and "other-key" not in str(caught.value)
+
+
 async def test_own_server_needs_no_key_but_openai_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     reply, _ = await ask(text("fine"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import random
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,7 +17,8 @@ from muarl.endpoints.config import DEFAULT_BASE_URL, EndpointConfig
 from muarl.endpoints.failures import EndpointFailure, classify, unsupported_parameter
 from muarl.endpoints.replies import MalformedReply, Reply, read_reply, read_token_counts
 from muarl.episode import Usage
-from muarl.errors import InfrastructureError
+from muarl.errors import ConfigError, InfrastructureError
+from muarl.keys import read_secret
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -182,16 +182,15 @@ class Endpoint:
         return live
 
     def _read_key(self, boundary: str) -> str:
-        """The key from the environment; empty where a server of one's own may do without. No message may hold it."""
+        """The key (see ``muarl.keys``); empty where a server of one's own may do without. No message may hold it."""
         name = self.config.api_key_env
-        key = os.environ.get(name, "").strip()
-        problem = None
+        where = f"endpoint {self.config.model} at {self.config.url}"
+        try:
+            key = read_secret(name)
+        except ConfigError as problem:
+            raise InfrastructureError(f"{where}: {problem}", boundary=boundary, retryable=False) from None
         if not key and self.config.url.startswith(DEFAULT_BASE_URL):
-            problem = f"no API key: set {name} in the environment"
-        elif key and not (key.isascii() and key.isprintable() and " " not in key):
-            problem = f"{name} holds characters that no API key has: set it again, without quotes or line breaks"
-        if problem is not None:
-            text = f"endpoint {self.config.model} at {self.config.url}: {problem}"
+            text = f"{where}: no API key: set {name} in the environment, or {name}_FILE to a file that holds it"
             raise InfrastructureError(text, boundary=boundary, retryable=False)
         return key
 

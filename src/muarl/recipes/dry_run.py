@@ -8,13 +8,13 @@ together ends it with the error that the run itself would have ended with, but b
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muarl.config import RunConfig
 from muarl.errors import ConfigError, MuarlError
+from muarl.keys import is_named
 from muarl.learning.checkpoints import Policy, check_policy, load_tokenizer
 from muarl.learning.learner import TorchLearner
 from muarl.learning.packing import Batch, Sample, pack
@@ -124,7 +124,7 @@ def _users(config: RunConfig, roles: list[Role]) -> Iterator[str]:
             yield f"{role}: {user.kind}"
             continue
         name = user.endpoint.api_key_env
-        key = "is set" if os.environ.get(name) else "is NOT set here"
+        key = "is set" if is_named(name) else "is NOT set here"
         yield f"{role}: {user.endpoint.model}, {user.endpoint.concurrency} requests at once, key in {name}, which {key}"
 
 
