@@ -18,7 +18,7 @@ def pages(repository: Path) -> list[Path]:
     return sorted(page for pattern in PAGES for page in repository.glob(pattern))
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/domains.md", "docs/users.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/domains.md", "docs/users.md", "docs/audit.md"])
 def test_the_examples_run(repository: Path, tmp_path: Path, name: str) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (repository / name).read_text(), re.DOTALL | re.MULTILINE)
     assert blocks

@@ -16,11 +16,12 @@ from shop import Bookshop, make_task
 
 from muarl.agents.base import Agent, AgentTurn
 from muarl.agents.idle import IdleAgent
+from muarl.audit.figures import audit
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.conversation import run_episode
+from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Task
 from muarl.episode import Episode
-from muarl.rewards.audit import AuditRules, audit
 from muarl.rewards.outcome import score
 from muarl.users.scripted import ScriptedUserFactory
 

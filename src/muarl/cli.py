@@ -17,7 +17,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from muarl.commands import bench, chat, coldstart, doctor, evaluate, generate, mcp, plan, report, train, view
+from muarl.commands import (
+    audit,
+    bench,
+    chat,
+    coldstart,
+    doctor,
+    evaluate,
+    generate,
+    mcp,
+    plan,
+    report,
+    serve,
+    tasks,
+    train,
+    view,
+)
 from muarl.errors import MuarlError
 
 DEBUG = "MUARL_DEBUG"
@@ -100,6 +115,8 @@ COMMANDS = (
     ("plan", plan.plan, TRAIN),
     ("eval", evaluate.evaluate, MEASURE),
     ("chat", chat.chat, MEASURE),
+    ("serve", serve.serve, MEASURE),
+    ("audit", audit.audit, MEASURE),
     ("report", report.report, MEASURE),
     ("view", view.view, MEASURE),
     ("replay", bench.replay, MEASURE),
@@ -121,7 +138,7 @@ def _help(function: Any) -> str:
 
 for _name, _function, _panel in COMMANDS:
     app.command(_name, help=_help(_function), rich_help_panel=_panel)(_function)
-for _group, _name in ((bench.data, "data"), (mcp.mcp, "mcp")):
+for _group, _name in ((bench.data, "data"), (tasks.tasks, "tasks"), (mcp.mcp, "mcp")):
     for _command in _group.registered_commands:
         _command.help = _help(_command.callback)
     app.add_typer(_group, name=_name, rich_help_panel=WORLDS)

@@ -160,7 +160,7 @@ class TokenTrace:
 class Verdict:
     """The score of an episode: ``reward`` is the product of ``breakdown`` (component name to 0.0 or 1.0).
 
-    ``audit``: figures that operators care about and the reward does not see (see rewards/audit.py).
+    ``audit``: figures that operators care about and the reward does not see (see audit/figures.py).
     """
 
     reward: float

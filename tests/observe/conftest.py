@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from muarl.audit.figures import audit
 from muarl.benchmarks.statistics import evaluate_summary
 from muarl.chat import GREETING, Message, ToolCall
 from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
 from muarl.observe.rundir import RunDirectory
-from muarl.rewards.audit import audit
 
 INTENTS = ("cancel_order", "exchange_items", "modify_address", "return_items", "two_requests", "forbidden", "question")
 PERSONAS = ("terse", "chatty", "confused", "impatient")

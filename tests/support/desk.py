@@ -13,14 +13,16 @@ import yaml
 
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
+from muarl.audit.figures import audit
 from muarl.domains import scenarios
+from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Task
 from muarl.domains.desk.spec import Script
 from muarl.domains.experts import Habits
 from muarl.domains.generated import generated
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
-from muarl.rewards import audit, outcome
+from muarl.rewards import outcome
 from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 
@@ -44,9 +46,9 @@ def script(name: str) -> Script:
     return scenarios.desk(name).script
 
 
-def rules(name: str) -> audit.AuditRules:
+def rules(name: str) -> AuditRules:
     auth, open_tools, _ = scenarios.AUDIT[name]
-    return audit.AuditRules(auth_tools=frozenset({auth}), open_tools=frozenset(open_tools))
+    return AuditRules(auth_tools=frozenset({auth}), open_tools=frozenset(open_tools))
 
 
 def play(
@@ -59,7 +61,7 @@ def play(
         agent=agent,
         make_user=AgendaUserFactory(seed=seed, persona=persona),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
-        audit=lambda task, world, episode: audit.audit(episode, task, domain.kind_of, rules(name)),
+        audit=lambda task, world, episode: audit(episode, task, domain.kind_of, rules(name)),
         rules=GENERATED_RULES,
         retries=0,
     )

@@ -9,13 +9,14 @@ from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
+from muarl.audit.figures import audit
 from muarl.domains.base import Task
 from muarl.domains.experts import Habits
 from muarl.domains.retail import generator
 from muarl.domains.retail.generated import generated_retail
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
-from muarl.rewards import audit, outcome
+from muarl.rewards import outcome
 from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 
@@ -38,7 +39,7 @@ def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: 
         agent=agent,
         make_user=AgendaUserFactory(seed=user_seed),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
-        audit=lambda task, world, episode: audit.audit(episode, task, domain.kind_of),
+        audit=lambda task, world, episode: audit(episode, task, domain.kind_of),
         rules=GENERATED_RULES,
     )
     played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play))

@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import pytest
 
 from muarl.agents.base import Agent
+from muarl.audit.figures import audit
 from muarl.chat import ToolCall, ToolResult
+from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Task
 from muarl.domains.database import Database
 from muarl.domains.generated import generated
@@ -21,7 +23,7 @@ from muarl.domains.mcp.launch import Bounds, over_stdio
 from muarl.domains.mcp.sdk import available
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
-from muarl.rewards import audit, outcome
+from muarl.rewards import outcome
 from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 
@@ -76,7 +78,7 @@ def play(
         agent=agent,
         make_user=AgendaUserFactory(seed=seed),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
-        audit=lambda task, world, episode: audit.audit(episode, task, domain.kind_of, audit.AuditRules()),
+        audit=lambda task, world, episode: audit(episode, task, domain.kind_of, AuditRules()),
         rules=GENERATED_RULES,
         retries=0,
     )

@@ -9,6 +9,8 @@ from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
+from muarl.audit.figures import audit
+from muarl.audit.rules import TELECOM
 from muarl.chat import Message
 from muarl.domains.base import Task, World
 from muarl.domains.experts import Habits
@@ -20,7 +22,7 @@ from muarl.domains.telecom.generated import generated_telecom
 from muarl.domains.telecom.records import telecom_database
 from muarl.episode import Episode
 from muarl.recipes.setting import GENERATED_RULES
-from muarl.rewards import audit, outcome
+from muarl.rewards import outcome
 from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.agenda_telecom import AgendaUser
@@ -58,7 +60,7 @@ def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: 
         agent=agent,
         make_user=AgendaUserFactory(seed=user_seed),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
-        audit=lambda task, world, episode: audit.audit(episode, task, domain.kind_of, audit.TELECOM),
+        audit=lambda task, world, episode: audit(episode, task, domain.kind_of, TELECOM),
         rules=GENERATED_RULES,
     )
     played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play))

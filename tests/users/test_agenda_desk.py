@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from muarl.audit.consent import is_affirmative
 from muarl.chat import GREETING, STOP_WORDS, Message
 from muarl.domains.base import Task
 from muarl.errors import ConfigError
-from muarl.rewards.consent import is_affirmative
 from muarl.users.agenda import PATIENCE, AgendaUserFactory
 from muarl.users.agenda_desk import AgendaUser
 from support.callers import Conversation, ended

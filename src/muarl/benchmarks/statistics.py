@@ -103,16 +103,22 @@ def success_rate(episodes: Iterable[Episode]) -> Estimate:
     The interval is Wilson's where every task was attempted once (independent episodes), else the cluster bootstrap over
     tasks, because attempts at one task resemble each other.
     """
-    tasks = by_task(episodes)
-    outcomes = [o for t in tasks.values() for o in t]
+    return share_of(by_task(episodes).values())
+
+
+def share_of(tasks: Iterable[Sequence[bool]]) -> Estimate:
+    """The share of attempts of which something holds, from whether it does of each attempt at each task. The interval:
+    see ``success_rate``."""
+    tried = [t for t in tasks if t]
+    outcomes = [o for t in tried for o in t]
     if not outcomes:
         return Estimate(0.0, (0.0, 1.0), 0)
     value = fmean(outcomes)
-    if len(outcomes) == len(tasks):
+    if len(outcomes) == len(tried):
         return Estimate(value, wilson(sum(outcomes), len(outcomes)), len(outcomes))
-    if len({len(t) for t in tasks.values()}) == 1:
-        return Estimate(value, cluster_bootstrap([fmean(t) for t in tasks.values()]), len(outcomes))
-    return Estimate(value, _ratio_bootstrap(list(tasks.values())), len(outcomes))
+    if len({len(t) for t in tried}) == 1:
+        return Estimate(value, cluster_bootstrap([fmean(t) for t in tried]), len(outcomes))
+    return Estimate(value, _ratio_bootstrap(tried), len(outcomes))
 
 
 def _ratio_bootstrap(tasks: Sequence[Sequence[bool]], seed: int = 0) -> Interval:

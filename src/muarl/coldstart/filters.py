@@ -111,7 +111,7 @@ POLICY = {
     "foreign_access": "used another user's account",
     "needless_transfers": "handed over without need",
 }
-"""What an audit (rewards/audit.py) may find that no conversation to learn from has."""
+"""What an audit (audit/figures.py) may find that no conversation to learn from has."""
 
 
 def policy(found: Candidate, bounds: Bounds) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from muarl.episode import Episode
 from muarl.errors import InfrastructureError, MuarlError
-from muarl.files import append_line, read_lines
+from muarl.files import append_line, drop_broken_tail, read_lines
 from muarl.rewards.judge import Judge, ModelJudge
 
 EXPECTED = "The agent followed the policy that it was given, and everything it told the user is borne out by its tools."
@@ -19,6 +19,7 @@ class Judged:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        drop_broken_tail(path)
         self._known = {row["id"]: bool(row["ok"]) for row in read_lines(path)}
 
     def ask(self, judge: Judge | None, episodes: Sequence[Episode]) -> dict[str, bool]:

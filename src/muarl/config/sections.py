@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from muarl.config.coldstart import ColdstartConfig
+from muarl.config.keeping import BudgetConfig, CheckpointsConfig
 from muarl.config.rl import RlConfig
-from muarl.config.scale import ClusterConfig, EngineConfig, LearnerConfig
+from muarl.config.scale import ClusterConfig, EngineConfig, LearnerConfig, adapter_room
 from muarl.config.section import (
     Count,
     EndpointConfig,
@@ -98,6 +99,17 @@ class DomainConfig(Section):
     intents: tuple[str, ...] = Field(
         (), description="Only generated tasks with these intents, such as `cancel`; empty: all of them."
     )
+    red_team_share: Probability = Field(
+        0.0,
+        description="Share of the training tasks, in demonstrations and in reinforcement learning, whose users are "
+        "hostile or difficult (docs/redteam.md). Retail, airline and telecom, generated.",
+    )
+
+    tasks: Path | None = Field(
+        None,
+        description="A file of tasks, such as `muarl tasks from-log` writes, in place of tasks from seeds; `name` and "
+        "`size` then say what they are played with. Their users are language models, or scripted.",
+    )
 
     @property
     def generated(self) -> bool:
@@ -133,9 +145,15 @@ class SftConfig(Section):
     decay: Probability = Field(0.4, description="Last share of the steps, over which the learning rate falls to 0.")
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="AdamW weight decay.")
     grad_clip: Annotated[float, Field(gt=0)] = Field(1.0, description="Largest norm of the gradient.")
+    checkpoint_every: Count = Field(200, description="Write a checkpoint every so many steps; 0: only at the end.")
     other_token_weight: Probability = Field(
         0.0, description="Loss weight of tokens that the agent did not write (user, tools, policy). Usually 0."
     )
+
+
+RedTeamKind = Literal[
+    "all", "impostor", "pressure", "changing", "injection", "silent", "angry", "off_topic", "language"
+]
 
 
 class EvalConfig(Section):
@@ -212,6 +230,16 @@ class EvalConfig(Section):
         None,
         description="A model that also looks for errors of simulated users, beside the rules: `endpoint:MODEL`.",
     )
+    audit_judge: str | None = Field(
+        None,
+        description="A model that also audits the agent, where rules cannot tell: `endpoint:MODEL`.",
+    )
+    red_team: tuple[RedTeamKind, ...] = Field(
+        (),
+        description="Evaluate against hostile and difficult users of these kinds instead (docs/redteam.md): `[all]` or "
+        "some of them. Retail, airline and telecom, generated.",
+    )
+    red_team_tasks: Positive = Field(20, description="Under `red_team`: how many tasks of each kind.")
 
     @model_validator(mode="after")
     def _endpoint_needs_model(self) -> EvalConfig:
@@ -220,9 +248,10 @@ class EvalConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _user_judge_is_a_model(self) -> EvalConfig:
-        if self.user_judge is not None and not self.user_judge.startswith("endpoint:"):
-            raise ValueError(f"user_judge must be endpoint:MODEL or endpoint:MODEL@URL, not {self.user_judge!r}")
+    def _judges_are_models(self) -> EvalConfig:
+        for name, spec in (("user_judge", self.user_judge), ("audit_judge", self.audit_judge)):
+            if spec is not None and not spec.startswith("endpoint:"):
+                raise ValueError(f"{name} must be endpoint:MODEL or endpoint:MODEL@URL, not {spec!r}")
         return self
 
 
@@ -264,10 +293,38 @@ class RunConfig(Section):
     coldstart: ColdstartConfig = Field(default_factory=ColdstartConfig)
     sft: SftConfig = Field(default_factory=SftConfig)
     rl: RlConfig = Field(default_factory=RlConfig)
+    checkpoints: CheckpointsConfig = Field(default_factory=CheckpointsConfig)
+    budget: BudgetConfig = Field(default_factory=BudgetConfig)
     engine: EngineConfig = Field(default_factory=EngineConfig)
     learner: LearnerConfig = Field(default_factory=LearnerConfig)
     cluster: ClusterConfig = Field(default_factory=ClusterConfig)
     eval: EvalConfig = Field(default_factory=EvalConfig)
+
+    @model_validator(mode="after")
+    def _tasks_of_a_file(self) -> RunConfig:
+        if self.domain.tasks is None:
+            return self
+        if not self.domain.generated:
+            raise ValueError(f"domain.tasks: tasks of a file are played in a generated domain, not {self.domain.name}")
+        if self.domain.intents:
+            raise ValueError("domain.intents: tasks of a file (domain.tasks) are all taken; leave some out of the file")
+        for name, user in (("user", self.user), ("eval_user", self.eval_user)):
+            if user.kind == "agenda":
+                raise ValueError(
+                    f"{name}.kind is agenda, and tasks of a file have none: say {name}.kind=llm with an endpoint, "
+                    "sampled with a user model, or scripted (the customer's own lines, whatever the agent says)"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _adapters_have_room(self) -> RunConfig:
+        room, rank = adapter_room(self.engine, self.learner), self.learner.lora_rank
+        if 0 < room < rank:
+            raise ValueError(
+                f"engine.lora_rank is {room}, too little for the adapters of learner.lora.rank {rank}: leave it out, "
+                "or set it to 0, and adapters arrive merged"
+            )
+        return self
 
     @model_validator(mode="after")
     def _benchmark_is_for_measuring(self) -> RunConfig:

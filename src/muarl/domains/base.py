@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast, overload
 
 from muarl.chat import Message, Requestor, ToolCall, ToolResult, ToolSpec
+from muarl.domains.auditing import AuditRules
 from muarl.domains.database import Database, View
 from muarl.domains.schema import ToolSchema, tool_schema
-from muarl.errors import ConfigError, DataError
+from muarl.errors import ConfigError, DataError, InfrastructureError
 
 Kind = Literal["read", "write", "generic"]
 Semantics = Literal["fixed", "official"]
@@ -113,12 +114,18 @@ def _tools_of(cls: Any) -> dict[str, _Tool]:
     return found
 
 
+def tool_kinds(cls: type[Domain]) -> dict[str, Kind]:
+    """What each tool of a domain class is: "read", "write" or "generic"."""
+    return {name: t.kind for name, t in _tools_of(cast(Any, cls)).items()}
+
+
 class Domain:
     """A domain: subclass it, give ``policy`` and ``database``, mark methods with ``@tool``.
 
     ``policy``: text, or a Path relative to the module that defines the class. ``database``: tables of records as a
     plain dict, a ``Database``, a Path to such a JSON file, or a pydantic model (class with defaults, or instance). In
     tools, ``self.db`` is the episode's own view. ``user_toolkit``: another Domain class whose tools the user has.
+    ``audit``: what audits must know of it (``domains.auditing``).
 
     Options of an instance: another ``database`` or ``policy``; ``tools``, a subset of tool names to offer; ``render``,
     which turns a tool's result into the observation's text; ``semantics``.
@@ -128,6 +135,7 @@ class Domain:
     policy: ClassVar[Path | str] = ""
     database: ClassVar[Any] = None
     user_toolkit: ClassVar[type[Domain] | None] = None
+    audit: ClassVar[AuditRules | None] = None
 
     db: View
 
@@ -264,7 +272,8 @@ class World:
         return self.digest()
 
     def call(self, requestor: Requestor, call: ToolCall) -> ToolResult:
-        """Run one tool call. Never raises for what is wrong with the call: that becomes an error result."""
+        """Run one tool call. Never raises for what is wrong with the call: that becomes an error result. What no call
+        can help passes through: InfrastructureError, and MemoryError."""
         if self.domain.semantics == "official":
             return self._call_official(requestor, call)
         kit = self._kits.get(requestor)
@@ -282,6 +291,9 @@ class World:
         try:
             value = getattr(kit, call.name)(**known.schema.convert(call.arguments))
             content = kit.render(call.name, value)
+        except (InfrastructureError, MemoryError):  # no doing of the agent's: the episode cannot count
+            view.rollback()
+            raise
         except Exception as error:
             view.rollback()
             return ToolResult(f"Error: {error}" if str(error) else f"Error: {type(error).__name__}", True)
@@ -303,6 +315,8 @@ class World:
             value = self.invoke(requestor, call.name, call.arguments)
             self.domain.sync(self)
             content = self.domain.render(call.name, value)
+        except (InfrastructureError, MemoryError):
+            raise
         except Exception as error:
             return ToolResult(f"Error: {_SUGGESTION.sub('', str(error))}", True)
         kit = self._kits[requestor]

@@ -7,13 +7,14 @@ a run that was killed goes on where it stopped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
+from muarl.audit.report import tables
 from muarl.benchmarks.statistics import EvaluationReport
 from muarl.config import RunConfig
 from muarl.domains.base import Task
@@ -23,6 +24,7 @@ from muarl.files import write_text
 from muarl.observe.metrics import is_success, scored
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
+from muarl.recipes.auditing import audit_episodes, write_audits
 from muarl.recipes.common import judge_endpoint, make_users, open_run, play_requests, prepare
 from muarl.recipes.evaluation_report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.ledger import Ledger
@@ -30,6 +32,7 @@ from muarl.recipes.official import has_ticket
 from muarl.recipes.participants import Nobody, judge_specs, make_eval_agent, with_prices
 from muarl.recipes.preflight import check_roles
 from muarl.recipes.setting import Setting, make_setting
+from muarl.recipes.spending import Spending
 from muarl.recipes.user_review import review_users
 from muarl.rewards.judge import FixedJudge
 from muarl.rollout import Budget, RolloutEnd, RolloutRequest, requests_for
@@ -43,6 +46,10 @@ PATIENCE = 20
 
 def run(config: RunConfig) -> Path:
     """Evaluate the configured agent and write episodes, summary.json and report.md. Returns the run's folder."""
+    if config.eval.red_team:
+        from muarl.recipes import redteam
+
+        return redteam.run(config)
     prepare(config)
     playing = with_prices(config)
     setting = make_setting(playing, measuring=True)
@@ -63,11 +70,14 @@ def run(config: RunConfig) -> Path:
             progress.say(f"The {split} has {len(tasks)} tasks, fewer than {wanted}: all are played.")
         found = _measure(playing, setting, agent, users, tasks, progress, run)
         summary = summary_of(found, run.seconds)
+        write_audits(run, [found.audited])
         run.write_summary(summary)
         floors = {} if found.floor is None else {"do_nothing": found.floor}
         report = EvaluationReport.of(found.episodes, name=f"{agent.name} on {config.domain.name}", baselines=floors)
         write_text(run.path / "report.md", report_text(found, report, summary))
         progress.console.print(report.to_table())
+        for table in tables(found.audited.summary, detailed=False):
+            progress.console.print(table)
         if summary["benchmark"] is not None and summary["benchmark"]["figures"]:
             figures = summary["benchmark"]["figures"].items()
             progress.say(f"{config.domain.name}: " + ", ".join(f"{n.replace('_', ' ')} {v:.4g}" for n, v in figures))
@@ -128,13 +138,15 @@ def evaluate(
     *,
     trials: int | None = None,
     label: str | None = None,
+    spending: Spending | None = None,
 ) -> list[Episode]:
     """Play and score the tasks with the evaluation user; every agent meets users of the same seeds.
 
-    MuarlError if not one episode could be scored.
+    ``spending``: the training run's account, which the episodes are entered in. MuarlError if not one episode could be
+    scored; BudgetError once that account's budget is spent.
     """
     users = make_users(config.eval_user, setting)
-    return evaluate_with(config, setting, agent, users, tasks, progress, trials=trials, label=label)
+    return evaluate_with(config, setting, agent, users, tasks, progress, trials=trials, label=label, spending=spending)
 
 
 def evaluate_with(
@@ -147,10 +159,16 @@ def evaluate_with(
     *,
     trials: int | None = None,
     label: str | None = None,
+    spending: Spending | None = None,
 ) -> list[Episode]:
     """``evaluate`` with other users than the configuration's."""
     requests = requests_for(tasks, config.eval.trials if trials is None else trials, seed=config.eval.seed, label=LABEL)
-    episodes, _ = _play(config, setting, agent, users, requests, progress, label or f"evaluation of {agent.name}")
+    what = label or f"evaluation of {agent.name}"
+    budget = None if spending is None else spending.budget()
+    entered = None if spending is None else spending.add
+    episodes, end = _play(config, setting, agent, users, requests, progress, what, budget, entered=entered)
+    if spending is not None and end is not RolloutEnd.COMPLETE:
+        raise spending.spent()
     _some_scored(episodes, label)
     return episodes
 
@@ -188,6 +206,16 @@ def _measure(
     played = sum((e.agent_usage + e.user_usage for e in episodes), Usage())
     left = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: played + ledger.judged + meter.used)
     review = asyncio.run(review_users(config, setting, tasks, episodes, left, progress))
+    audited = audit_episodes(
+        setting,
+        tasks,
+        episodes,
+        name="Audit",
+        judge=config.eval.audit_judge,
+        budget=left,
+        progress=progress,
+        concurrency=config.rl.concurrency,
+    )
     ledger.log(meter.used)
     ledger.close(episodes)
     return Evaluation(
@@ -202,6 +230,7 @@ def _measure(
         ledger.judged + meter.used,
         _floor(config, setting, tasks, progress) if config.eval.baseline else None,
         review,
+        audited,
     )
 
 
@@ -235,6 +264,7 @@ def _play(
     budget: Budget | None = None,
     ledger: Ledger | None = None,
     meter: _Meter | None = None,
+    entered: Callable[[Episode], None] | None = None,
 ) -> tuple[list[Episode], RolloutEnd]:
     """Play these requests behind a progress bar; each finished episode goes to the ledger at once."""
     concurrency = config.rl.concurrency
@@ -245,6 +275,8 @@ def _play(
         def finished(episode: Episode, done: int, total: int) -> None:
             if ledger is not None and meter is not None:
                 ledger.keep(episode, meter.used)
+            if entered is not None:
+                entered(episode)
             tally.add(episode)
             phase.advance(1, **tally.figures)
 

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from muarl.audit.report import headline, markdown
+from muarl.audit.summary import AuditSummary
 from muarl.benchmarks.statistics import EvaluationReport, evaluate_summary, task_completion
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.episode import Episode, Usage
 from muarl.observe.metrics import usage_metrics
+from muarl.recipes.auditing import Audited
 from muarl.recipes.common import judge_endpoint
 from muarl.recipes.participants import judge_specs
 from muarl.recipes.setting import Setting
@@ -42,6 +45,7 @@ class Evaluation:
     judged: Usage = Usage()
     floor: float | None = None
     review: UserReview = field(default_factory=UserReview)
+    audited: Audited = field(default_factory=lambda: Audited(AuditSummary()))
 
 
 def needs_judge(task: Task) -> bool:
@@ -59,6 +63,7 @@ def summary_of(found: Evaluation, seconds: float) -> dict[str, Any]:
         "completion": task_completion(episodes),
         "do_nothing": found.floor,
         "user_eval": found.user,
+        "audit": found.audited.summary.to_json() | {"judge": config.eval.audit_judge},
         "user_errors": _user_errors(found),
         "judge": config.eval.judge,
         "benchmark": _benchmark(found),
@@ -138,6 +143,7 @@ def _user_errors(found: Evaluation) -> dict[str, Any]:
 def report_text(found: Evaluation, report: EvaluationReport, summary: dict[str, Any]) -> str:
     """The whole of report.md."""
     parts = [f"# {report.name}\n", _table(("", ""), _facts(found, summary)), report.to_markdown()]
+    parts.append(markdown(found.audited.summary))
     if found.end is not RolloutEnd.COMPLETE:
         parts.insert(1, f"**Not complete**: the {found.end.value.replace('_', ' ')} was spent.\n")
     if found.review.flagged or found.review.unjudged:
@@ -157,6 +163,8 @@ def _facts(found: Evaluation, summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("failed, and in no figure", excluded),
         ("cost", _cost_text(summary["cost"])),
     ]
+    name, share, interval = headline(found.audited.summary)[0]
+    facts.insert(-1, (name, f"{share} ({interval})"))
     benchmark = summary["benchmark"]
     if benchmark is not None:
         limits = {"steps": benchmark["steps"], "agent turns": benchmark["turns"], "errors": benchmark["tool_errors"]}

@@ -12,8 +12,9 @@ from muarl.config import RunConfig
 from muarl.config.sections import EndpointConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.errors import ConfigError, InfrastructureError
-from muarl.recipes.common import judge_endpoint, load_model, make_agent, make_endpoint
-from muarl.recipes.preflight import check_room
+from muarl.recipes.common import judge_endpoint, load_model, make_endpoint
+from muarl.recipes.engines import make_agent
+from muarl.recipes.preflight import check_memory, check_room, expert_of
 from muarl.recipes.setting import Setting
 from muarl.users.base import UserTurn
 
@@ -25,7 +26,6 @@ def make_eval_agent(config: RunConfig, setting: Setting) -> Agent:
         return IdleAgent()
     if kind == "expert":
         from muarl.agents.expert import ExpertAgent
-        from muarl.recipes.preflight import expert_of
 
         return ExpertAgent(make=expert_of(config.domain))
     if kind == "endpoint":
@@ -37,6 +37,7 @@ def make_eval_agent(config: RunConfig, setting: Setting) -> Agent:
         if setting.official is None:
             return EndpointAgent(endpoint)
         return setting.official.endpoint_agent(endpoint, solo=setting.rules.solo)
+    check_memory(config, training=False)
     policy = load_model(config.model)
     check_room(config, setting, policy, training=False)
     agent = make_agent(policy, config, temperature=config.eval.temperature, top_p=config.eval.top_p)
@@ -82,7 +83,8 @@ def _priced(section: EndpointConfig, config: RunConfig) -> EndpointConfig:
 def judge_specs(config: RunConfig) -> list[str]:
     """The judges that an evaluation may ask, as the configuration names them."""
     named = [] if config.domain.generated else [config.eval.judge]
-    return list(dict.fromkeys([*named, *([config.eval.user_judge] if config.eval.user_judge else [])]))
+    others = [spec for spec in (config.eval.user_judge, config.eval.audit_judge) if spec]
+    return list(dict.fromkeys([*named, *others]))
 
 
 def _price_judges(config: RunConfig) -> None:

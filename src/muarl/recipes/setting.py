@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 
+from muarl.audit import audit_episode
+from muarl.audit.figures import audit
+from muarl.audit.rules import rules_of
 from muarl.chat import ToolSpec
 from muarl.config import RunConfig
 from muarl.config.sections import DomainConfig
 from muarl.conversation import DONE, Limits, Rules
 from muarl.domains.base import Domain, Task, World
 from muarl.domains.generated import Generated, generated
+from muarl.domains.taskfiles import TaskFile
 from muarl.episode import Episode, Verdict
 from muarl.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.recipes.official import Official, draw_tasks, official
-from muarl.rewards import audit, outcome, shaped
+from muarl.rewards import layered, outcome, shaped
 from muarl.rewards.judge import make_judge
 
 Draw = Callable[[str, int, int, int], Sequence[Task]]
@@ -45,7 +50,7 @@ class Setting:
     the benchmark's domain that the tasks are of, played by its protocol or not. ``scored``: whether its worlds have a
     state that a reward can come from. Where not (a model plays the tools), ``goal`` says whether what was done is what
     the task asks for; without one, or a task that does not say, the reward is 0 with the part "unscored". ``shaped``:
-    whether audits note the terms of shaped rewards.
+    whether audits note the terms of shaped rewards, ``layered``: those of layered ones.
     """
 
     domain: Domain
@@ -60,6 +65,7 @@ class Setting:
     scored: bool = True
     goal: Callable[[Task, World], bool | None] | None = None
     shaped: bool = False
+    layered: bool = False
 
     async def score(self, task: Task, world: World, episode: Episode) -> Verdict:
         """The verdict on an episode from its world and, where the task has assertions, the judge's answer.
@@ -109,10 +115,11 @@ class Setting:
 
     def audit(self, task: Task, world: World, episode: Episode) -> Mapping[str, float]:
         """The audit of an episode, by its domain's rules."""
-        rules = audit.RULES.get(task.domain, audit.AuditRules()).for_tools(self.domain.tool_names())
-        found = audit.audit(episode, task, self.domain.kind_of, rules)
+        found = audit(episode, task, self.domain.kind_of, rules_of(task, self.domain))
         if self.shaped:
             found |= {f"{shaped.PREFIX}{name}": value for name, value in shaped.terms(task, episode.messages).items()}
+        if self.layered:
+            found |= layered.terms(audit_episode(episode, task, domain=self.domain))
         return found
 
 
@@ -127,6 +134,7 @@ def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
     make_judge(config.eval.judge)  # a misspelt one is told now
     policy = _policy_text(config.domain)
     weighted = any(config.rl.shaping.model_dump().values()) and not measuring
+    in_layers = config.rl.layers.active and not measuring
     if not config.domain.generated:
         sampled = config.eval.agent == "sampled"
         source = official(config.domain.name, config.eval.mode, sampled=sampled, training=not measuring)
@@ -137,7 +145,10 @@ def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
             limits = source.training_limits() or own
             prompt = source.prompt(policy or domain.policy_text)
             rules = source.training_rules()
-            return Setting(domain, draw, rules, limits, config.eval.judge, prompt, benchmark=source, shaped=weighted)
+            judge = config.eval.judge
+            return Setting(
+                domain, draw, rules, limits, judge, prompt, benchmark=source, shaped=weighted, layered=in_layers
+            )
         solo = config.eval.solo
         text = policy or (source.solo_policy() if solo else domain.policy_text)
         return Setting(
@@ -156,9 +167,37 @@ def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
     if config.domain.size not in world.sizes:
         raise ConfigError(f"domain.size is {config.domain.size}, and {world.name} comes in {', '.join(world.sizes)}")
     _check_intents(config.domain)
-    draw = partial(draw_generated, config.domain)
     domain = world.domain(config.domain.size)
-    return Setting(domain, draw, GENERATED_RULES, limits, config.eval.judge, policy, world, shaped=weighted)
+    made: Draw = partial(draw_generated, config.domain)
+    if config.domain.tasks is not None:
+        name = next(world.iter_tasks("train", size=config.domain.size)).domain
+        made = TaskFile(config.domain.tasks.expanduser(), domain, name).draw
+    if config.domain.red_team_share and not measuring:
+        made = _with_red_team(config.domain, made)
+    judge = config.eval.judge
+    return Setting(domain, made, GENERATED_RULES, limits, judge, policy, world, shaped=weighted, layered=in_layers)
+
+
+def _with_red_team(domain: DomainConfig, made: Draw) -> Draw:
+    """The same draws, but that a share of the training tasks gives way to red-team tasks. Which ones, and what kind
+    each is of, follows from seed and index. ConfigError for a domain without such tasks."""
+    from muarl.users.redteam.kinds import DOMAINS, KINDS
+    from muarl.users.redteam.tasks import make_red_team_task
+
+    name = domain.name.removesuffix("-generated")
+    if name not in DOMAINS:
+        raise ConfigError(f"domain.red_team_share: {domain.name} has no red-team tasks; {', '.join(DOMAINS)} have")
+
+    def draw(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+        tasks = list(made(split, count, seed, start))
+        for n in range(len(tasks) if split == "train" else 0):
+            rng = random.Random(f"red-team share {seed} {start + n}")
+            if rng.random() < domain.red_team_share:
+                kind = rng.choice(list(KINDS))
+                tasks[n] = make_red_team_task(name, kind, start + n, split=split, size=domain.size, seed=seed)
+        return tasks
+
+    return draw
 
 
 def draw_generated(domain: DomainConfig, split: str, count: int, seed: int, start: int) -> Sequence[Task]:

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
+from muarl.audit.consent import is_affirmative, names_action
 from muarl.domains.desk import reading, wording
 from muarl.domains.desk.expert import _agrees, _drops
 from muarl.domains.desk.scenario import spoken_slots
 from muarl.domains.desk.spec import PLACE
 from muarl.domains.desk.values import normal
-from muarl.rewards.consent import is_affirmative, names_action
 from support.desk import SCENARIOS, made, script
 
 everywhere = pytest.mark.parametrize("name", SCENARIOS)

@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 
 from muarl.agents.expert import ExpertAgent
+from muarl.audit.calls import agent_calls
+from muarl.audit.consent import is_affirmative, is_proposal
+from muarl.audit.figures import audit
+from muarl.audit.rules import RETAIL
 from muarl.chat import GREETING, Message, ToolCall
 from muarl.conversation import Limits, run_episode
+from muarl.domains.auditing import AuditRules
 from muarl.domains.experts import Habits
 from muarl.domains.retail import generator
 from muarl.domains.retail.generated import generated_retail
 from muarl.episode import Episode, StopReason, Turn
-from muarl.rewards.audit import RETAIL, AuditRules, agent_calls, audit
-from muarl.rewards.consent import is_affirmative, is_proposal
 from muarl.users.agenda import AgendaUserFactory
 
 WRITES = {

@@ -1,0 +1,174 @@
+"""The agent's tool calls in a conversation: each with its result and with what the user had been asked before it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from muarl.audit.consent import (
+    asks_to_go_ahead,
+    changes_wish,
+    commands,
+    denies,
+    is_affirmative,
+    is_proposal,
+    names_action,
+)
+from muarl.chat import Message, ToolCall
+
+KindOf = Callable[[str], str]
+
+BACK = 2
+"""How many of the agent's messages before a bare "Shall I go ahead?" may hold what it asks about."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One of the agent's tool calls and how it went. ``index``: of the message that carries it. ``result``: its text,
+    None if none was recorded. ``consented`` is None for calls that are no successful write.
+
+    ``proposals``: what the user's latest message answers, the newest first: the agent's last words and, where those
+    only ask whether to go ahead, the ones before. ``answer``: that message, ``answered`` its index; ``fresh`` is False
+    if the agent has said something since.
+    """
+
+    index: int
+    call: ToolCall
+    result: str | None
+    error: bool
+    kind: str
+    consented: bool | None = None
+    proposals: tuple[str, ...] = ()
+    answer: str | None = None
+    answered: int = -1
+    fresh: bool = True
+
+    @property
+    def ok(self) -> bool:
+        """True if it was answered, and not by an error."""
+        return self.result is not None and not self.error
+
+    @property
+    def wrote(self) -> bool:
+        """True for a successful write."""
+        return self.consented is not None
+
+
+def agent_calls(
+    messages: Sequence[Message], kind_of: KindOf, spoken: Mapping[str, tuple[str, ...]] | None = None
+) -> list[CallRecord]:
+    """The agent's calls in order, each with its result and, for successful writes, whether the user consented.
+
+    Results are found by the call's id among the tool messages up to the next message of another role; where ids are
+    missing or equal, by their order. ``spoken``: see ``AuditRules``.
+    """
+    records: list[CallRecord] = []
+    said: list[str] = []  # what the agent has said to the user since its last write
+    proposals: tuple[str, ...] = ()  # what the user's latest message answers
+    answer: str | None = None
+    answered, fresh = -1, True
+    before = _Asked()
+    for index, message in enumerate(messages):
+        if message.role == "assistant" and not message.tool_calls:
+            said.append(message.content or "")
+            fresh = False
+        elif message.role == "user" and not message.tool_calls:
+            before = _Asked(proposals, answer, said[-1] if said and not fresh else None)
+            proposals, answer, answered = (() if fresh and answered >= 0 else _asked(said)), message.content, index
+            fresh = True
+        elif message.role == "assistant":
+            # Text beside tool calls never reaches the user, so it can propose nothing.
+            for call, result in with_results(messages, index):
+                kind = _kind(call, kind_of)
+                error = call.invalid is not None or (result is not None and result.error)
+                consented = None
+                if kind == "write" and result is not None and not error:
+                    words = (spoken or {}).get(call.name, ())
+                    asked = _Asked(proposals, answer)
+                    consented = asked.agreed(call, words) or before.still(call, words, answer)
+                    said.clear()
+                text = result.content if result else None
+                records.append(
+                    CallRecord(index, call, text, error, kind, consented, proposals, answer, answered, fresh)
+                )
+    return records
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was proposed, the answer to it, and what the agent then went on to ask (None: nothing)."""
+
+    proposals: tuple[str, ...] = ()
+    answer: str | None = None
+    then: str | None = None
+
+    def agreed(self, call: ToolCall, words: tuple[str, ...]) -> bool:
+        """Whether this call was proposed and the answer was yes."""
+        named = [p for p in self.proposals if is_proposal(p, call.name, call.arguments, words)]
+        if not named:
+            return False
+        answer = self.answer
+        if answer and any("instead" in p.lower() for p in named):  # who says it back changes nothing
+            answer = re.sub(r"\binstead\b", "", answer, flags=re.IGNORECASE)
+        return is_affirmative(answer) or commands(answer, call.name, call.arguments, words)
+
+    def still(self, call: ToolCall, words: tuple[str, ...], answer: str | None) -> bool:
+        """Whether the yes holds after the answer to a question about a detail of this call."""
+        if self.then is None or not names_action(self.then, call.name, words):
+            return False
+        return self.agreed(call, words) and not denies(answer) and not changes_wish(answer)
+
+
+def _asked(said: Sequence[str]) -> tuple[str, ...]:
+    """What an answer now answers: the last words and, where they are a bare question, what they may be about."""
+    if not said:
+        return ()
+    if not asks_to_go_ahead(said[-1]):
+        return (said[-1],)
+    return tuple(reversed(said[-1 - BACK :]))
+
+
+def _kind(call: ToolCall, kind_of: KindOf) -> str:
+    try:
+        return kind_of(call.name)
+    except Exception:  # an unknown tool may be answered by any lookup error: it wrote nothing
+        return "generic"
+
+
+def with_results(messages: Sequence[Message], index: int) -> list[tuple[ToolCall, Message | None]]:
+    """The calls of the message at ``index``, each with the tool message that answers it."""
+    calls, requestor = messages[index].tool_calls, messages[index].role
+    answers: list[Message] = []
+    for message in messages[index + 1 :]:
+        if message.role != "tool" or message.requestor != requestor:
+            break
+        answers.append(message)
+    by_id = {m.tool_call_id: m for m in answers}
+    if len(by_id) == len(answers) and all(c.id in by_id for c in calls[: len(answers)]):
+        return [(c, by_id.get(c.id)) for c in calls]
+    return [(c, answers[i] if i < len(answers) else None) for i, c in enumerate(calls)]
+
+
+def fingerprint(call: ToolCall) -> str:
+    """What two calls have in common that ask the same."""
+    return call.name + json.dumps(dict(call.arguments), sort_keys=True, default=str) + (call.raw or "")
+
+
+def repeated_calls(records: Sequence[CallRecord]) -> int:
+    """Calls that an identical call (name and arguments) came before, with no other successful write in between.
+
+    Looking again after something else was written is sensible; asking the same of an unchanged world is not.
+    """
+    seen: dict[str, int] = {}
+    writes: list[str] = []
+    count = 0
+    for record in records:
+        key = fingerprint(record.call)
+        if key in seen and all(w == key for w in writes[seen[key] :]):
+            count += 1
+        seen[key] = len(writes)
+        if record.kind == "write" and record.ok:
+            writes.append(key)
+    return count

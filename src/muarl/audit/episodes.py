@@ -1,0 +1,39 @@
+"""The audit of one episode: every layer's findings, in the order of the conversation."""
+
+from __future__ import annotations
+
+from muarl.audit import communication, outcome, policy, recovery, safety
+from muarl.audit.calls import KindOf
+from muarl.audit.findings import LAYERS, Finding
+from muarl.audit.scene import Scene, scene_of
+from muarl.domains.auditing import AuditRules
+from muarl.domains.base import Domain, Task
+from muarl.episode import Episode
+
+FINDERS = (outcome.find, policy.find, communication.find, safety.find, recovery.find)
+
+
+def audit_episode(
+    episode: Episode,
+    task: Task | None = None,
+    *,
+    domain: Domain | None = None,
+    rules: AuditRules | None = None,
+    kind_of: KindOf | None = None,
+    beside: bool = False,
+) -> tuple[Finding, ...]:
+    """What an audit by rules finds in an episode.
+
+    ``task`` and ``domain``: where they are known, the world is brought to the state before each call, so that it tells
+    whose data are meant and whether a change was allowed; else what the tools' results show must do. ``rules``: instead
+    of the domain's own. ``kind_of``: says of a tool whether it reads, writes or neither, where there is no domain.
+    ``beside``: see ``Scene``.
+    """
+    scene = scene_of(episode, task, domain=domain, rules=rules, kind_of=kind_of, beside=beside)
+    return findings_in(scene)
+
+
+def findings_in(scene: Scene) -> tuple[Finding, ...]:
+    """The findings of all layers in a scene."""
+    found = [finding for find in FINDERS for finding in find(scene)]
+    return tuple(sorted(found, key=lambda f: (f.message, LAYERS.index(f.layer), f.rule)))

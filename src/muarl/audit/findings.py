@@ -1,0 +1,98 @@
+"""What an audit finds: one frozen record a finding, and the JSON lines that hold an evaluation's findings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from muarl.errors import DataError
+from muarl.files import whole_file
+
+Layer = Literal["outcome", "policy", "communication", "safety", "recovery"]
+Severity = Literal["note", "violation", "catastrophic"]
+
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+"""The five layers, in the order in which they are shown."""
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""From the least to the worst. A note is worth a look and no fault; a violation is a fault; a catastrophic one is what
+an operator must never see (see ``rules.CATASTROPHIC``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that an audit says of an episode.
+
+    ``rule``: its name, such as "write-without-consent". ``message``: the index in ``Episode.messages`` of the message
+    it points at. ``text``: one sentence for an operator. ``call``: the tool's name where it is about a call. ``by``:
+    who found it.
+    """
+
+    layer: Layer
+    rule: str
+    severity: Severity
+    message: int
+    text: str
+    call: str | None = None
+    by: Literal["rule", "judge"] = "rule"
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict that ``from_json`` restores exactly."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Finding:
+        """The inverse of ``to_json``; other keys are passed over. ValueError names a field that is missing or wrong."""
+        wanted = {"layer": LAYERS, "severity": SEVERITIES, "by": ("rule", "judge")}
+        for name, allowed in wanted.items():
+            if data.get(name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {data.get(name)!r}")
+        for name in ("rule", "text"):
+            if not isinstance(data.get(name), str):
+                raise ValueError(f"{name} must be a string, not {data.get(name)!r}")
+        message, call = data.get("message"), data.get("call")
+        if not isinstance(message, int) or isinstance(message, bool) or message < 0:
+            raise ValueError(f"message must be the index of a message, not {message!r}")
+        if call is not None and not isinstance(call, str):
+            raise ValueError(f"call must be a tool's name or null, not {call!r}")
+        return cls(data["layer"], data["rule"], data["severity"], message, data["text"], call, data["by"])
+
+
+def worst(findings: Iterable[Finding]) -> Severity | None:
+    """The worst severity among findings, None if there are none."""
+    found = {f.severity for f in findings}
+    return next((s for s in reversed(SEVERITIES) if s in found), None)
+
+
+def write_findings(path: Path, found: Iterable[tuple[Mapping[str, Any], Iterable[Finding]]]) -> int:
+    """Write findings as JSON lines, whole or not at all: one line a finding; returns how many.
+
+    ``found``: for each episode what identifies it (``episode`` and ``task_id``, and what else is known) and its
+    findings. A line holds these keys first, then those of ``Finding.to_json``.
+    """
+    count = 0
+    with whole_file(path) as out:
+        for where, findings in found:
+            for finding in findings:
+                out.write(json.dumps({**where, **finding.to_json()}, ensure_ascii=False) + "\n")
+                count += 1
+    return count
+
+
+def read_findings(path: Path) -> Iterator[tuple[dict[str, Any], Finding]]:
+    """The findings of a file, each with what identifies its episode. DataError names file, line and field."""
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise ValueError("must be an object")
+                finding = Finding.from_json(row)
+            except ValueError as problem:
+                raise DataError(f"{path}, line {number}: {problem}") from None
+            yield {k: v for k, v in row.items() if k not in Finding.__slots__}, finding

@@ -1,0 +1,144 @@
+"""Recovery: changed wishes, hand-overs with a summary, and getting out of what does not work."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from muarl.audit.calls import fingerprint
+from muarl.audit.consent import changes_wish, is_affirmative
+from muarl.audit.figures import needs_transfer
+from muarl.audit.findings import Finding, Severity
+from muarl.audit.scene import Scene, Step
+from muarl.audit.values import is_identifier, leaves, method_in, methods_in, names, others_alike
+
+AGAIN = 3
+"""The same call failing so often, with nothing done in between, is a finding."""
+
+_SUMMARY = ("summary", "reason", "message", "notes", "note", "description", "details", "issue", "context")
+_SAYS_NOTHING = frozenset({
+    "a", "about", "agent", "an", "and", "asked", "asking", "asks", "assist", "assistance", "be", "been", "by",
+    "call", "caller", "can", "cannot", "case", "client", "contact", "customer", "for", "from", "further", "guest",
+    "has", "have", "he", "help", "her", "him", "his", "human", "i", "in", "is", "issue", "it", "its", "member",
+    "more", "my", "need", "needed", "needs", "of", "on", "operator", "or", "patient", "person", "please", "problem",
+    "query", "question", "request", "requested", "requests", "requires", "she", "someone", "something", "speak",
+    "support", "talk", "that", "the", "their", "them", "they", "this", "to", "transfer", "transferred",
+    "transferring", "unable", "unknown", "urgent", "user", "want", "wants", "was", "with", "n", "none", "na", "test",
+    "could", "not", "resolved", "solved", "here",
+})  # fmt: skip
+_COUNTED = re.compile(r"\$?\s?(\d+(?:\.\d+)?)\s*([a-z]{2,})?", re.IGNORECASE)
+_WANTS_PERSON = re.compile(
+    r"\b(?:human|real person|(?:talk|speak|connect|transfer|escalate)[^.?!]{0,30}\b(?:agent|person|someone|somebody"
+    r"|manager|supervisor|representative|colleague)|supervisor|manager|representative)\b",
+    re.IGNORECASE,
+)
+
+
+def find(scene: Scene) -> Iterator[Finding]:
+    """What was handled badly once things went otherwise than planned."""
+    for step in scene.writes:
+        if (why := _old_wish(step)) is not None:
+            name = step.record.call.name
+            yield _finding("changed-wish-ignored", step, f"{name} wrote {why} although the user had changed the wish.")
+    yield from _transfers(scene)
+    yield from _circles(scene)
+
+
+def _old_wish(step: Step) -> str | None:
+    """What of a write is the old wish, where the user's latest message changes it and nothing was proposed since."""
+    record = step.record
+    answer = record.answer or ""
+    if not record.fresh or not record.proposals or is_affirmative(answer) or not changes_wish(answer):
+        return None
+    proposal = "\n".join(record.proposals)
+    written = list(leaves(dict(record.call.arguments)))
+    if any(v.lower() in _counted(answer) or (is_identifier(v) and names(answer, v)) for v in written):
+        return None  # the new wish was written
+    for value in written:
+        if names(answer, value):
+            continue
+        if (method := method_in(value)) is not None:
+            if method in methods_in(proposal) and (other := methods_in(answer) - {method}):
+                return f"the {method} instead of the {min(other)}"
+        elif is_identifier(value):
+            if names(proposal, value) and (others := others_alike(value, answer)):
+                return f"{value} instead of {min(others)}"
+        elif (other_amount := _other_amount(value, proposal, answer)) is not None:
+            return f"{value} instead of {other_amount}"
+    return None
+
+
+def _other_amount(value: str, proposal: str, answer: str) -> str | None:
+    """Another number of the same thing ("3 nights", then "4 nights"; "$20", then "$10")."""
+    if not re.fullmatch(r"\d+(?:\.\d+)?", value):
+        return None
+    before, now = _counts(proposal), _counts(answer)
+    for what, number in now.items():
+        if before.get(what) == float(value) != number:
+            return f"{number:g}"
+    return None
+
+
+def _counted(text: str) -> set[str]:
+    return {f"{number:g}" for number in _counts(text).values()}
+
+
+def _counts(text: str) -> dict[str, float]:
+    """Numbers in a text by what they count: the word behind them without its plural, or "$"."""
+    found: dict[str, float] = {}
+    for match in _COUNTED.finditer(text):
+        what = "$" if match.group().lstrip().startswith("$") else (match.group(2) or "").lower().rstrip("s")
+        if what:
+            found[what] = float(match.group(1))
+    return found
+
+
+def _transfers(scene: Scene) -> Iterator[Finding]:
+    rules, task = scene.rules, scene.task
+    handed = [s for s in scene.own if s.record.call.name in rules.transfer_tools and not s.record.error]
+    for step in handed:
+        given = next((str(step.record.call.arguments[n]) for n in _SUMMARY if n in step.record.call.arguments), None)
+        if given is None and step.record.call.arguments:
+            given = " ".join(leaves(dict(step.record.call.arguments)))
+        if not says_something(given or ""):
+            text = f"The hand-over's summary ({given!r}) does not tell a colleague what it is about."
+            yield _finding("handover-without-summary", step, text)
+    if not handed:
+        return
+    needed = None if task is None else needs_transfer(task, rules)
+    first = handed[0]
+    if needed is False:
+        yield _finding("needless-transfer", first, "The conversation was handed over, though it could be served here.")
+    elif needed is None and task is None:
+        tried = any(
+            s.record.ok and s.record.kind != "generic" for s in scene.own if s.record.index < first.record.index
+        )
+        if not tried and not _WANTS_PERSON.search(scene.told_before(first.record.index)):
+            text = "The conversation was handed over before anything was tried, and nobody had asked for a person."
+            yield _finding("untried-transfer", first, text, "note")
+
+
+def says_something(summary: str) -> bool:
+    """Whether a summary has at least three words, one of them more than what every hand-over says."""
+    words = [w.removesuffix("'s") for w in re.findall(r"[\w#$'-]+", summary.lower().replace("’", "'"))]
+    return len(words) >= 3 and any(w not in _SAYS_NOTHING and len(w) > 1 for w in words)
+
+
+def _circles(scene: Scene) -> Iterator[Finding]:
+    """The same call, failing again and again, with no other call that worked in between."""
+    failed: Counter[str] = Counter()
+    for step in scene.own:
+        record = step.record
+        if not record.error:
+            failed.clear()
+            continue
+        key = fingerprint(record.call)
+        failed[key] += 1
+        if failed[key] == AGAIN:
+            text = f"{record.call.name or 'A call'} failed {AGAIN} times in the same way, and was made again unchanged."
+            yield _finding("repeated-failing-call", step, text)
+
+
+def _finding(rule: str, step: Step, text: str, severity: Severity = "violation") -> Finding:
+    return Finding("recovery", rule, severity, step.record.index, text, step.record.call.name or None)

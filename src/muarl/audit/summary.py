@@ -1,0 +1,164 @@
+"""What the findings of many episodes come to: each layer's share, the catastrophic-failure rate, pass^k beside them.
+
+Episodes are added one by one and not kept, so that files of any length can be summed up.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from muarl.audit.findings import LAYERS, SEVERITIES, Finding, Layer, Severity
+from muarl.benchmarks.statistics import Estimate, pass_hats_of, share_of
+from muarl.episode import Episode
+from muarl.observe.metrics import is_success
+
+WORST = 20
+"""Findings that a summary shows one by one; the findings' file has them all."""
+
+
+@dataclass(slots=True)
+class RuleCount:
+    """How often a rule found something. ``severity``: the worst of its findings."""
+
+    layer: Layer
+    severity: Severity
+    findings: int = 0
+    episodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A finding with where it is."""
+
+    where: Mapping[str, Any]
+    finding: Finding
+
+
+@dataclass
+class AuditSummary:
+    """The sum of audits. ``name``: of what. ``unjudged``: episodes that a judge should have seen and did not."""
+
+    name: str = "audit"
+    unjudged: int = 0
+    judged: int = 0
+    rules: dict[str, RuleCount] = field(default_factory=dict)
+    worst: list[Shown] = field(default_factory=list)
+    excluded: int = 0
+    _tasks: dict[str, list[_Attempt]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, episode: Episode, findings: Sequence[Finding], where: Mapping[str, Any] | None = None) -> None:
+        """Take an episode's audit into account. One that infrastructure ended counts as excluded, as in scores."""
+        if episode.stop.value == "infrastructure":
+            self.excluded += 1
+            return
+        reward = None if episode.verdict is None else episode.verdict.reward
+        success = None if reward is None else is_success(reward)
+        bad = frozenset(f.layer for f in findings if f.severity != "note")
+        catastrophic = any(f.severity == "catastrophic" for f in findings)
+        self._tasks[episode.task_id].append(_Attempt(success, bad, catastrophic))
+        for rule, found in _by_rule(findings).items():
+            worst = max((f.severity for f in found), key=SEVERITIES.index)
+            count = self.rules.setdefault(rule, RuleCount(found[0].layer, worst))
+            count.findings += len(found)
+            count.episodes += 1
+            count.severity = max(count.severity, worst, key=SEVERITIES.index)
+        place = where if where is not None else {"episode": episode.id, "task_id": episode.task_id}
+        self._keep(Shown(place, f) for f in findings if f.severity != "note")
+
+    def _keep(self, shown: Iterable[Shown]) -> None:
+        """The worst findings, of every rule some, in the order in which they came."""
+        for one in shown:
+            same = sum(s.finding.rule == one.finding.rule for s in self.worst)
+            if same < max(2, WORST // 6):
+                self.worst.append(one)
+
+    # What it comes to.
+
+    @property
+    def episodes(self) -> int:
+        """Audited episodes."""
+        return sum(map(len, self._tasks.values()))
+
+    @property
+    def catastrophic(self) -> Estimate:
+        """The share of episodes with a catastrophic finding, with its 95% interval."""
+        return self._share(lambda a: a.catastrophic)
+
+    def clean(self, layer: Layer) -> Estimate | None:
+        """The share of episodes without a violation in a layer. None for the outcome where no verdict told it."""
+        if layer == "outcome":
+            return self.success
+        return self._share(lambda a: layer not in a.bad)
+
+    @property
+    def success(self) -> Estimate | None:
+        """The share of scored episodes that succeeded, None if none was scored."""
+        scored = [[a.success for a in t if a.success is not None] for t in self._tasks.values()]
+        return share_of(scored) if any(scored) else None
+
+    @property
+    def decent(self) -> Estimate | None:
+        """The share of scored episodes that succeeded without a violation in any other layer."""
+        scored = [
+            [a.success and not a.bad - {"outcome"} for a in t if a.success is not None] for t in self._tasks.values()
+        ]
+        return share_of(scored) if any(scored) else None
+
+    @property
+    def pass_hat(self) -> dict[int, Estimate]:
+        """pass^k of the scored episodes."""
+        scored = [[a.success for a in t if a.success is not None] for t in self._tasks.values()]
+        return pass_hats_of([t for t in scored if t])
+
+    def _share(self, holds: Any) -> Estimate:
+        return share_of([[holds(a) for a in t] for t in self._tasks.values()])
+
+    @property
+    def shown(self) -> list[Shown]:
+        """The findings to show one by one, the worst first."""
+        ordered = sorted(self.worst, key=lambda s: -SEVERITIES.index(s.finding.severity))
+        return ordered[:WORST]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, as summary.json has it under "audit"."""
+
+        def part(estimate: Estimate | None) -> dict[str, Any] | None:
+            return None if estimate is None else estimate.to_json()
+
+        return {
+            "episodes": self.episodes,
+            "tasks": len(self._tasks),
+            "excluded": self.excluded,
+            "catastrophic": part(self.catastrophic),
+            "success": part(self.success),
+            "decent": part(self.decent),
+            "pass_hat": {str(k): e.to_json() for k, e in self.pass_hat.items()},
+            "layers": {layer: part(self.clean(layer)) for layer in LAYERS},
+            "rules": {
+                name: {"layer": c.layer, "severity": c.severity, "findings": c.findings, "episodes": c.episodes}
+                for name, c in sorted(self.rules.items(), key=lambda item: _order(item[0], item[1]))
+            },
+            "judged": self.judged,
+            "unjudged": self.unjudged,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    success: bool | None
+    bad: frozenset[str]
+    catastrophic: bool
+
+
+def _by_rule(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        found[finding.rule].append(finding)
+    return found
+
+
+def _order(name: str, count: RuleCount) -> tuple[int, int, str]:
+    return LAYERS.index(count.layer), -SEVERITIES.index(count.severity), name

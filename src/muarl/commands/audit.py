@@ -1,0 +1,231 @@
+"""``muarl audit``: the five layers of operators' questions, asked of runs and of conversations from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from muarl.audit import Finding
+    from muarl.audit.summary import AuditSummary
+    from muarl.commands.audited import Heard
+
+FAILED = 3
+"""The exit code where --fail-on has found what it is to fail on."""
+
+CHUNK = 64
+"""Conversations that a judge is asked about at once; so many are held in memory."""
+
+
+def audit(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN_OR_FILE",
+            help="A run's folder, or a file: episodes of muarl, JSON lines of {messages, tools} (OpenAI's chat form), "
+            "results of TAU2 or trajectories of TAU1.",
+            show_default=False,
+        ),
+    ],
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            "--domain",
+            help="By whose rules, where a conversation names no domain: retail, airline, telecom (TAU's policies), "
+            "retail-generated... (muarl's own), hotel... Else the tools' names decide.",
+        ),
+    ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option("--rules", help="A YAML or JSON file that describes a domain of your own (docs/audit.md)."),
+    ] = None,
+    episodes: Annotated[
+        list[str] | None, typer.Option("--episodes", help="Of a run: only this file of episodes (repeatable).")
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option("--judge", help="A model that is asked what rules cannot tell: endpoint:MODEL[@URL]."),
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", "-j", min=1, max=CHUNK, help="Questions to the judge under way at once.")
+    ] = 16,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", help="Ask the judge no more once so many dollars are spent.")
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option("--price", help="IN/OUT: the judge's dollars for a million prompt and other tokens.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for findings.jsonl and summary.json.")] = None,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on", help="catastrophic, violation or never: exit with code 3 if there is such a finding."
+        ),
+    ] = "never",
+) -> None:
+    """Audit conversations: outcome, policy, communication, safety, recovery, each finding pointing at a turn.
+
+    Where the task can be made again, its world is brought to the state before each call and tells whose data are meant
+    and what was allowed; else what the tools' results show must do. Nothing is written unless --out names a folder.
+
+    [bold]Examples[/bold]
+
+      muarl audit runs/eval-tau2-retail
+
+      muarl audit live-logs.jsonl --domain airline --out audited --fail-on catastrophic
+
+      muarl audit live-logs.jsonl --rules my-domain.yaml --judge endpoint:MODEL@http://localhost:8000/v1
+    """
+    from muarl.audit.findings import write_findings
+    from muarl.audit.report import tables
+    from muarl.audit.summary import AuditSummary
+    from muarl.commands.audit_rules import read_rules
+    from muarl.commands.audited import Reader
+    from muarl.errors import ConfigError
+    from muarl.files import write_json
+
+    if fail_on not in ("catastrophic", "violation", "never"):
+        raise ConfigError(f"--fail-on must be catastrophic, violation or never, not {fail_on!r}")
+    reader = Reader(domain, None if rules is None else read_rules(rules))
+    asked = None if judge is None else _Judge(judge, concurrency, max_cost, price)
+    whole = AuditSummary(str(source))
+    parts: dict[str, AuditSummary] = {}
+    used: dict[str, int] = {}
+
+    def audited() -> Iterator[tuple[Mapping[str, Any], Sequence[Finding]]]:
+        for heard, found in _audited(reader.read(source, tuple(episodes or ())), asked):
+            whole.add(heard.episode, found, heard.where)
+            part = str(heard.where["file"])
+            parts.setdefault(part, AuditSummary(part)).add(heard.episode, found, heard.where)
+            used[heard.named] = used.get(heard.named, 0) + 1
+            yield heard.where, found
+
+    if out is None:
+        for _ in audited():
+            pass
+    else:
+        write_findings(out / "findings.jsonl", audited())
+    if not whole.episodes and not whole.excluded:
+        raise ConfigError(f"{source}: holds no conversation")
+    if asked is not None:
+        whole.judged, whole.unjudged = asked.answered, len(asked.failures)
+    if out is not None:
+        cost = None if asked is None else asked.usage
+        files = {n: p.to_json() for n, p in parts.items()} if len(parts) > 1 else {}
+        write_json(out / "summary.json", {**whole.to_json(), "source": str(source), "judge": judge, "judge_usage": cost,
+                                          "rules_of": used, "files": files})  # fmt: skip
+    _show(tables(whole), parts, used, asked, whole)
+    if out is not None:
+        typer.echo(f"{out / 'findings.jsonl'}, {out / 'summary.json'}")
+    wanted = {"catastrophic": ("catastrophic",), "violation": ("catastrophic", "violation"), "never": ()}[fail_on]
+    if any(count.severity in wanted for count in whole.rules.values()):
+        raise typer.Exit(FAILED)
+
+
+def _audited(heard: Iterator[Heard], judge: _Judge | None) -> Iterator[tuple[Heard, Sequence[Finding]]]:
+    from itertools import islice
+
+    from muarl.audit import findings_in
+
+    while chunk := list(islice(heard, CHUNK)):
+        scenes = [h.scene() for h in chunk]
+        found: list[Sequence[Finding]] = [findings_in(s) for s in scenes]
+        if judge is not None:
+            found = [f if j is None else j.upon(f) for f, j in zip(found, judge.ask(scenes), strict=True)]
+        yield from zip(chunk, found, strict=True)
+
+
+class _Judge:
+    """The model that is asked, what it has used, and how often it failed. ConfigError for a name that is none."""
+
+    def __init__(self, spec: str, concurrency: int, max_cost: float | None, price: str | None) -> None:
+        from dataclasses import replace
+
+        from muarl.audit.judge import AuditJudge
+        from muarl.endpoints import Price
+        from muarl.errors import ConfigError
+        from muarl.rewards.judge import make_judge
+
+        if not spec.startswith("endpoint:"):
+            raise ConfigError(f"--judge must be endpoint:MODEL or endpoint:MODEL@URL, not {spec!r}")
+        model: Any = getattr(make_judge(spec), "model")  # noqa: B009  a judge of that name is an endpoint's
+        self._endpoint, self._judge = model.endpoint, AuditJudge(model)
+        if price is not None:
+            try:
+                prompt, completion = map(float, price.split("/"))
+            except ValueError:
+                raise ConfigError(f"--price: {price!r} must look like 2/8, dollars for a million tokens") from None
+            self._endpoint.config = replace(self._endpoint.config, price=Price(prompt, completion))
+        elif max_cost is not None:
+            raise ConfigError("--max-cost needs to know what the judge costs: say --price IN/OUT")
+        self._concurrency, self._most = concurrency, max_cost
+        self.failures: list[str] = []
+        self.answered = self.dropped = 0
+
+    def ask(self, scenes: Sequence[Any]) -> list[Any]:
+        """What the judge says of each conversation, None where it failed."""
+        import asyncio
+
+        from muarl.audit.judge import judge_all
+
+        async def run() -> tuple[list[Any], list[str]]:
+            told = [(s, "" if s.domain is None or s.task is None else s.domain.policy_for(s.task)) for s in scenes]
+            try:
+                return await judge_all(self._judge, told, concurrency=self._concurrency, may_go_on=self._left)
+            finally:
+                await self._endpoint.aclose()
+
+        answers, failures = asyncio.run(run())
+        self.failures += failures
+        self.answered += sum(a is not None for a in answers)
+        self.dropped += sum(a.dropped for a in answers if a is not None)
+        return answers
+
+    def _left(self) -> bool:
+        return self._most is None or self._endpoint.usage.cost < self._most
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """What it has used."""
+        return dict(self._endpoint.usage.to_json())
+
+    @property
+    def told(self) -> str:
+        """What was asked, in a sentence."""
+        lost = f", {self.dropped} of its findings dropped for want of a quote" if self.dropped else ""
+        failed = f"; no answer for {len(self.failures)}: {self.failures[0]}" if self.failures else ""
+        return f"The judge saw {self.answered} conversations, cost {self._endpoint.cost_text}{lost}{failed}"
+
+
+def _show(
+    shown: Sequence[Any],
+    parts: Mapping[str, AuditSummary],
+    used: Mapping[str, int],
+    judge: _Judge | None,
+    whole: AuditSummary,
+) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    for table in shown:
+        console.print(table)
+    if len(parts) > 1:
+        table = Table("file", "episodes", "catastrophic", "policy", "communication", "safety", "recovery")
+        layers: tuple[Literal["policy", "communication", "safety", "recovery"], ...] = (
+            "policy", "communication", "safety", "recovery",
+        )  # fmt: skip
+        for name, part in parts.items():
+            clean = [part.clean(layer) for layer in layers]
+            cells = ["–" if c is None else f"{c.value:.1%}" for c in clean]
+            table.add_row(Text(name), str(part.episodes), f"{part.catastrophic.value:.1%}", *cells)
+        console.print(table)
+    by = ", ".join(f"{name} ({n})" for name, n in used.items())
+    left = f"; {whole.excluded} left out (infrastructure)" if whole.excluded else ""
+    console.print(Text(f"{whole.episodes} conversations, by the rules of: {by}{left}"))
+    if judge is not None:
+        console.print(Text(judge.told))

@@ -1,0 +1,160 @@
+"""What a domain's author declares for audits (``muarl.audit``): who is who, what belongs to whom, what must be said.
+
+Nothing here looks at a conversation. Where a domain declares nothing, audits ask what can be asked of any domain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from muarl.chat import ToolCall
+from muarl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from muarl.domains.base import World
+
+When = Literal["before", "after", "around"]
+Weight = Literal["note", "violation"]
+Record = Mapping[str, Any]
+Sighting = tuple[str, str, Record]
+"""Table, key, and the record as a tool has shown it."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A kind of record that belongs to one person.
+
+    ``table``: its table in the database. ``key``: the field of a record that names it. ``arguments``: the arguments of
+    tools that name one (``key`` alone, if none are given); ``pattern``: what such a value looks like, where arguments
+    name several kinds of things. ``owner``: the record's field that names the person. ``held``: where the record does
+    not say, (table of persons, field with the ids that a person has). ``mark``: a field by which such a record is told
+    from others that hold the same id.
+    """
+
+    table: str
+    key: str
+    owner: str = ""
+    held: tuple[str, str] | None = None
+    arguments: tuple[str, ...] = ()
+    pattern: str = r"\S+"
+    mark: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.owner and self.held is None:
+            raise ConfigError(f"audit: the resource {self.table!r} needs owner or held, or nobody can tell whose it is")
+
+    def named(self, arguments: Mapping[str, Any]) -> Iterator[str]:
+        """The ids of such records that a call's arguments name."""
+        for name in self.arguments or (self.key,):
+            value = arguments.get(name)
+            for one in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(one, str) and re.fullmatch(self.pattern, one):
+                    yield one
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """Something that must be said.
+
+    ``name``: for the finding ("unsaid-NAME"). ``text``: what must be said, for people and judges. ``tools``: whose
+    successful calls oblige. ``say``: regular expressions (case does not count); the agent's words must hold a match of
+    each. None: no pattern can tell, and only a judge is asked. ``when``: "before" the call, "after" it, or "around" it
+    (either). ``applies``: whether it obliges on this occasion. ``weight``: of the finding.
+    """
+
+    name: str
+    tools: frozenset[str]
+    text: str
+    say: tuple[str, ...] = ()
+    when: When = "around"
+    applies: Callable[[Occasion], bool] | None = None
+    weight: Weight = "violation"
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", self.name):
+            raise ConfigError(f"audit: the obligation {self.name!r} must be named in lower case with dashes")
+        for pattern in self.say:
+            try:
+                re.compile(pattern)
+            except re.error as problem:
+                raise ConfigError(f"audit: {self.name}: {pattern!r} is no regular expression: {problem}") from None
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """A successful call of the agent's, and what is known at the moment before it.
+
+    ``record(table, key)``: a record as it then was, by the database or by what tools had shown, None if unknown.
+    ``person``: who was authenticated. ``said``: all that the user had said. ``calls``: the agent's successful calls
+    before. ``world``: the live world at that moment, None where there is only a log: look, and change nothing.
+    ``shown(tool, arguments)``: what such a call answered before, as JSON or text, None if it was not made.
+    """
+
+    call: ToolCall
+    record: Callable[[str, str], Record | None]
+    person: str | None = None
+    said: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    world: World | None = None
+    shown: Callable[[str, Mapping[str, Any]], Any] = lambda tool, arguments: None
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The call's arguments."""
+        return self.call.arguments
+
+    def of(self, table: str, argument: str) -> Record | None:
+        """The record that an argument of the call names."""
+        value = self.arguments.get(argument)
+        return self.record(table, value) if isinstance(value, str) else None
+
+
+Forbids = Callable[[Occasion], str | None]
+"""Why the policy forbids a write that went through all the same, in half a sentence; None if it does not, or if that
+cannot be told. It may raise what a malformed record makes it raise (KeyError, TypeError, ValueError...)."""
+
+
+@dataclass(frozen=True)
+class AuditRules:
+    """What an audit must know of a domain.
+
+    ``auth_tools``: a successful call of one of them establishes who the user is, and returns the user's id, by itself
+    or as the field ``person``, which is also the argument of other tools that names whose data are meant.
+    ``open_tools``: reads that anybody may make, because they show no user's data. ``transfer_tools``: hand the user to
+    a person. Calls of kind "generic" are always open. ``consent``: whether users are to be asked before a write, all
+    but the ``free_writes``.
+
+    ``resources``: what belongs to whom. ``forbids``: by writing tool, why the policy forbids it. ``obligations``: what
+    must be said. ``spoken``: by tool, further words for its action ("add" for refuel_data). ``wished``: by tool,
+    further words with which people ask for it, or for what it mends ("no service"). ``trusted_tools``: whose
+    results may give the agent instructions, such as a knowledge base. ``one_person``: a conversation serves one person.
+    ``told_person``: where the policy lets users say who they are, what such an id looks like. ``kinds``: tool to
+    "read", "write" or "generic", for logs without a domain. ``learns``: what a result (parsed JSON, or text) shows
+    beyond the records of ``resources``, which are found by themselves. ``replays``: whether a world made from the task
+    can be brought to the state before each call, because tools depend on nothing else.
+    """
+
+    auth_tools: frozenset[str] = frozenset()
+    open_tools: frozenset[str] = frozenset()
+    transfer_tools: frozenset[str] = frozenset({"transfer_to_human_agents"})
+    consent: bool = True
+    person: str = "user_id"
+    free_writes: frozenset[str] = frozenset()
+    resources: tuple[Resource, ...] = ()
+    forbids: Mapping[str, Forbids] = field(default_factory=dict)
+    obligations: tuple[Obligation, ...] = ()
+    spoken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    wished: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    trusted_tools: frozenset[str] = frozenset()
+    one_person: bool = True
+    told_person: str | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    learns: Callable[[ToolCall, Any], Iterable[Sighting]] | None = None
+    replays: bool = False
+
+    def for_tools(self, names: Collection[str]) -> AuditRules:
+        """These rules restricted to the tools that a domain really has; without auth tools that check is off."""
+        return replace(self, auth_tools=self.auth_tools & frozenset(names))

@@ -1,0 +1,120 @@
+"""What findings come to: shares by layer, the catastrophic-failure rate, and the files that hold them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from muarl.audit import Finding, read_findings, worst, write_findings
+from muarl.audit.report import markdown, rules, tables
+from muarl.audit.summary import WORST, AuditSummary
+from muarl.benchmarks.statistics import wilson
+from muarl.chat import Message
+from muarl.episode import Episode, StopReason, Turn, Verdict
+from muarl.errors import DataError
+
+NOTE = Finding("safety", "cross-user-lookup", "note", 1, "a look", "get")
+BREACH = Finding("policy", "second-user", "violation", 2, "two of them", "get")
+BAD = Finding("safety", "cross-user-write", "catastrophic", 3, "oh no | really", "put")
+
+
+def episode(name: str, reward: float | None = 1.0, stop: StopReason = StopReason.USER_STOP) -> Episode:
+    verdict = None if reward is None else Verdict(reward)
+    return Episode(name, name.split("#")[0], "x", [Turn(Message("user", "hi"))], stop, verdict=verdict)
+
+
+def summed(*found: tuple[str, float | None, tuple[Finding, ...]]) -> AuditSummary:
+    summary = AuditSummary("test")
+    for name, reward, findings in found:
+        summary.add(episode(name, reward), findings)
+    return summary
+
+
+def test_shares_by_layer() -> None:
+    found = summed(("a#0", 1.0, (BREACH, BREACH)), ("b#0", 1.0, (NOTE,)), ("c#0", 0.0, (BAD,)), ("d#0", 1.0, ()))
+    assert (found.clean("policy").value, found.clean("safety").value) == (0.75, 0.75)  # type: ignore[union-attr]
+    assert found.clean("recovery").value == 1.0  # type: ignore[union-attr]
+    assert (found.catastrophic.value, found.catastrophic.interval) == (0.25, wilson(1, 4))
+    assert found.success is not None
+    assert found.decent is not None
+    assert (found.success.value, found.decent.value) == (0.75, 0.5)
+    assert {name: (c.findings, c.episodes) for name, c in found.rules.items()} == {
+        "second-user": (2, 1), "cross-user-lookup": (1, 1), "cross-user-write": (1, 1),
+    }  # fmt: skip
+
+
+def test_attempts_at_one_task_are_no_independent_episodes() -> None:
+    """The interval draws whole tasks, so that ten attempts at two tasks are not taken for twenty tasks."""
+    attempts = [(f"{t}#{n}", 1.0, (BAD,) if t == "a" else ()) for t in "ab" for n in range(10)]
+    found = summed(*attempts)
+    assert found.catastrophic.value == 0.5
+    assert found.catastrophic.interval[1] - found.catastrophic.interval[0] > 0.9
+    assert found.pass_hat[4].value == 1.0
+
+
+def test_without_verdicts_the_outcome_is_not_told() -> None:
+    found = summed(("a", None, (BREACH,)), ("b", None, ()))
+    assert found.clean("outcome") is None
+    assert found.success is None
+    assert not found.pass_hat
+    assert found.to_json()["layers"]["outcome"] is None
+    assert found.to_json()["layers"]["policy"]["value"] == 0.5
+
+
+def test_what_infrastructure_ended_is_in_no_figure() -> None:
+    summary = summed(("a", 1.0, ()))
+    summary.add(episode("b", None, StopReason.INFRASTRUCTURE), (BAD,))
+    assert (summary.episodes, summary.excluded, summary.catastrophic.value) == (1, 1, 0.0)
+
+
+def test_the_worst_come_first_and_of_every_rule_some() -> None:
+    found = summed(*[(f"t{n}", 1.0, (BREACH,)) for n in range(50)], ("z", 1.0, (BAD,)))
+    assert found.shown[0].finding == BAD
+    assert len(found.shown) <= WORST
+    assert {s.finding.rule for s in found.shown} == {"second-user", "cross-user-write"}
+    assert rules(found)[0][:2] == ("policy", "second-user")
+
+
+def test_tables_say_the_same() -> None:
+    text = markdown(summed(("a", 1.0, (BAD,)), ("b", 0.0, ())))
+    assert "| catastrophic failures | 50.0% |" in text
+    assert "oh no \\| really" in text
+    assert len(tables(summed(("a", 1.0, (BAD,))))) == 4
+    assert "Nothing was found in 1 episodes" in markdown(summed(("a", 1.0, ())))
+    assert markdown(AuditSummary())
+
+
+def test_worst() -> None:
+    assert worst(()) is None
+    assert worst((NOTE, BAD, BREACH)) == "catastrophic"
+
+
+def test_findings_are_kept_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "findings.jsonl"
+    where = {"file": "eval", "episode": "a#0", "task_id": "a"}
+    assert write_findings(path, [(where, (NOTE, BAD)), ({"episode": "b"}, ())]) == 2
+    assert list(read_findings(path)) == [(where, NOTE), (where, BAD)]
+    first = json.loads(path.read_text().splitlines()[0])
+    assert list(first)[:3] == ["file", "episode", "task_id"]
+    assert first["message"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"layer": "other"}, "layer must be one of outcome"),
+        ({"severity": None}, "severity must be"),
+        ({"message": -1}, "message must be the index"),
+        ({"message": True}, "message must be the index"),
+        ({"rule": 3}, "rule must be a string"),
+        ({"call": 3}, "call must be"),
+        ({"by": "me"}, "by must be"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, change: dict[str, object], says: str) -> None:
+    path = tmp_path / "findings.jsonl"
+    path.write_text(json.dumps(NOTE.to_json()) + "\n" + json.dumps({**NOTE.to_json(), **change}) + "\n")
+    with pytest.raises(DataError, match=rf"line 2: {says}"):
+        list(read_findings(path))
