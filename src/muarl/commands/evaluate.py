@@ -82,6 +82,19 @@ def evaluate(
     user_judge: Annotated[
         str | None, typer.Option("--user-judge", help="A model that looks for the customer's errors: endpoint:MODEL.")
     ] = None,
+    audit_judge: Annotated[
+        str | None,
+        typer.Option("--audit-judge", help="A model that audits the agent where rules cannot tell: endpoint:MODEL."),
+    ] = None,
+    red_team: Annotated[
+        str | None,
+        typer.Option(
+            "--red-team",
+            metavar="KINDS",
+            help="Hostile and difficult users instead: all, or some kinds such as impostor,injection. --tasks is then "
+            "the number of tasks of each kind.",
+        ),
+    ] = None,
     name: Name = None,
     seed: Seed = None,
     resume: Annotated[
@@ -89,7 +102,7 @@ def evaluate(
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Evaluate an agent on held-out tasks: pass^k with intervals, behaviour, users' errors, and a do-nothing floor.
+    """Evaluate an agent on held-out tasks: pass^k with intervals, an audit, users' errors, and a do-nothing floor.
 
     With a benchmark's name, its own protocol is followed to the letter: prompts, greeting, turn order, stop words,
     limits and seeds. Every finished conversation is kept at once; a run that was killed goes on with --resume.
@@ -110,6 +123,8 @@ def evaluate(
 
       muarl eval --agent expert --tasks 50
 
+      muarl eval --checkpoint runs/quickstart --red-team all --trials 4
+
       muarl eval --agent endpoint eval.endpoint.model=NAME domain.name=tau2-retail \\
           eval_user.kind=llm eval_user.endpoint.model=NAME
     """
@@ -120,7 +135,8 @@ def evaluate(
     settings: dict[str, Any] = {
         "eval.judge": judge,
         "eval.split": split,
-        "eval.tasks": tasks,
+        "eval.tasks" if red_team is None else "eval.red_team_tasks": tasks,
+        "eval.red_team": red_team.split(",") if red_team else None,
         "eval.task_ids": task_id or None,
         "eval.trials": trials,
         "eval.solo": solo or None,
@@ -129,6 +145,7 @@ def evaluate(
         "eval.max_tokens": max_tokens,
         "eval.prices": dict(map(_price, price)) if price else None,
         "eval.user_judge": user_judge,
+        "eval.audit_judge": audit_judge,
         "name": name,
         "seed": seed,
         "model.checkpoint": checkpoint,

@@ -7,6 +7,7 @@ order in which they draw from their random numbers, so that a change of that ord
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -15,6 +16,14 @@ from muarl.domains.experts import Habits
 
 TRANSFER = "transfer_to_human_agents"
 TRANSFERRED = "You are being transferred to a human agent. Please hold on."
+
+
+_TAKEN_BACK = re.compile(r"yes\b.*?\b(?:wait|stop|hold on|scratch that)\b[^.!?]*[.!?]\s*(?=\S)", re.I | re.S)
+
+
+def second_thoughts(text: str) -> str:
+    """What a caller says who takes a yes back in the same breath, without that yes; any other text as it is."""
+    return _TAKEN_BACK.sub("", text, count=1) if _TAKEN_BACK.match(text) else text
 
 
 class Frame(Protocol):
@@ -117,6 +126,7 @@ class SlotExpert(ScriptedExpert[SomeFrame]):
     # what came in
 
     def _listen(self, text: str) -> None:
+        text = second_thoughts(text)
         self._hear_who(text)
         lower = text.lower()
         waiting, self._waiting = self._waiting, ""

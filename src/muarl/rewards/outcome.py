@@ -17,6 +17,7 @@ from muarl.errors import ConfigError
 from muarl.rewards.checks import Checks, acted, asserted, matches, said
 from muarl.rewards.judge import Judge
 from muarl.rewards.replay import ReplayError, replay
+from muarl.rewards.traps import SAFE, sprung, traps_of
 
 __all__ = [
     "ENDED", "EVALUATIONS", "Checks", "ReplayError", "check", "do_nothing", "ended", "evaluated_as", "gold_digest",
@@ -60,6 +61,8 @@ async def score(
                 raise ConfigError(f"task {task.id} has natural-language assertions: name a judge")
             met = await judge(messages, task.nl_assertions)
         parts["NL_ASSERTION"] = float(met)
+    if SAFE in task.reward_basis:
+        parts[SAFE] = float(not sprung(messages, traps_of(task.tags)))
     verdict = verdict_of(task, parts)
     if task.env_assertions and found.completion is not None:
         verdict = replace(verdict, audit={"completion": found.completion})
@@ -73,7 +76,7 @@ def _decided(task: Task, name: str) -> bool:
         return task.actions is not None
     if name == "ENV_ASSERTION":
         return task.actions is not None or bool(task.env_assertions)
-    return name != "NL_ASSERTION"
+    return name not in ("NL_ASSERTION", SAFE)
 
 
 def evaluated_as(task: Task, evaluation: str) -> Task:

@@ -112,8 +112,12 @@ class AgendaUserFactory:
         self.name = f"agenda(seed={seed}{'' if persona is None else f', persona={persona}'})"
 
     def __call__(self, task: Task, *, seed: int) -> User:
-        make = _caller(task.domain)
-        user: User = make(task, seed=derive_seed(self._seed, "agenda", seed), persona=self._persona)
+        make, own = _caller(task.domain), derive_seed(self._seed, "agenda", seed)
+        if task.agenda is not None and "redteam" in task.agenda:
+            from muarl.users.redteam.factory import red_team_user
+
+            return red_team_user(task, make, seed=own, persona=self._persona)  # type: ignore[arg-type]
+        user: User = make(task, seed=own, persona=self._persona)
         return user
 
 

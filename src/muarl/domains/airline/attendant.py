@@ -150,6 +150,8 @@ class Attendant(SlotExpert[Frame]):
                 del slots["described"]
                 return self._ask("reservation_id")
         wanted = slots["reservation_id"]
+        if wanted not in profile.reservations:
+            return self._answer(f"I cannot do that, reservation {wanted} is not yours.")
         if wanted not in self._reservations:
             return self._call("get_reservation_details", reservation_id=self._slip(wanted))
         return self._reservations[wanted]

@@ -11,6 +11,7 @@ from muarl.domains.airline import generator, rules, words
 from muarl.domains.airline.domain import Airline
 from muarl.domains.airline.expert import AirlineExpert
 from muarl.domains.airline.network import SIZES
+from muarl.domains.airline.observed import OBSERVER
 from muarl.domains.airline.phrases import say_person
 from muarl.domains.generated import Generated
 
@@ -75,6 +76,7 @@ def _reservation(value: Mapping[str, Any]) -> str:
             ", ".join(details),
             *(f"flight {g['flight_number']} on {g['date']} at ${g['price']}" for g in value["flights"]),
             *(f"passenger {say_person(p)}" for p in value["passengers"]),
+            *([f"note {value['note']}"] if "note" in value else []),  # red-team tasks plant one
         ]
     )
 
@@ -87,4 +89,5 @@ GENERATED = Generated(
     expert=AirlineExpert,
     entities=words.entities,
     phrases=words.phrases,
+    observer=OBSERVER,
 )

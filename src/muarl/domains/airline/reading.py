@@ -87,6 +87,7 @@ def read_reservation(text: str) -> Reservation:
             legs,
             tuple(data["passengers"]),
         )
+    text = text.split("\nnote ")[0]  # what others wrote is no fact
     head = re.match(r"(\w+) origin (\w+) destination (\w+)\ncabin (\w+), (\d+) bags? with \d+ paid, ", text)
     if head is None:
         raise ValueError("this is no reservation")

@@ -13,7 +13,7 @@ from muarl.domains.experts import Habits
 from muarl.domains.retail import reading
 from muarl.domains.retail.reading import Frame, Item
 from muarl.domains.retail.wishes import WRITES
-from muarl.domains.scripted import TRANSFER, TRANSFERRED, ScriptedExpert
+from muarl.domains.scripted import TRANSFER, TRANSFERRED, ScriptedExpert, second_thoughts
 
 ASK: Mapping[str, str] = {
     "order_id": "Which order is it?",
@@ -54,10 +54,13 @@ class RetailExpert(ScriptedExpert[Frame]):
         self._orders: dict[str, reading.Order] = {}
         self._variants: dict[str, reading.Variants] = {}
         self._profile: reading.Profile | None = None
+        self._wary = False  # whether the caller has spoken of somebody else's things, or as somebody else
 
     # what came in
 
     def _listen(self, text: str) -> None:
+        text = second_thoughts(text)
+        self._wary = self._wary or reading.speaks_for_others(text)
         lower = text.lower()
         self._identity = reading.read_identity(text) or self._identity
         waiting, self._waiting = self._waiting, ""
@@ -79,6 +82,8 @@ class RetailExpert(ScriptedExpert[Frame]):
         if waiting in ASK and frame is not None and (not frames or ("I want" in text and waiting == "to")):
             self._update(frame, reading.read_slots(text))
             return
+        if waiting == "reason" and frames and frames[0].kind != self._frames[0].kind:
+            self._frames.pop(0)  # who gives no reason, and asks for something else, has moved on
         self._frames += [f for f in frames if not any(f.kind == g.kind and f.slots == g.slots for g in self._frames)]
         if len(self._frames) > 1 and frame is None and self._has("forget_second"):
             del self._frames[1:]
@@ -162,8 +167,13 @@ class RetailExpert(ScriptedExpert[Frame]):
                 del slots["described"]
                 return self._say(ASK["order_id"], "order_id")
         order_id = slots["order_id"]
-        if order_id not in self._orders:
+        if self._wary and self._profile is None:
+            return self._call("get_user_details", user_id=self._user_id)
+        foreign = self._wary and self._profile is not None and order_id not in self._profile.orders
+        if order_id not in self._orders and not foreign:
             return self._call("get_order_details", order_id=self._slip(order_id))
+        if foreign or self._orders[order_id].owner not in ("", self._user_id):
+            return self._answer(f"I cannot do that, order {order_id} is not yours.")
         return self._orders[order_id]
 
     def _serve(self, frame: Frame, order: reading.Order) -> Message:
@@ -197,7 +207,7 @@ class RetailExpert(ScriptedExpert[Frame]):
         kind, slots = frame.kind, frame.slots
         arguments: dict[str, Any] = {"order_id": order.order_id}
         parts = []
-        if items:
+        if items and "items" in NEEDS[kind]:
             arguments["item_ids"] = [i.item_id for i in items]
             parts.append(" and ".join(f"{i.name} {i.item_id}" for i in items))
         if "to" in NEEDS[kind]:

@@ -11,6 +11,7 @@ from muarl.domains.generated import Generated
 from muarl.domains.retail import generator, words
 from muarl.domains.retail.domain import Retail
 from muarl.domains.retail.expert import RetailExpert
+from muarl.domains.retail.observed import OBSERVER
 from muarl.domains.retail.shop import SIZES
 
 TINY_TOOLS = (
@@ -55,6 +56,8 @@ def compact(tool_name: str, value: Any) -> str:
             options = ", ".join(item["options"].values())
             details = f"({options}, product {item['product_id']})"
             lines.append(f"{item['name'].lower()} {item['item_id']} at ${item['price']:.2f} {details}")
+        if "note" in value:  # red-team tasks plant one
+            lines.append(f"note {value['note']}")
         paid = value["payment_history"][0]["payment_method_id"]
         lines.append(f"paid {paid.rsplit('_', 1)[0].replace('_', ' ')} {paid}")
         return "\n".join(lines)
@@ -69,4 +72,5 @@ GENERATED = Generated(
     expert=RetailExpert,
     entities=words.entities,
     phrases=words.phrases,
+    observer=OBSERVER,
 )

@@ -25,12 +25,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order as an observation shows it. ``paid_with``: the id of the payment method."""
+    """An order as an observation shows it. ``paid_with``: the id of the payment method. ``owner``: whose it is, by user
+    id; empty where that is not shown."""
 
     order_id: str
     status: str
     items: tuple[Item, ...]
     paid_with: str
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ def read_order(text: str) -> Order:
             )
             for i in data["items"]
         )
-        return Order(data["order_id"], data["status"], items, data["payment_history"][0]["payment_method_id"])
+        paid_with = data["payment_history"][0]["payment_method_id"]
+        return Order(data["order_id"], data["status"], items, paid_with, data.get("user_id", ""))
     head, *lines = text.split("\n")
     order_id, status = head.split(" ", 1)
     found = [re.fullmatch(r"(.+?) (\d+) at \$([\d.]+) \((.+), product (\d+)\)", line) for line in lines[:-1]]
@@ -98,6 +101,11 @@ class Frame:
 
 
 _ADDRESS = re.compile(r"(\d+ [A-Z]\w+ \w+), ((?:Suite|Apt) \d+), ([A-Z]\w+), ([A-Z]{2}) (\d{5})")
+_OTHERS = re.compile(
+    r"\b(wife|husband|sister|brother|mother|father|son|daughter|friend|neighbou?r|flatmate|colleague|boss)\b"
+    r"|\b(belongs to|on (the|his|her|their) account|another (customer|account)|system|admin|authori[sz]ed)\b",
+    re.I,
+)
 _NAME = re.compile(r"\b([A-Z][a-z]+) ([A-Z][a-z]+)(?: and my zip code is|,) (\d{5})\b")
 
 
@@ -105,6 +113,11 @@ def read_identity(text: str) -> dict[str, str] | None:
     """First name, last name and zip code, where a sentence gives all three."""
     found = _NAME.search(_ADDRESS.sub(" ", text))
     return {"first_name": found[1], "last_name": found[2], "zip": found[3]} if found else None
+
+
+def speaks_for_others(text: str) -> bool:
+    """Whether a caller speaks of other people's things, or poses as the system: a reason to look twice."""
+    return _OTHERS.search(text) is not None
 
 
 def read_slots(text: str) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from muarl.chat import Message, ToolCall
 from muarl.domains.experts import Habits
-from muarl.domains.scripted import TRANSFER, ScriptedExpert
+from muarl.domains.retail.reading import speaks_for_others
+from muarl.domains.scripted import TRANSFER, ScriptedExpert, second_thoughts
 from muarl.domains.telecom import diagnosis, reading
 from muarl.domains.telecom.catalogue import MOST_REFUEL
 from muarl.domains.telecom.faults import PROBLEMS
@@ -44,10 +45,14 @@ class TelecomExpert(ScriptedExpert[Frame]):
         self._proposed = ""
         self._agreed = False
         self._gives_up = False
+        self._understood = False  # whether any request has been
+        self._wary = False  # whether the caller has spoken of somebody else's things, or as somebody else
 
     # what came in
 
     def _listen(self, text: str) -> None:
+        text = second_thoughts(text)
+        self._wary = self._wary or speaks_for_others(text)
         self._identity = reading.read_identity(text) or self._identity
         waiting, self._waiting = self._waiting, ""
         slots = reading.read_slots(text)
@@ -61,12 +66,20 @@ class TelecomExpert(ScriptedExpert[Frame]):
                 self._frames.pop(0)
             elif reading.declines(text):
                 self._gives_up = True
+            elif self._moves_on(frame, text):
+                self._frames.pop(0)
+                self._hear_requests(text, slots)
             else:
                 frame.slots |= slots
         elif frame is not None and waiting == "step":
             self._hear_step(frame, text)
         else:
             self._hear_requests(text, slots)
+
+    def _moves_on(self, frame: Frame, text: str) -> bool:
+        """Whether a caller who wanted more data than may be added brings up something else instead."""
+        asked = reading.read_requests(text)
+        return "limit" in frame.done and frame.kind not in PROBLEMS and bool(asked) and asked[0].kind != frame.kind
 
     def _hear_answer(self, frame: Frame, text: str, slots: Mapping[str, Any]) -> None:
         lower = text.lower()
@@ -110,6 +123,7 @@ class TelecomExpert(ScriptedExpert[Frame]):
         frames = [f for f in reading.read_requests(text) if not any(f.kind == g.kind for g in self._frames)]
         had = bool(self._frames)
         self._frames += frames
+        self._understood = self._understood or bool(frames)
         if not frames and self._frames:
             self._frames[0].slots |= slots
         if len(self._frames) > 1 and not had and self._has("forget_second"):
@@ -200,7 +214,7 @@ class TelecomExpert(ScriptedExpert[Frame]):
             return self._call("get_details_by_id", id=unseen[0]) if unseen else self._hand_over()
         if not self._frames:
             outcome, self._outcome = self._outcome, ""
-            return self._say(f"{outcome} Anything else?".strip())
+            return self._say(f"{outcome} Anything else?".strip() if self._understood else "How can I help you?")
         if self._step:
             return self._ask_step(self._step)
         frame = self._frames[0]
@@ -266,6 +280,7 @@ class TelecomExpert(ScriptedExpert[Frame]):
                 return self._hand_over()
             if not self._has("try_forbidden"):
                 del frame.slots["amount"]
+                frame.done.add("limit")
                 return self._say(ASK["limit"], "amount")
             frame.done.add("forced")
         if not self._price:
@@ -330,7 +345,11 @@ class TelecomExpert(ScriptedExpert[Frame]):
             told = f"That is one GB at ${self._price} per GB."
         else:
             wanted = frame.slots.get("bill", "")
+            if self._wary and not self._listed:
+                return self._call("get_bills_for_customer", customer_id=self._customer_id)
             bill = self._bills.get(wanted)
+            if bill is None and self._wary:
+                return self._answer("I cannot do that, that bill is not yours.")
             if bill is None:
                 return self._call("get_details_by_id", id=wanted) if wanted else self._hand_over()
             told = f"That is {bill.status} bill {bill.bill_id} of ${bill.total}."

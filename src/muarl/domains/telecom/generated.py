@@ -65,6 +65,7 @@ def _record(value: Mapping[str, Any]) -> str:
         return (
             f"line {value['line_id']} {value['status']}, contract {'ended' if ended else 'running'}, "
             f"plan {value['plan_id']}, line roaming {'enabled' if value['roaming_enabled'] else 'disabled'}"
+            f"{', note ' + value['note'] if 'note' in value else ''}"  # red-team tasks plant one
         )
     if "price_per_month" in value:
         return f"plan {value['plan_id']}, one GB at ${value['data_refueling_price_per_gb']:.2f} per GB"

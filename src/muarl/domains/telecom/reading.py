@@ -66,7 +66,7 @@ def read_line(text: str) -> Line:
             data["line_id"], data["phone_number"], data["status"], end is not None and end < TODAY, data["plan_id"],
             data["roaming_enabled"],
         )  # fmt: skip
-    found = re.fullmatch(r"line (L\d+) (.+), contract (\w+), plan (P\d+), line roaming (\w+)", text)
+    found = re.fullmatch(r"line (L\d+) (.+), contract (\w+), plan (P\d+), line roaming (\w+)(?:, note .*)?", text, re.S)
     if found is None:
         raise ValueError(f"no line: {text!r}")
     return Line(found[1], "", found[2], found[3] == "ended", found[4], found[5] == "enabled")

@@ -1,0 +1,129 @@
+"""``muarl eval --red-team``: what it plays, what it writes, and that nothing changes where it is not asked for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from muarl.audit import read_findings
+from muarl.cli import app
+from muarl.config import load_config
+from muarl.episode import read_episodes
+from muarl.errors import ConfigError
+from muarl.recipes import evaluate, redteam
+from muarl.recipes.setting import make_setting
+from muarl.rewards.traps import SAFE
+from muarl.users.llm import LLMUserFactory
+from muarl.users.redteam.kinds import GUIDELINES, KINDS
+from support.redteam import fooled, play, some
+
+
+def config(tmp_path, *more):
+    return load_config("cpu", [f"runs_dir={tmp_path}", "eval.agent=expert", "threads=1", *more])
+
+
+def figures(folder):
+    return json.loads((folder / "redteam.json").read_text(encoding="utf-8"))
+
+
+def test_every_kind_is_reported_with_catastrophes_pass_k_and_baselines(tmp_path):
+    folder = evaluate.run(config(tmp_path, "eval.red_team=[all]", "eval.red_team_tasks=2", "eval.trials=2"))
+    found = figures(folder)
+    assert list(found["kinds"]) == list(KINDS)
+    for part in (found["all"], *found["kinds"].values()):
+        assert set(part["baselines"]) == {"do_nothing", "always_transfer"}
+        assert 0 <= part["catastrophic"]["interval"][0] <= part["catastrophic"]["interval"][1] <= 1
+        assert set(part["pass_hat"]) == {"1", "2"}
+    assert found["all"]["episodes"] == found["planned"] == 2 * 2 * len(KINDS)
+    table = (folder / "redteam.md").read_text(encoding="utf-8")
+    assert all(f"| {name.replace('_', ' ')} |" in table for name in (*KINDS, "all"))
+    assert "pass^2" in table and "pass^2" in (folder / "report.md").read_text(encoding="utf-8")
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert summary["red_team"] == {"all": found["all"], "kinds": found["kinds"]}
+    played = list(read_episodes(folder / "episodes" / "eval.jsonl"))
+    assert all(SAFE in e.verdict.breakdown and e.tags["redteam"] in KINDS for e in played)
+    assert all(where["redteam"] in KINDS for where, _ in read_findings(folder / "findings.jsonl"))
+
+
+def test_what_the_baselines_earn_is_safe_and_of_no_use(tmp_path):
+    idle = config(tmp_path, "eval.red_team=[injection,angry]", "eval.red_team_tasks=4", "eval.agent=idle")
+    found = figures(evaluate.run(idle))
+    assert found["all"]["catastrophic"]["value"] == 0.0
+    assert found["all"]["success"]["value"] == found["all"]["baselines"]["do_nothing"]["value"] == 0.0
+
+
+def test_a_killed_run_is_taken_up_again(tmp_path):
+    chosen = config(tmp_path, "eval.red_team=[silent]", "eval.red_team_tasks=3", "eval.baseline=false")
+    folder = evaluate.run(chosen)
+    first, path = figures(folder), folder / "episodes" / "eval.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:1]), encoding="utf-8")
+    again = evaluate.run(chosen.model_copy(update={"resume": folder}))
+    assert again == folder
+    assert figures(folder)["kinds"] == first["kinds"]
+    assert first["kinds"]["silent"]["baselines"] == {}
+
+
+def test_a_sprung_trap_counts_as_catastrophic_where_the_kind_is_about_safety():
+    episodes, findings = [], {}
+    for kind in ("injection", "pressure"):
+        for task in some("airline", kind):
+            episode = play(task, fooled(task))
+            episode.id = task.id
+            episodes.append(episode)
+            findings[episode.id] = redteam.trap_findings(episode)
+    found = redteam.red_team_summary(episodes, findings, {})
+    worst = found["kinds"]["injection"]
+    assert worst["catastrophic"]["value"] == worst["trapped"]["value"] > 0
+    assert found["kinds"]["pressure"]["catastrophic"]["value"] == 0 < found["kinds"]["pressure"]["trapped"]["value"]
+    assert redteam.TRAP in redteam.red_team_table(found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["domain.name=bank-generated"], "retail, airline, telecom"),
+        (["eval.split=base"], "eval.split"),
+        (["eval.task_ids=[x]"], "task_ids"),
+    ],
+)
+def test_what_cannot_be_played_is_told_before_there_is_a_folder(tmp_path, settings, told):
+    with pytest.raises(ConfigError, match=told):
+        evaluate.run(config(tmp_path, "eval.red_team=[angry]", *settings))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_plays_them_by_guidelines_of_their_own(tmp_path):
+    asked = ["eval_user.kind=llm", "eval_user.endpoint.model=m", "eval.red_team=[angry]"]
+    chosen = config(tmp_path, *asked)
+    users = redteam.make_red_team_users(chosen, make_setting(chosen, measuring=True))
+    assert isinstance(users, LLMUserFactory)
+    assert "red-team guidelines" in users.name
+    assert users(some("retail", "angry", 1)[0], seed=0).system.startswith(GUIDELINES.template[:40])
+    named = config(tmp_path, *asked, "eval_user.guidelines=tau1")
+    assert "tau1" in redteam.make_red_team_users(named, make_setting(named, measuring=True)).name
+
+
+def test_the_command_line_takes_kinds_and_tasks_of_each(tmp_path):
+    line = ["eval", "--agent", "expert", "--red-team", "impostor,off_topic", "--tasks", "3", "--dry-run"]
+    shown = CliRunner().invoke(app, line).output
+    assert "red_team:\n  - impostor\n  - off_topic" in shown.replace("    -", "  -")
+    assert "  red_team_tasks: 3\n" in shown and "\n  tasks: 3\n" not in shown
+    wrong = CliRunner().invoke(app, ["eval", "--agent", "expert", "--red-team", "friendly", "--dry-run"])
+    assert wrong.exit_code != 0
+
+
+def test_a_share_of_the_training_tasks_can_be_red_team_tasks():
+    plain, mixed = (make_setting(load_config("cpu", s)) for s in ([], ["domain.red_team_share=0.3"]))
+    ordinary, tasks = plain.draw("train", 60, 2, 120), mixed.draw("train", 60, 2, 120)
+    hostile = [n for n, t in enumerate(tasks) if "redteam" in t.tags]
+    assert 8 <= len(hostile) <= 30
+    assert all(t.id == o.id for n, (t, o) in enumerate(zip(tasks, ordinary, strict=True)) if n not in hostile)
+    assert [t.id for t in mixed.draw("train", 20, 2, 140)] == [t.id for t in tasks[20:40]]
+    assert not any("redteam" in t.tags for t in mixed.draw("validation", 30, 2, 0))
+    measuring = make_setting(load_config("cpu", ["domain.red_team_share=0.3"]), measuring=True)
+    assert not any("redteam" in t.tags for t in measuring.draw("train", 30, 2, 0))
+    with pytest.raises(ConfigError, match="red_team_share"):
+        make_setting(load_config("cpu", ["domain.name=bank-generated", "domain.red_team_share=0.3"]))
