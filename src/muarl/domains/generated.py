@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from muarl.domains.base import Domain, Task
 from muarl.domains.experts import Expert, Habits
+from muarl.domains.observed import Observer
 from muarl.domains.scenarios import FOLDERS
 from muarl.errors import ConfigError
 
@@ -44,7 +45,8 @@ class Generated:
     ``sizes``: what one knob can scale its worlds to, smallest first. ``domain(size)``: the domain that the tasks of a
     size run in. ``entities``, ``phrases``: the ids, names and values, and the fixed pieces of text, that the tiny
     model's tokenizer makes one token each (recipes/tiny.py). ``imagined(size, endpoint)``: the same domain with tools
-    played by the model behind an endpoint, None where that is not provided for.
+    played by the model behind an endpoint, None where that is not provided for. ``observer``: how its results show its
+    records, None where worlds cannot be put together from logs.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Generated:
     entities: Callable[[], Sequence[str]] = tuple
     phrases: Callable[[], Sequence[str]] = tuple
     imagined: Callable[[str, Any], Domain] | None = None
+    observer: Observer | None = None
 
     def tasks(self, split: str, count: int, *, size: str = "tiny", seed: int = 0, start: int = 0) -> list[Task]:
         """``count`` tasks of one split, by seed. ValueError for an unknown split or size."""

@@ -15,11 +15,12 @@ from muarl.domains.base import Domain
 from muarl.domains.generated import NAMES as GENERATED
 from muarl.domains.generated import MakeExpert, generated
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.files import free_space, size_text
 from muarl.planning.assumptions import GIB
 from muarl.planning.memory import learner_memory, torch_engine_memory
 from muarl.planning.models import ModelShape
 from muarl.planning.nearest import nearest
-from muarl.planning.setup import deployment
+from muarl.planning.setup import BYTES, deployment
 from muarl.recipes.common import judge_endpoint, make_endpoint
 from muarl.recipes.official import official
 from muarl.recipes.planned import check_present, free_memory, in_one_process, model_shape
@@ -76,7 +77,8 @@ def ask_endpoints(found: list[tuple[str, str, Endpoint]]) -> None:
 def _check_fits(config: RunConfig, role: Role) -> None:
     """Official tasks have neither an agenda nor lines, and the scripted expert does not know them."""
     if config.domain.generated:
-        if role in ("user", "eval_user") and _user(config, role).kind == "scripted":
+        scripted = role in ("user", "eval_user") and _user(config, role).kind == "scripted"
+        if scripted and config.domain.tasks is None:
             raise ConfigError(f"{role}.kind is scripted, and generated tasks list no lines: set {role}.kind=agenda")
         return
     source = official(config.domain.name)
@@ -137,7 +139,8 @@ def _endpoints(config: RunConfig, roles: tuple[Role, ...]) -> Iterator[tuple[str
 def _judges(config: RunConfig) -> Iterator[tuple[str, Endpoint]]:
     """(section, endpoint) of each judge that is a model; generated tasks have no natural-language assertions."""
     named = [("eval.judge", None if config.domain.generated else config.eval.judge)]
-    for section, spec in [*named, ("eval.user_judge", config.eval.user_judge)]:
+    others = [("eval.user_judge", config.eval.user_judge), ("eval.audit_judge", config.eval.audit_judge)]
+    for section, spec in [*named, *others]:
         endpoint = None if spec is None else judge_endpoint(spec)
         if endpoint is not None:
             yield section, endpoint
@@ -182,25 +185,30 @@ def check_room(config: RunConfig, setting: Setting, policy: Policy, *, training:
         )
 
 
-def check_memory(config: RunConfig, *, training: bool = True) -> None:
+def check_memory(config: RunConfig, *, training: bool = True, sampling: bool = True) -> None:
     """Check, before anything is loaded, that the model and what its training needs have room on this machine.
 
     Counts only what is certainly taken: weights, gradients, optimiser, reference model, the sampler's copy of the
-    weights, and on a GPU its whole cache. ConfigError says how much is missing and which settings would do. Without a
+    weights, and on a GPU its whole cache. ``training`` False: a run that only samples; ``sampling`` False: one that
+    only learns, from demonstrations. ConfigError says how much is missing and which settings would do. Without a
     complaint where the run is not all in this process, or where the system does not say what is free.
     """
     check_present(config)
-    if not in_one_process(config):
+    if not (in_one_process(config) if training and sampling else _in_this_process(config, training)):
         return
     try:
         shape = model_shape(config)
     except CheckpointError:
         return  # whoever loads it says in full what is wrong
     on_gpu, free = _free_on_device(config.model.device)
-    needed = sure_bytes(config, shape, on_gpu=on_gpu, training=training)
+
+    def needs(c: RunConfig) -> int:
+        return sure_bytes(c, shape, on_gpu=on_gpu, training=training, sampling=sampling)
+
+    needed = needs(config)
     if not free or needed <= free:
         return
-    found = nearest(config, lambda c: sure_bytes(c, shape, on_gpu=on_gpu, training=training) <= free)
+    found = nearest(config, lambda c: needs(c) <= free)
     where = "the GPU" if on_gpu else "this machine"
     hint = f": try {' '.join(found)}" if found else ", and no setting makes it fit: take a smaller model"
     raise ConfigError(
@@ -209,15 +217,50 @@ def check_memory(config: RunConfig, *, training: bool = True) -> None:
     )
 
 
-def sure_bytes(config: RunConfig, shape: ModelShape, *, on_gpu: bool, training: bool = True) -> int:
-    """The least that a run in one process takes."""
+def check_disk(config: RunConfig) -> None:
+    """Check that the disk of the run's folder has room for one checkpoint. ConfigError says how much it takes."""
+    try:
+        shape = model_shape(config)
+    except CheckpointError:
+        return  # whoever loads it says in full what is wrong
+    where = (config.resume or config.runs_dir).expanduser()
+    needed, free = checkpoint_bytes(config, shape), free_space(where)
+    if free is not None and free < needed:
+        raise ConfigError(
+            f"{where.absolute()}: a checkpoint of {shape.name} takes at least {size_text(needed)} under these "
+            f"settings, and the disk has {size_text(free)} free: free some space (old runs and checkpoints are the "
+            "usual suspects), or set runs_dir to another disk"
+        )
+
+
+def checkpoint_bytes(config: RunConfig, shape: ModelShape) -> int:
+    """The least that a training run's checkpoint takes: weights in the type they are trained in, and the optimiser's
+    state, which is as large again at least; with adapters the weights alone."""
+    if config.learner.lora is not None:
+        return 2 * shape.parameters
+    half = config.model.dtype != "float32" and config.learner.kind == "torch"
+    return 2 * shape.parameters * (2 if half else 4)
+
+
+def _in_this_process(config: RunConfig, training: bool) -> bool:
+    """Whether this process learns (where there is ``training``), or samples."""
+    kind = config.learner.kind if training else config.engine.kind
+    return kind == "torch" and config.cluster.address is None
+
+
+def sure_bytes(
+    config: RunConfig, shape: ModelShape, *, on_gpu: bool, training: bool = True, sampling: bool = True
+) -> int:
+    """The least that a run in one process takes; see ``check_memory``."""
     chosen = deployment(config, shape, on_gpu=on_gpu)
     engine = torch_engine_memory(shape, chosen.slots, chosen.positions, chosen.engine_bytes)
     # A CPU's pages of the cache are taken only as conversations grow.
     sampler = sum(engine.values()) if on_gpu else engine["weights"]
     learner = learner_memory(shape, chosen.learner)
     if not training:
-        return learner["weights"] + sampler
+        return shape.parameters * BYTES[config.model.dtype] + sampler
+    if not sampling:
+        return sum(learner.get(name, 0) for name in SURE if name != "reference")
     return sum(learner.get(name, 0) for name in SURE) + sampler
 
 

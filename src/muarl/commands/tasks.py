@@ -1,0 +1,207 @@
+"""``muarl tasks``: training tasks out of logged conversations, and a person's word that their goals are right."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from muarl.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from muarl.domains.taskfiles import FiledTask
+    from muarl.endpoints import Endpoint
+
+tasks = typer.Typer(no_args_is_help=True, help="Training tasks out of logged conversations.")
+File = Annotated[Path, typer.Argument(help="A file of tasks, as from-log writes it.")]
+
+
+@tasks.command("from-log")
+def from_log(
+    logs: Annotated[list[Path], typer.Argument(help="JSON lines: conversations with messages, or muarl's episodes.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the tasks go. Tasks that it has already stay.")],
+    domain: Annotated[
+        str, typer.Option("--domain", help="The domain whose tools the agent had, such as retail-generated.")
+    ] = "retail-generated",
+    size: Annotated[str, typer.Option("--size", help="The domain's size.")] = "official",
+    database: Annotated[
+        Path | None,
+        typer.Option("--database", help="The database before the conversations, as JSON; else what the answers show."),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", help="endpoint:MODEL[@URL] describes the customers; else their own lines do.")
+    ] = None,
+) -> None:
+    """Make training tasks out of logged conversations: customer, world, and a goal to be confirmed.
+
+    The world is put together from what the tools answered, laid over --database where it is given, and tried: in it,
+    each call must answer what it answered then. The goal is what the agent changed. Since it may have been wrong, a
+    task is trained on only after somebody has confirmed it; its notes say what to look at.
+
+    [bold]Examples[/bold]
+
+      muarl tasks from-log live.jsonl --domain retail-generated --out tasks.jsonl
+
+      muarl tasks show tasks.jsonl
+
+      muarl tasks confirm tasks.jsonl log-3f2a9c01b7de
+
+      muarl train --config cpu domain.tasks=tasks.jsonl user.kind=llm user.endpoint.model=...
+    """
+    from muarl.commands.recorded import conversation, rows
+    from muarl.domains.generated import generated
+    from muarl.domains.taskfiles import read_tasks, write_tasks
+    from muarl.recipes.logged import Dropped, check_own, snapshot, task_of
+
+    world = generated(domain)
+    if size not in world.sizes:
+        raise ConfigError(f"--size: {domain} comes in {', '.join(world.sizes)}, not {size!r}")
+    played = world.domain(size)
+    own = next(world.iter_tasks("train", size=size)).domain
+    given = None if database is None else snapshot(_json(database), world.observer, str(database))
+    check_own(own, played, world.observer, given)
+    endpoint = None if by is None else _endpoint(by)
+    found: dict[str, FiledTask] = {f.task.id: f for f in read_tasks(out)} if out.is_file() else {}
+    before = len(found)
+    new: list[FiledTask] = []
+    dropped: list[Dropped] = []
+    number = 0
+    for log in logs:
+        for row, place in rows(log):
+            number += 1
+            messages, _, _ = conversation(row, place, told=False)
+            made = task_of(messages, played, own, source=place, database=given, observer=world.observer)
+            if isinstance(made, Dropped):
+                dropped.append(made)
+            elif made.task.id not in found and made.task.id not in {f.task.id for f in new}:
+                new.append(made)
+    if not number:
+        raise DataError(f"{', '.join(map(str, logs))}: no conversations in it")
+    if endpoint is not None:
+        import asyncio
+
+        from muarl.recipes.retelling import retell
+
+        new = asyncio.run(retell(new, endpoint))
+        typer.echo(f"{by} wrote {len(new)} scenarios for ${endpoint.usage.cost:.2f}")
+    write_tasks(out, [*found.values(), *new])
+    noted = sum(bool(f.notes) for f in new)
+    typer.echo(
+        f"{number} conversations: {len(new)} new tasks, {noted} of them with notes; {out} has {before + len(new)}."
+    )
+    if same := number - len(new) - len(dropped):
+        typer.echo(f"  {same} left out: the same conversation as another, or one that {out} has")
+    for reason, count in Counter(d.reason.partition(":")[0] for d in dropped).most_common():
+        first = next(d for d in dropped if d.reason.startswith(reason))
+        typer.echo(f"  {count} left out: {reason} (the first: {first.source})")
+    typer.echo(f"Next: muarl tasks show {out}, then muarl tasks confirm {out} ID ...")
+
+
+@tasks.command("show")
+def show(
+    file: File,
+    ids: Annotated[list[str] | None, typer.Argument(help="Only these tasks, in full.")] = None,
+) -> None:
+    """Show a file's tasks: one line each, or those named in full, with what to look at before confirming.
+
+    [bold]Examples[/bold]
+
+      muarl tasks show tasks.jsonl
+
+      muarl tasks show tasks.jsonl log-3f2a9c01b7de
+    """
+    found = _read(file)
+    if ids:
+        for filed in _chosen(found, ids, file):
+            _in_full(filed)
+        return
+    for filed in found:
+        task = filed.task
+        state = "confirmed" if filed.confirmed else f"{len(filed.notes)} notes" if filed.notes else "to confirm"
+        wanted = ", ".join(a.name for a in task.actions or ()) or "nothing changed"
+        typer.echo(f"{task.id:<18} {state:<10} {task.tags['split']:<5} {wanted}")
+    done = sum(f.confirmed for f in found)
+    typer.echo(f"{len(found)} tasks, {done} confirmed. In full: muarl tasks show {file} ID")
+
+
+@tasks.command("confirm")
+def confirm(
+    file: File,
+    ids: Annotated[list[str] | None, typer.Argument(help="The tasks whose goals are right.")] = None,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="All tasks without notes: the agent asked, and every answer is the same.")
+    ] = False,
+    domain: Annotated[str, typer.Option("--domain", help="The domain that they are played in.")] = "retail-generated",
+    size: Annotated[str, typer.Option("--size", help="The domain's size.")] = "official",
+) -> None:
+    """Confirm goals: from now on these tasks are trained on. Each goal is tried in its world first.
+
+    Where the log's agent was wrong, mend the task's actions in the file, then confirm it.
+
+    [bold]Examples[/bold]
+
+      muarl tasks confirm tasks.jsonl log-3f2a9c01b7de log-90ab12cd34ef
+
+      muarl tasks confirm tasks.jsonl --clean
+    """
+    from muarl.domains import taskfiles
+    from muarl.domains.generated import generated
+
+    found = _read(file)
+    if not ids and not clean:
+        raise ConfigError("confirm: name the tasks, or say --clean for all without notes")
+    chosen = [*_chosen(found, ids or [], file), *(f for f in found if clean and not f.notes and not f.confirmed)]
+    played = generated(domain).domain(size)
+    for filed in chosen:
+        taskfiles.check(filed, played)
+    named = frozenset(f.task.id for f in chosen)
+    taskfiles.write_tasks(file, taskfiles.confirm(found, named))
+    typer.echo(f"{len(named)} confirmed; {sum(f.confirmed or f.task.id in named for f in found)} of {len(found)} are.")
+
+
+def _json(path: Path) -> object:
+    try:
+        found: object = json.loads(path.read_text(encoding="utf-8"))
+        return found
+    except OSError as problem:
+        raise DataError(f"--database {path}: {problem.strerror or problem}") from None
+    except (ValueError, RecursionError) as problem:
+        raise DataError(f"--database {path}: not JSON: {problem}") from None
+
+
+def _endpoint(spec: str) -> Endpoint:
+    from muarl.endpoints import Endpoint, parse_endpoint
+
+    return Endpoint(parse_endpoint(spec))
+
+
+def _read(file: Path) -> list[FiledTask]:
+    from muarl.domains.taskfiles import read_tasks
+
+    return read_tasks(file)
+
+
+def _chosen(found: list[FiledTask], ids: list[str], file: Path) -> list[FiledTask]:
+    known = {f.task.id: f for f in found}
+    for wanted in ids:
+        if wanted not in known:
+            raise ConfigError(f"{file} has no task {wanted!r}: `muarl tasks show {file}` lists them")
+    return [known[wanted] for wanted in dict.fromkeys(ids)]
+
+
+def _in_full(filed: FiledTask) -> None:
+    task = filed.task
+    typer.echo(f"{task.id}  {'confirmed' if filed.confirmed else 'not confirmed'}  from {filed.source}")
+    typer.echo(textwrap.indent(task.scenario, "  "))
+    typer.echo("  goal:" if task.actions else "  goal: nothing is changed")
+    for action in task.actions or ():
+        typer.echo(f"    {action.name}({json.dumps(dict(action.arguments), ensure_ascii=False)})")
+    tables = {} if task.database is None else task.database.tables
+    typer.echo("  world: " + (", ".join(f"{len(r)} {t}" for t, r in tables.items()) or "the domain's own"))
+    for note in filed.notes:
+        typer.echo(f"  look at: {note}")
+    typer.echo()

@@ -1,0 +1,179 @@
+"""The world that a conversation took place in, put together from what its tools answered.
+
+A log holds no database. But what reads have shown is the state that the agent worked in, as far as the conversation
+touched it; and whether that is enough can be tried: run in the new world, every call must answer what it answered then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from muarl.chat import Message, ToolCall
+from muarl.domains.base import Task, World
+from muarl.domains.database import Database
+
+Tables = dict[str, dict[str, Any]]
+Sighting = tuple[str, str, Mapping[str, Any]]
+"""(table, key, what was seen of the record)."""
+See = Callable[[str, Mapping[str, Any], Any], Iterable[Sighting]]
+
+
+@dataclass(frozen=True)
+class Observer:
+    """How a domain's results show its records.
+
+    ``seen(tool, arguments, result)``: what a successful read shows; ``result`` is parsed JSON, or text. ``implied``:
+    the same for what any successful call implies, such as that a payment method exists; it fills in what no read has
+    shown. ``complete``: a database of partial tables; what was never seen gets values that stand for nothing. It may
+    raise what a malformed record raises (KeyError, TypeError, ValueError, DataError).
+    """
+
+    tables: tuple[str, ...]
+    seen: See
+    implied: See
+    complete: Callable[[Tables], Database]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A call with its answer. ``message``: index of the message that carries the call."""
+
+    message: int
+    call: ToolCall
+    result: str
+    error: bool
+
+
+@dataclass
+class Assembly:
+    """What is known of the records before the conversation changed any.
+
+    ``late``: (table, key) of records that were first seen after a write that may have changed them. ``implied``: what
+    fills in where neither reads nor a snapshot tell.
+    """
+
+    tables: Tables
+    late: list[tuple[str, str]] = field(default_factory=list)
+    implied: list[Sighting] = field(default_factory=list)
+
+    def over(self, snapshot: Mapping[str, Mapping[str, Any]]) -> Tables:
+        """The records that were seen or implied, laid over those of a snapshot, which may be of another day. One that
+        was seen late only counts where the snapshot has none."""
+        found: Tables = {table: {} for table in self.tables}
+        for table, records in self.tables.items():
+            for key, record in records.items():
+                known = snapshot.get(table, {}).get(key)
+                late = (table, key) in self.late
+                found[table][key] = merged(merged(None, known), record) if late else merged(record, known or {})
+        for table, key, record in self.implied:
+            known = found[table].get(key) or snapshot.get(table, {}).get(key)
+            found[table][key] = merged(merged(None, known), record)
+        return found
+
+
+def answered_calls(messages: Sequence[Message]) -> Iterator[Answered]:
+    """The calls of both sides that were answered, in order. Logs mark errors by their text alone ("Error...")."""
+    for index, message in enumerate(messages):
+        if not message.tool_calls:
+            continue
+        answers: list[Message] = []
+        for later in messages[index + 1 :]:
+            if later.role != "tool":
+                break
+            answers.append(later)
+        by_id = {a.tool_call_id: a for a in answers}
+        whole = len(by_id) == len(answers)
+        for number, call in enumerate(message.tool_calls):
+            answer = by_id.get(call.id) if whole and call.id in by_id else None
+            if answer is None and number < len(answers):
+                answer = answers[number]
+            if answer is not None:
+                text = answer.content or ""
+                yield Answered(index, call, text, answer.error or call.invalid is not None or text.startswith("Error"))
+
+
+def assemble(observer: Observer, calls: Iterable[Answered], kind_of: Callable[[str], str]) -> Assembly:
+    """Records as they were before the first write to them, from what was seen. What was seen first counts. A record may
+    have been written to if a write or its answer names it."""
+    found = Assembly({name: {} for name in observer.tables})
+    written: list[str] = []
+    for answered in calls:
+        if answered.error:
+            continue
+        call, result = answered.call, parsed(answered.result)
+        found.implied += observer.implied(call.name, call.arguments, result)
+        if _kind(call.name, kind_of) == "write":
+            written.append(f"{json.dumps(dict(call.arguments))} {answered.result}")
+            continue
+        for table, key, record in observer.seen(call.name, call.arguments, result):
+            known = found.tables[table].get(key)
+            touched = any(_names(text, key) for text in written)
+            if known is None and touched:
+                found.late.append((table, key))
+            if known is None or not touched:
+                found.tables[table][key] = merged(known, record)
+    return found
+
+
+def _names(text: str, key: str) -> bool:
+    return json.dumps(key) in text
+
+
+def _kind(name: str, kind_of: Callable[[str], str]) -> str:
+    try:
+        return kind_of(name)
+    except KeyError:
+        return "generic"
+
+
+def merged(old: Any, new: Any) -> Any:
+    """``new`` under ``old``: objects are put together key by key, of everything else the old value stays."""
+    if old is None:
+        return json.loads(json.dumps(new))
+    if isinstance(old, dict) and isinstance(new, Mapping):
+        return {**old, **{k: merged(old.get(k), v) for k, v in new.items() if v is not None}}
+    return old
+
+
+def parsed(text: str) -> Any:
+    """The text as JSON, else itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def differences(world: World, calls: Iterable[Answered]) -> list[tuple[Answered, str]]:
+    """Run the calls in a fresh world; those that answer otherwise than then, each with what they answer now.
+
+    Errors count as equal whatever they say, since the live system has its own words for them, and lists of the same in
+    another order. Calls of generic tools are passed over.
+    """
+    found = []
+    for answered in calls:
+        call = answered.call
+        if _kind(call.name, world.domain.kind_of) == "generic":
+            continue
+        result = world.call(call.requestor, call)
+        same = result.error == answered.error and (
+            result.error or _in_order(parsed(result.content)) == _in_order(parsed(answered.result))
+        )
+        if not same:
+            found.append((answered, result.content))
+    return found
+
+
+def _in_order(value: Any) -> Any:
+    return sorted(json.dumps(v, sort_keys=True) for v in value) if isinstance(value, list) else value
+
+
+def try_actions(world: World, task: Task) -> str | None:
+    """Run a task's gold actions in a fresh world of it. What keeps one from succeeding, None if all do."""
+    for number, action in enumerate(task.actions or (), 1):
+        result = world.call(action.requestor, ToolCall(f"gold-{number}", action.name, dict(action.arguments)))
+        if result.error:
+            return f"actions[{number - 1}] ({action.name}): {result.content}"
+    return None

@@ -1,0 +1,206 @@
+"""Tasks of one's own in a file: JSON lines, one task each, with its world and whether a person has confirmed its goal.
+
+``muarl tasks from-log`` writes such files out of logged conversations, and ``domain.tasks`` trains on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from muarl.benchmarks.messages import field, items
+from muarl.domains.base import Action, Domain, Task
+from muarl.domains.database import Database
+from muarl.domains.observed import try_actions
+from muarl.errors import ConfigError, DataError
+from muarl.files import write_text
+
+HELD_OUT = 5
+"""One task in so many is kept for evaluation."""
+_KNOWN = frozenset({"id", "domain", "scenario", "lines", "actions", "database", "tags", "confirmed", "notes", "source"})
+
+
+@dataclass(frozen=True, slots=True)
+class FiledTask:
+    """A task of a file. ``confirmed``: a person has said that its goal is right. ``notes``: what that person should
+    look at. ``source``: where the conversation was logged. ``place``: where the task stands."""
+
+    task: Task
+    confirmed: bool = False
+    notes: tuple[str, ...] = ()
+    source: str = ""
+    place: str = ""
+
+
+def split_of(task_id: str) -> str:
+    """The split of a task: "test" for about one in five, else "train". It follows from the id, so that a file may
+    grow without moving a task."""
+    number = int(hashlib.sha256(task_id.encode()).hexdigest()[:8], 16)
+    return "test" if number % HELD_OUT == 0 else "train"
+
+
+def row_of(filed: FiledTask) -> dict[str, Any]:
+    """A task as its line in a file."""
+    task = filed.task
+    return {
+        "id": task.id,
+        "domain": task.domain,
+        "confirmed": filed.confirmed,
+        "notes": list(filed.notes),
+        "scenario": task.scenario,
+        "actions": [_action_row(a) for a in task.actions or ()],
+        "lines": list((task.agenda or {}).get("lines", ())),
+        "tags": dict(task.tags),
+        "source": filed.source,
+        "database": None if task.database is None else task.database.to_tables(),
+    }
+
+
+def _action_row(action: Action) -> dict[str, Any]:
+    row = {"name": action.name, "arguments": dict(action.arguments)}
+    return row if action.requestor == "assistant" else {**row, "requestor": action.requestor}
+
+
+def write_tasks(path: Path, tasks: Iterable[FiledTask]) -> None:
+    """Write a file of tasks, whole or not at all."""
+    write_text(path, "".join(json.dumps(row_of(t), ensure_ascii=False) + "\n" for t in tasks))
+
+
+def read_tasks(path: Path) -> list[FiledTask]:
+    """The tasks of a file. DataError names line and field of what is wrong, or of an id that stands twice."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except OSError as problem:
+        raise DataError(f"{path}: {problem.strerror or problem}") from None
+    except UnicodeDecodeError as problem:
+        raise DataError(f"{path} is not UTF-8 text: {problem.reason} at byte {problem.start}") from None
+    found: list[FiledTask] = []
+    where: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        place = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as problem:
+            raise DataError(f"{place}: not JSON: {problem}") from None
+        filed = _filed(row, place)
+        if filed.task.id in where:
+            raise DataError(f"{place}: the id {filed.task.id!r} stands at {where[filed.task.id]}, too")
+        where[filed.task.id] = place
+        found.append(filed)
+    return found
+
+
+def _filed(row: Any, place: str) -> FiledTask:
+    task_id = field(row, "id", str, "a string", place)
+    unknown = sorted(set(row) - _KNOWN)
+    if unknown:
+        raise DataError(f"{place}: there is no field {unknown[0]!r}; known: {', '.join(sorted(_KNOWN))}")
+    actions = tuple(_action(a, p) for a, p in items(row, "actions", place))
+    lines = row.get("lines", [])
+    if not isinstance(lines, list) or not all(isinstance(x, str) for x in lines):
+        raise DataError(f"{place}: lines must be a list of strings")
+    tags = field({"tags": {}, **row}, "tags", dict, "an object", place)
+    notes = row.get("notes", [])
+    if not isinstance(notes, list) or not all(isinstance(x, str) for x in notes):
+        raise DataError(f"{place}: notes must be a list of strings")
+    task = Task(
+        id=task_id,
+        domain=field(row, "domain", str, "a string", place),
+        scenario=field(row, "scenario", str, "a string", place),
+        actions=actions,
+        database=_database(row.get("database"), place),
+        agenda={"lines": tuple(lines)} if lines else None,
+        tags={"intent": _intent(actions), "persona": "logged", **tags, "split": split_of(task_id)},
+    )
+    confirmed = field(row, "confirmed", bool, "true or false", place)
+    return FiledTask(task, confirmed, tuple(notes), str(row.get("source", "")), place)
+
+
+def _intent(actions: Sequence[Action]) -> str:
+    return actions[0].name if actions else "nothing written"
+
+
+def _action(given: Any, place: str) -> Action:
+    name = field(given, "name", str, "a string", place)
+    requestor = given.get("requestor", "assistant")
+    if requestor not in ("assistant", "user"):
+        raise DataError(f"{place}: requestor must be assistant or user, not {requestor!r}")
+    return Action(name, field(given, "arguments", dict, "an object", place), requestor)
+
+
+def _database(given: Any, place: str) -> Database | None:
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not all(isinstance(t, Mapping) for t in given.values()):
+        raise DataError(f"{place}: database must be null, or tables of records by their keys")
+    return Database(given)
+
+
+class TaskFile:
+    """The confirmed tasks of a file, as a run draws them. ``own``: the domain's own name, ``domain``: what they run in.
+
+    DataError if a task is of another domain, or if its goal cannot be reached any more; ConfigError if none has been
+    confirmed.
+    """
+
+    def __init__(self, path: Path, domain: Domain, own: str) -> None:
+        self.path = path
+        every = read_tasks(path)
+        confirmed = [f for f in every if f.confirmed]
+        if not confirmed:
+            raise ConfigError(
+                f"domain.tasks: none of the {len(every)} tasks of {path} is confirmed: look at them with `muarl tasks "
+                f"show {path}`, mend their actions where the agent was wrong, then `muarl tasks confirm {path} ID`"
+            )
+        for filed in confirmed:
+            if filed.task.domain != own:
+                raise DataError(f"{filed.place}: a task of {filed.task.domain!r}, and the run is of {own!r}")
+            check(filed, domain)
+        self._splits: dict[str, list[Task]] = {"train": [], "test": []}
+        for filed in confirmed:
+            self._splits[split_of(filed.task.id)].append(filed.task)
+
+    def draw(self, split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+        """``count`` different tasks, from number ``start`` of an endless row of rounds over the split, each round in an
+        order of its own. "validation" is "test". ConfigError if the split has fewer."""
+        tasks = self._splits["train" if split == "train" else "test"]
+        if count > len(tasks):
+            asked = "rl.tasks_per_step and sft.demonstrations" if split == "train" else "eval.tasks"
+            raise ConfigError(
+                f"domain.tasks: {self.path} has {len(tasks)} confirmed tasks for {split}, and {count} are asked for at "
+                f"once: confirm more, or lower {asked} (one task in {HELD_OUT} is kept for evaluation, by its id)"
+            )
+        found: dict[str, Task] = {}
+        number = start
+        while len(found) < count:
+            round_, position = divmod(number, len(tasks))
+            order = list(range(len(tasks)))
+            Random(f"{seed}:{split}:{round_}").shuffle(order)
+            task = tasks[order[position]]
+            found.setdefault(task.id, task)
+            number += 1
+        return tuple(found.values())
+
+
+def check(filed: FiledTask, domain: Domain) -> None:
+    """DataError, naming the place, if the task's gold actions do not all succeed in its world."""
+    if filed.task.database is None and not domain.base.tables:
+        raise DataError(f"{filed.place}: database is null, and {domain.name} has none of its own")
+    try:
+        problem = try_actions(domain.world(filed.task), filed.task)
+    except (KeyError, TypeError, ValueError, AttributeError) as bug:
+        problem = f"its database is not one of {domain.name}: {type(bug).__name__}: {bug}"
+    if problem is not None:
+        raise DataError(f"{filed.place}: {problem}")
+
+
+def confirm(tasks: Iterable[FiledTask], ids: frozenset[str]) -> list[FiledTask]:
+    """The tasks, those named marked as confirmed."""
+    return [replace(t, confirmed=True) if t.task.id in ids else t for t in tasks]
