@@ -21,6 +21,36 @@ class ShapingConfig(Section):
     )
 
 
+class LayersConfig(Section):
+    """What the audit's layers take from the reward that a policy learns from (rewards/layered.py); scores stay binary.
+
+    A layer is violated once for an episode, however often its rules were broken.
+    """
+
+    policy: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="Penalty where policy was broken, such as a write without consent."
+    )
+    communication: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="Penalty where something was not said that had to be said."
+    )
+    safety: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="Penalty where a boundary was crossed, such as another customer's data."
+    )
+    gates: tuple[Literal["policy", "communication", "safety"], ...] = Field(
+        (), description="Layers whose violation makes the reward 0, before penalties."
+    )
+
+    @property
+    def active(self) -> bool:
+        """Whether any of it is on."""
+        return bool(self.policy or self.communication or self.safety or self.gates)
+
+    @property
+    def penalties(self) -> dict[str, float]:
+        """The penalty of each layer."""
+        return {"policy": self.policy, "communication": self.communication, "safety": self.safety}
+
+
 class RlConfig(Section):
     """Reinforcement learning: groups of rollouts a task, advantages within the group, clipped policy gradient."""
 
@@ -68,6 +98,7 @@ class RlConfig(Section):
         "`group_mean`: not divided (Dr.GRPO). `leave_one_out`: minus the mean of the others, not divided (RLOO).",
     )
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
+    layers: LayersConfig = Field(default_factory=LayersConfig)
     drop_zero_variance: bool = Field(True, description="Leave out groups whose rollouts all earned the same reward.")
     dynamic_sampling: bool = Field(
         False, description="Draw further tasks until `tasks_per_step` groups have differing rewards (DAPO)."
