@@ -51,11 +51,11 @@ from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
 from muarl.observe.metrics import episode_metrics
-from muarl.recipes.common import make_agent, play
-from muarl.recipes.engines import make_sampler
-from muarl.recipes.rl import learner_config, samples_of
+from muarl.recipes.common import play
+from muarl.recipes.engines import make_agent, make_sampler
 from muarl.recipes.setting import GENERATED_RULES, Setting
 from muarl.recipes.tiny import make_model
+from muarl.recipes.updates import learner_config, samples_of
 from muarl.rollout import collect_groups
 from muarl.tokens import CONTROL_TOKENS, ChatTokens
 from muarl.users.scripted import ScriptedUserFactory

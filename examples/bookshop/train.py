@@ -24,7 +24,8 @@ from muarl.conversation import Limits, Rules
 from muarl.errors import MuarlError
 from muarl.observe.progress import Progress
 from muarl.recipes import rl
-from muarl.recipes.common import load_model, make_agent, open_logger, open_run, prepare
+from muarl.recipes.common import load_model, open_logger, open_run, prepare
+from muarl.recipes.engines import make_agent
 from muarl.recipes.evaluate import evaluate
 from muarl.recipes.preflight import check_roles, check_room
 from muarl.recipes.setting import Setting

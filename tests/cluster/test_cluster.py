@@ -120,15 +120,20 @@ def test_a_worker_a_sampler_and_a_node_die_in_the_middle_of_steps(train: Train, 
     assert begun_again[1] > 0 and begun_again[3] > 0, "workers died with episodes under way"
 
 
-def test_a_learner_that_dies_ends_the_run_and_says_how_to_go_on(train: Train, tmp_path: Path) -> None:
+def test_a_run_whose_learner_dies_goes_on_from_its_last_checkpoint_or_says_how(train: Train, tmp_path: Path) -> None:
     local = ["cluster.address=local", "rl.steps=3"]
+    again = Saboteur(tmp_path / "again", lambda: ray.kill(actor("learner", 0)))
+    again.start()
+    train("again", *SLOW_USERS, *local, "rl.checkpoint_every=1")
+    assert again.done == 1 and not ray.is_initialized()
+    check_same(Found(tmp_path / "again"), Found(train("here", "rl.steps=3")), 3)
+
+    local.append("learner.restarts=0")
     saboteur = Saboteur(tmp_path / "run", lambda: ray.kill(actor("learner", 0)))
     saboteur.start()
     with pytest.raises(MuarlError, match=r"learner 0 died.*muarl train --resume RUN"):
         train("run", *SLOW_USERS, *local)
     assert saboteur.done == 1 and not ray.is_initialized()
-    train("run", f"resume={tmp_path / 'run'}", *local)
-    check_same(Found(tmp_path / "run"), Found(train("here", "rl.steps=3")), 3)
 
 
 def test_an_asynchronous_run_goes_on_while_a_sampler_dies(train: Train, tmp_path: Path) -> None:
@@ -148,6 +153,21 @@ def test_learners_that_share_the_weights(train: Train) -> None:
     shared = ["learner.kind=fsdp", "learner.processes=2", "cluster.learner_cpus=0.25"]
     there = Found(train("there", "cluster.address=local", *shared))
     check_same(there, Found(train("here")), 2)
+
+
+def test_a_cold_start_of_a_cluster_is_that_of_one_process(tmp_path: Path) -> None:
+    from muarl.recipes import sft
+
+    small = ["threads=1", "model.device=cpu", "sft.steps=3", "sft.demonstrations=24", "sft.batch=4"]
+    small += [f"runs_dir={tmp_path}"]
+    there = sft.run(load_config("quickstart", [*small, "name=there", "cluster.address=local"]))
+    assert not ray.is_initialized(), "the run has left its cluster"
+    here = sft.run(load_config("quickstart", [*small, "name=here"]))
+    mine, theirs = (load_policy(f / "checkpoints" / "step-000003").model.state_dict() for f in (there, here))
+    assert all((mine[n] - theirs[n]).abs().max() < 1e-4 for n in theirs)
+    two = ["learner.kind=fsdp", "learner.processes=2", "cluster.address=local", "cluster.learner_cpus=0.5"]
+    again = sft.run(load_config("quickstart", [*small, f"resume={there}", "name=there", "sft.steps=4", *two]))
+    assert (again / "checkpoints" / "step-000004").is_dir()
 
 
 def test_too_small_a_cluster_is_told_before_the_run_begins(train: Train, tmp_path: Path) -> None:

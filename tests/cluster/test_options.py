@@ -43,16 +43,16 @@ def test_addresses_that_are_none(address: str) -> None:
         load_config("quickstart", [f"cluster.address='{address}'"])
 
 
-@pytest.mark.parametrize("command", ["quickstart", "sft"])
+@pytest.mark.parametrize("command", ["quickstart", "sft-user"])
 def test_what_does_not_run_on_a_cluster_says_so_before_it_starts(command: str, tmp_path: Path) -> None:
     refused = muarl(command, "cluster.address=local", f"runs_dir={tmp_path}")
-    assert refused.exit_code and "only `muarl train` runs on a cluster" in refused.output
+    assert refused.exit_code and "only `muarl train` and `muarl sft` run on a cluster" in refused.output
     assert not any(tmp_path.iterdir())
 
 
 def test_evaluation_does_not_either(tmp_path: Path) -> None:
     refused = muarl("eval", "-c", "quickstart", "cluster.address=local", f"runs_dir={tmp_path}", "eval.tasks=1")
-    assert refused.exit_code and "only `muarl train` runs on a cluster" in refused.output
+    assert refused.exit_code and "only `muarl train` and `muarl sft` run on a cluster" in refused.output
 
 
 @pytest.fixture

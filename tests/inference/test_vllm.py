@@ -19,8 +19,8 @@ from muarl.config import load_config
 from muarl.episode import StopReason
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import SamplingParams
-from muarl.recipes.common import checkpoint_folder, load_model, make_agent, make_users, play
-from muarl.recipes.engines import make_sampler
+from muarl.recipes.common import checkpoint_folder, load_model, make_users, play
+from muarl.recipes.engines import make_agent, make_sampler
 from muarl.recipes.setting import make_setting
 
 pytestmark = pytest.mark.vllm
@@ -300,6 +300,7 @@ def test_weights_go_from_gpu_to_gpu(policy):
     model = moved(policy.model).to("cuda:0")
     own = type(policy)(model, policy.tokenizer, policy.path)
     words = ["engine.kind=vllm", "engine.servers=1", "engine.first_device=1", "engine.update=nccl"]
+    words.append("engine.dtype=float32")
     sampler = make_sampler(own, load_config("quickstart", words))
     other = moved(model, seed=2)
     asyncio.run(sampler.update(other.named_parameters, 1))

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from muarl.errors import CheckpointError, ConfigError
+from muarl.inference.base import AdapterWeights
 from muarl.learning.checkpoints import load_policy
 from muarl.learning.forward import has_fast_path, hidden_states
 from muarl.learning.learner import LoraSettings, PolicyLossConfig, TorchLearner
@@ -75,6 +77,25 @@ def test_the_fast_path_computes_what_peft_does(build: Build) -> None:
             logits = hidden @ learner.model.get_output_embeddings().weight.T
             slow = logits.log_softmax(-1).gather(1, rows.ids[rows.targets][:, None])[:, 0]
         torch.testing.assert_close(fast, slow, atol=1e-5, rtol=1e-5)
+
+
+def test_samplers_may_take_the_adapter_alone(build: Build, tmp_path: Path) -> None:
+    """Merged by hand it gives the weights that others get."""
+    learner, plain = build(), build(lora=None)
+    run(learner, range(2))
+    weights = learner.weights
+    assert isinstance(weights, AdapterWeights) and not isinstance(plain.weights, AdapterWeights)
+    weights.write_adapter(tmp_path / "adapter")
+    fields = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    stored = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    base, whole = dict(plain.weights()), dict(weights())
+    assert whole.keys() == base.keys() and len(stored) == 2 * 4 * learner.model.config.num_hidden_layers
+    for name, value in whole.items():
+        stem = f"base_model.model.{name.removesuffix('weight')}"
+        down, up = stored.get(f"{stem}lora_A.weight"), stored.get(f"{stem}lora_B.weight")
+        expected = base[name] if down is None or up is None else base[name] + up @ down * fields["lora_alpha"] / 4
+        torch.testing.assert_close(value, expected, atol=1e-6, rtol=1e-5)
+    assert any((whole[n] - base[n]).abs().max() > 1e-5 for n in base)
 
 
 def test_a_checkpoint_is_a_merged_model_an_adapter_for_peft_and_goes_on_exactly(build: Build, tmp_path: Path) -> None:

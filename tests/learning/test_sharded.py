@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,8 +12,9 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from muarl.errors import CheckpointError, ConfigError
-from muarl.learning.checkpoints import load_policy, save_policy
+from muarl.learning.checkpoints import check_whole, load_policy, save_policy
 from muarl.learning.learner import Learner, PolicyLossConfig
+from muarl.learning.manifest import MANIFEST
 from muarl.learning.packing import Sample
 from muarl.learning.workers import MultiProcessLearner
 from support.sharded import demonstrations, episodes, one, run, same_metrics, same_weights, settings, several
@@ -85,6 +87,15 @@ def test_two_processes_learn_what_one_does_and_either_goes_on_for_the_other(
 
 def test_a_sharded_checkpoint_is_one_hugging_face_model(pair: MultiProcessLearner, tmp_path: Path) -> None:
     saved = pair.save(tmp_path / "step-000001")
+    listed = json.loads((saved / MANIFEST).read_text())["files"]
+    assert {p.name for p in saved.iterdir()} == {*listed, MANIFEST} and "trainer-00002-of-00002.safetensors" in listed
+    check_whole(saved)
+    part = saved / "trainer-00002-of-00002.safetensors"
+    whole = part.read_bytes()
+    part.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(CheckpointError, match="trainer-00002-of-00002.safetensors: is not what was written"):
+        pair.load(saved)
+    part.write_bytes(whole)
     model = AutoModelForCausalLM.from_pretrained(saved, local_files_only=True)
     assert isinstance(model, Qwen3ForCausalLM)
     theirs = dict(model.named_parameters())

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from muarl.errors import CheckpointError, InfrastructureError, MuarlError
+from muarl.inference.base import AdapterWeights
 from muarl.learning.checkpoints import save_policy
-from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig
+from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig, TorchLearner
 from muarl.learning.workers import MultiProcessLearner
 from support.sharded import (
     WAITS,
@@ -40,6 +42,19 @@ def folder(tmp_path: Path, make_model: Callable[..., Qwen3ForCausalLM], tokenize
     return save_policy(tmp_path / "policy", make_model(tie_word_embeddings=False), tokenizer)
 
 
+def same_adapters(many: MultiProcessLearner, alone: TorchLearner, folder: Path) -> None:
+    """What samplers that take adapters get, if the learners train any."""
+    ours, theirs = many.weights, alone.weights
+    assert isinstance(ours, AdapterWeights) == isinstance(theirs, AdapterWeights) == (alone.config.lora is not None)
+    if isinstance(ours, AdapterWeights) and isinstance(theirs, AdapterWeights):
+        for name, weights in (("many", ours), ("alone", theirs)):
+            weights.write_adapter(folder / name)
+        found, expected = (load_file(folder / name / "adapter_model.safetensors") for name in ("many", "alone"))
+        assert found.keys() == expected.keys()
+        for name, value in found.items():
+            torch.testing.assert_close(value, expected[name], atol=1e-4, rtol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("processes", "config"),
     [
@@ -59,6 +74,7 @@ def test_the_same_steps_as_one_process(folder: Path, tmp_path: Path, processes: 
         for ours, theirs in zip(run(many, range(3)), run(alone, range(3)), strict=True):
             same_metrics(ours, theirs)
         same_weights(many, alone)
+        same_adapters(many, alone, tmp_path)
         saved = many.save(tmp_path / "step-000003", {"step": 3})
         goes_on = one(folder, config)
         assert goes_on.load(saved) == {"step": 3}

@@ -22,8 +22,9 @@ from muarl.learning.corrections import Correction
 from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
 from muarl.player import Player
-from muarl.recipes import rl
-from muarl.recipes.common import load_model, make_agent, make_users, play, prepare
+from muarl.recipes import rl, updates
+from muarl.recipes.common import load_model, make_users, play, prepare
+from muarl.recipes.engines import make_agent
 from muarl.recipes.setting import make_setting
 from muarl.rollout import collect_groups
 
@@ -70,7 +71,7 @@ def test_taking_turns_is_a_plain_loop(configure: Configure) -> None:
 
     prepare(config)
     setting, policy = make_setting(config), load_model(config.model)
-    learner = TorchLearner(policy.model, policy.tokenizer, rl.learner_config(config))
+    learner = TorchLearner(policy.model, policy.tokenizer, updates.learner_config(config))
     engine = TorchEngine(policy.model, max_slots=config.rl.concurrency, max_context=config.model.max_context)
     agent = make_agent(policy, config, temperature=1.0, engine=engine)
     users = make_users(config.user, setting)
@@ -84,7 +85,7 @@ def test_taking_turns_is_a_plain_loop(configure: Configure) -> None:
             if len(mixed) >= 2:
                 break
         chosen = collect_groups([e for g in mixed[:2] for e in g.episodes], 4)
-        seen.append(learner.policy_step(rl.samples_of(chosen, config))["loss"])
+        seen.append(learner.policy_step(updates.samples_of(chosen, config))["loss"])
         engine.weights_changed()
     assert [r["update/loss"] for r in rows(run)] == seen
     final = weights(checkpoint_path(run / "checkpoints" / "rl", 2))
@@ -98,6 +99,7 @@ def test_a_run_ahead_of_the_learner(configure: Configure, mode: list[str], bound
     options = [
         f"rl.steps={STEPS}",
         "rl.checkpoint_every=1",
+        "checkpoints.keep_last=null",
         "rl.minibatches=2",
         "rl.correction=token",
         "rl.eval_every=2",
@@ -175,12 +177,12 @@ def test_failures_of_rollouts_end_an_asynchronous_run(configure: Configure, monk
 
 
 def test_what_the_settings_stand_for() -> None:
-    policy = rl.learner_config(load_config("quickstart")).policy
+    policy = updates.learner_config(load_config("quickstart")).policy
     assert policy.old_logprobs == "sampler" and not policy.correction.active
     given = ["rl.correction=sequence", "rl.correction_cap=3", "rl.sequence_mask=[0.5, 2]"]
-    policy = rl.learner_config(load_config("quickstart", given)).policy
+    policy = updates.learner_config(load_config("quickstart", given)).policy
     assert policy.old_logprobs == "recompute" and policy.correction == Correction("sequence", 3.0, (0.5, 2.0))
-    policy = rl.learner_config(load_config("quickstart", ["rl.sequence_mask=[0.5, 2]"])).policy
+    policy = updates.learner_config(load_config("quickstart", ["rl.sequence_mask=[0.5, 2]"])).policy
     assert policy.old_logprobs == "recompute", "a mask alone compares with the learner's own, too"
     preset = load_config("async").rl
     assert (preset.asynchrony, preset.staleness, preset.correction) == ("bounded", 2, "token")

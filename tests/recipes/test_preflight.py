@@ -70,11 +70,43 @@ def test_what_is_certain_is_no_more_than_what_a_run_takes() -> None:
     # The model, its gradients, two moments, the reference, and the engine's copy with its tables.
     assert 6 * weights < sure < 6.2 * weights
     assert preflight.sure_bytes(config, shape, on_gpu=True) > sure, "on a GPU the cache is there from the start"
-    assert preflight.sure_bytes(config, shape, on_gpu=False, training=False) < sure
+    # To evaluate: the model, and the engine's copy. To learn from demonstrations: no engine and no reference.
+    assert 2 * weights < preflight.sure_bytes(config, shape, on_gpu=False, training=False) < 2.2 * weights
+    assert preflight.sure_bytes(config, shape, on_gpu=False, sampling=False) == 4 * weights
+
+
+def test_an_evaluation_says_so_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    memory_of(monkeypatch, 4 * MIB)
+    result = muarl("eval", "-c", "quickstart", "model.device=cpu", "eval.tasks=2", f"runs_dir={tmp_path / 'runs'}")
+    assert result.exit_code == 2, result.output
+    assert "needs at least" in " ".join(result.stderr.split())
+
+
+def test_what_is_not_in_this_process_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_of(monkeypatch, MIB)
+    preflight.check_memory(load_config("quickstart", ["model.device=cpu", "engine.kind=vllm"]), training=False)
+    sharded = load_config("quickstart", ["model.device=cpu", "learner.kind=fsdp"])
+    preflight.check_memory(sharded, sampling=False)
+    with pytest.raises(ConfigError, match="needs at least"):
+        preflight.check_memory(sharded, training=False)
 
 
 def test_this_machine_says_what_is_free() -> None:
     assert free_memory() > 100 * MIB
+
+
+def test_a_dry_run_of_a_cold_start_says_what_it_takes() -> None:
+    result = muarl("sft", "-c", "quickstart", "model.device=cpu", "--dry-run")
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.stderr.split())
+    assert "memory: the learner holds" in words and "plan: 60 steps of about" in words
+    assert "without a reference model" in words and "sampler" not in words
+    result = muarl("sft", "-c", "mua-8b", "--dry-run")
+    words = " ".join(result.stderr.split())
+    assert "each of 4 learner processes holds" in words and "dollars of GPUs" in words
+    result = muarl("sft", "-c", "mua-32b", "learner.processes=1", "--dry-run")
+    assert result.exit_code == 2
+    assert "does not fit its machines" in " ".join(result.stderr.split())
 
 
 def dry(*arguments: str) -> Any:

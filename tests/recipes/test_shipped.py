@@ -8,7 +8,7 @@ from muarl.config import load_config
 from muarl.config.load import preset_names
 from muarl.domains.generated import NAMES, generated
 from muarl.learning.checkpoints import load_policy
-from muarl.recipes.common import SHIPPED, checkpoint_folder
+from muarl.recipes.checkpoint_names import SHIPPED, checkpoint_folder
 from muarl.recipes.tiny import pieces_of
 
 MIB = 1 << 20

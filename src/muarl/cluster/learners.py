@@ -1,7 +1,8 @@
 """The learner as one or several processes of the cluster; several share the weights among themselves.
 
 Samples go there, weights go from there to the samplers' machines without passing the driver. A learner that is lost
-cannot be replaced: what it learned since the last checkpoint is gone. The run then ends, and says how to go on.
+cannot be replaced: what it learned since the last checkpoint is gone. The run then ends, and says how to go on, or is
+taken up again from there (recipes/restarting.py).
 """
 
 from __future__ import annotations
@@ -9,18 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from muarl.cluster.calls import Failure, Lost, answer_now
 from muarl.cluster.runtime import find
 from muarl.cluster.weights import pack, unpack
-from muarl.errors import CheckpointError, MuarlError
+from muarl.errors import CheckpointError, InfrastructureError, MuarlError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from muarl.learning.learner import Learner, Metrics
     from muarl.learning.packing import Sample
+    from muarl.learning.settings import LoraSettings
 
 BUCKET = 256 * 2**20
 
@@ -34,14 +36,21 @@ class BuildLearner(Protocol):
 class ClusterLearner:
     """A ``Learner`` whose work is done by ``actors``, all of which are told the same. See this module's docstring.
 
-    ``seconds``: that any one thing may take.
+    ``seconds``: that any one thing may take. ``lora``: of the adapters that it trains.
     """
 
-    def __init__(self, actors: Sequence[Any], *, seconds: float, release: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        actors: Sequence[Any],
+        *,
+        seconds: float,
+        release: Callable[[], None],
+        lora: LoraSettings | None = None,
+    ) -> None:
         self._actors, self._seconds, self._release = list(actors), seconds, release
         self._version = 0
         self._asked: dict[Any, int] = {}
-        self.weights = RemoteWeights(self)
+        self.weights = RemoteWeights(self, lora)
 
     @property
     def version(self) -> int:
@@ -110,18 +119,23 @@ class ClusterLearner:
         result, self._version = self.ask(method, *arguments)
         return result
 
-    def _ended(self, problem: Lost) -> MuarlError:
-        return MuarlError(
+    def _ended(self, problem: Lost) -> InfrastructureError:
+        return InfrastructureError(
             f"{problem}. What was learned since the last checkpoint went with it. To go on from that checkpoint: "
-            "muarl train --resume RUN, with the run's folder"
+            "muarl train --resume RUN, with the run's folder",
+            boundary="learner",
+            retryable=False,
         )
 
 
 class RemoteWeights:
-    """The ``Weights`` of a learner elsewhere: called, they come here; ``publish`` leaves them in the cluster."""
+    """The ``Weights`` of a learner elsewhere: called, they come here; ``publish`` leaves them in the cluster.
 
-    def __init__(self, learner: ClusterLearner) -> None:
-        self._learner = learner
+    ``lora``: of the adapters that it trains, which can then be published alone.
+    """
+
+    def __init__(self, learner: ClusterLearner, lora: LoraSettings | None = None) -> None:
+        self._learner, self.lora = learner, lora
 
     def __call__(self) -> Iterator[tuple[str, Tensor]]:
         """Every parameter, whole."""
@@ -130,9 +144,10 @@ class RemoteWeights:
         for reference in self._learner.ask("publish", BUCKET):
             yield from unpack([ray.get(reference)])
 
-    async def publish(self, size: int) -> list[Any]:
-        """References to all weights in the cluster's object store, as buckets of ``size`` bytes."""
-        return await asyncio.to_thread(self._learner.ask, "publish", size)
+    async def publish(self, size: int, *, adapter: bool = False) -> list[Any]:
+        """References to all weights (or the adapter's alone) in the cluster's object store, as buckets of ``size``
+        bytes."""
+        return await asyncio.to_thread(self._learner.ask, "publish", size, adapter)
 
 
 class LearnerActor:
@@ -177,14 +192,16 @@ class LearnerActor:
     def load(self, path: Path) -> tuple[dict[str, Any], int] | Failure:
         return self._do(lambda: self._there.load(path))
 
-    def publish(self, size: int) -> list[Any] | Failure:
-        """Put all weights into the object store; the references (of the first process; the others only help)."""
+    def publish(self, size: int, adapter: bool = False) -> list[Any] | Failure:
+        """Put all weights, or the adapter's alone, into the object store; the references (of the first process; the
+        others only help)."""
         import ray
 
         try:
+            found = cast(Any, self._there).adapter().items() if adapter else self._there.weights()
             if self._rank == 0:
-                return [ray.put(bucket) for bucket in pack(self._there.weights(), size)]
-            for _ in self._there.weights():
+                return [ray.put(bucket) for bucket in pack(found, size)]
+            for _ in found:
                 pass
         except MuarlError as problem:
             return Failure.of(problem)
@@ -211,13 +228,20 @@ class LearnerActor:
         return result, 0 if self._learner is None else self._learner.version
 
 
-def make_learners(names: Sequence[str], *, meet: bool, seconds: float, release: Callable[[], None]) -> ClusterLearner:
+def make_learners(
+    names: Sequence[str],
+    *,
+    meet: bool,
+    seconds: float,
+    release: Callable[[], None],
+    lora: LoraSettings | None = None,
+) -> ClusterLearner:
     """The learner over started actors of these names, which make themselves ready until ``made`` is asked.
 
-    ``meet``: they work as a group, even if there is only one.
+    ``meet``: they work as a group, even if there is only one. ``lora``: see ``ClusterLearner``.
     """
     actors = [find(name) for name in names]
-    learner = ClusterLearner(actors, seconds=seconds, release=release)
+    learner = ClusterLearner(actors, seconds=seconds, release=release, lora=lora)
     address = answer_now(actors[0].host.remote(seconds), seconds, "learner 0") if meet else ""
     learner.begin("make", address)
     return learner

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from muarl.cluster.calls import Failure, Lost, answer
 from muarl.cluster.crew import PAUSE, Crew
@@ -20,6 +21,11 @@ from muarl.cluster.runtime import find
 from muarl.cluster.weights import Bucket, pack, unpack
 from muarl.errors import InfrastructureError, MuarlError
 from muarl.inference.base import PolicySampler, Sampled, SamplingParams, Weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from muarl.learning.settings import LoraSettings
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +152,7 @@ class ClusterSampler(RoutedSampler):
     """The driver's ``PolicySampler`` over all samplers: it also moves their weights and ends them.
 
     ``board``: the ``Board``'s name. ``bucket``: bytes in one piece of weights. ``seconds``: that an update may take.
+    ``adapters``: samplers have room for an adapter, and all begin with the model that it is put on.
     """
 
     def __init__(
@@ -157,7 +164,9 @@ class ClusterSampler(RoutedSampler):
         seconds: float,
         bucket: int,
         release: Callable[[], None],
+        adapters: bool = False,
     ) -> None:
+        self._adapters = adapters
         self.remotes = [ActorRemote(name, n) for n, name in enumerate(names)]
         super().__init__(self.remotes, deadline=deadline, name="driver/")
         self._board, self._seconds, self._bucket, self._release = find(board), seconds, bucket, release
@@ -171,17 +180,19 @@ class ClusterSampler(RoutedSampler):
         """Have every sampler sample from these weights, as policy ``version``.
 
         They are put into the cluster's object store once, by the learner's own process where it has one, and samplers
-        on one machine share one copy. Samplers that are lost take them when they are back.
+        on one machine share one copy. Samplers that are lost take them when they are back. Where a learner trains
+        adapters and samplers have room for one, it is all that is sent.
 
         MuarlError if none took them.
         """
         await answer(self._board.clear.remote(), self._seconds, "the board of weights")  # two copies may not fit
         publish = getattr(weights, "publish", None)
+        lora = getattr(weights, "lora", None) if self._adapters else None
         if publish is not None:
-            buckets = await publish(self._bucket)
+            buckets = await publish(self._bucket, adapter=lora is not None)
         else:
             buckets = await asyncio.to_thread(_put, weights, self._bucket)
-        await answer(self._board.post.remote(version, buckets), self._seconds, "the board of weights")
+        await answer(self._board.post.remote(Posted(version, buckets, lora)), self._seconds, "the board of weights")
         done = await asyncio.gather(*(self._refresh(r, version) for r in self.remotes), return_exceptions=True)
         problems = [d for d in done if isinstance(d, BaseException)]
         for problem in problems:
@@ -210,11 +221,20 @@ def _put(weights: Weights, size: int) -> list[Any]:
     return [ray.put(bucket) for bucket in pack(weights(), size)]
 
 
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """References to the weights of a version; ``lora``: they are those of an adapter alone."""
+
+    version: int
+    buckets: list[Any]
+    lora: LoraSettings | None = None
+
+
 class Board:
     """Where the newest weights are to be had: a small actor beside the driver, with references, not weights."""
 
     def __init__(self) -> None:
-        self._newest: tuple[int, list[Any]] | None = None
+        self._newest: Posted | None = None
         self._posted = False
         self._news = asyncio.Event()
         self._news.set()
@@ -224,13 +244,13 @@ class Board:
         self._newest = None
         self._news.clear()
 
-    async def post(self, version: int, buckets: list[Any]) -> None:
+    async def post(self, newest: Posted) -> None:
         """From now on these."""
-        self._newest = version, buckets
+        self._newest = newest
         self._news.set()
 
-    async def newest(self) -> tuple[int, list[Any]] | None:
-        """The version and its buckets, None if the samplers' own checkpoint is the newest."""
+    async def newest(self) -> Posted | None:
+        """What was posted last, None if the samplers' own checkpoint is the newest."""
         await self._news.wait()
         return self._newest
 
@@ -284,11 +304,22 @@ class SamplerActor:
             if found is None:
                 self._version = 0
                 return self._sampler
-            version, references = found
-            buckets = await _fetched(references, self._seconds)
-            await self._sampler.update(lambda: unpack(buckets), version)
-            self._version = version
+            buckets = await _fetched(found.buckets, self._seconds)
+            await self._sampler.update(_weights(buckets, found.lora), found.version)
+            self._version = found.version
             return self._sampler
+
+
+def _weights(buckets: Sequence[Bucket], lora: LoraSettings | None) -> Weights:
+    """The weights in the buckets as samplers take them."""
+    if lora is None:
+        return lambda: unpack(buckets)
+    from muarl.learning.lora import AdaptedWeights
+
+    def whole() -> Iterator[tuple[str, Tensor]]:
+        raise MuarlError("only the adapter was sent (engine.lora_rank), and this sampler wants all weights")
+
+    return AdaptedWeights(whole, lambda: dict(unpack(buckets)), lora)
 
 
 async def _fetched(references: Sequence[Any], seconds: float) -> list[Bucket]:

@@ -135,7 +135,7 @@ def make_agent(spec: str, domain: str = NAMES[0]) -> Agent:
         from muarl.endpoints import Endpoint, parse_endpoint
 
         return EndpointAgent(Endpoint(parse_endpoint(spec)))
-    from muarl.recipes.common import load_agent
+    from muarl.recipes.engines import load_agent
 
     return load_agent(spec)
 

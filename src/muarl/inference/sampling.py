@@ -48,15 +48,16 @@ def uniform(seeds: Tensor, index: Tensor) -> Tensor:
     return (_logical_shift(z, 41).to(torch.float32) + 0.5) * 2.0**-23
 
 
-def restrict(probabilities: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
+def restrict(probabilities: Tensor, top_k: Tensor, top_p: Tensor, *, look: bool = True) -> Tensor:
     """Zero all but each row's top-k, and of those all but the smallest leading set that holds top_p of their mass.
 
     ``probabilities`` [n, vocab]; ``top_k`` int64 [n], 0 for off; ``top_p`` float32 [n], 1 for off. The result is not
-    normalised again. The most probable token always stays.
+    normalised again. The most probable token always stays. ``look``: see how far the filters go, and so save work where
+    they are few; False where the host must not wait for the device.
     """
     vocab = probabilities.shape[-1]
     limit = torch.where(top_k > 0, top_k, vocab)
-    if bool((top_p >= 1).all()):
+    if look and bool((top_p >= 1).all()):
         kept = int(limit.max())
         ranked, order = probabilities.topk(min(kept, vocab), dim=-1)
     else:
@@ -77,19 +78,20 @@ def sample(
     greedy: Tensor | None = None,
     top_k: Tensor | None = None,
     top_p: Tensor | None = None,
+    look: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """One id for each row of ``logits`` [n, vocab] float32: the distribution's inverse at ``noise`` [n] in (0, 1).
 
-    ``scale`` [n]: 1 / temperature (None: all 1); ``greedy`` bool [n]: take the most probable (None: nobody); ``top_k``
-    and ``top_p`` as in ``restrict`` (both None: nobody restricts). Returns ids int64 [n] and their log-probabilities
-    float32 [n] under the scaled, unrestricted softmax.
+    ``scale`` [n]: 1 / temperature (None: all 1); ``greedy`` bool [n]: take the most probable (None: nobody); ``top_k``,
+    ``top_p`` and ``look`` as in ``restrict`` (both filters None: nobody restricts). Returns ids int64 [n] and their
+    log-probabilities float32 [n] under the scaled, unrestricted softmax.
     """
     if scale is not None:
         logits = logits * scale[:, None]
     probabilities = logits.softmax(-1)
     weights = probabilities
     if top_k is not None and top_p is not None:
-        weights = restrict(probabilities, top_k, top_p)
+        weights = restrict(probabilities, top_k, top_p, look=look)
     # A GPU's parallel running sum may step back by a rounding; in float64 that is far below the noise's own step.
     mass = weights.cumsum(-1, dtype=torch.float64 if weights.is_cuda else torch.float32)
     aim = noise[:, None].to(mass.dtype) * mass[:, -1:]

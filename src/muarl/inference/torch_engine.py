@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference import sampling
-from muarl.inference.base import FinishReason, Sampled, SamplingParams, Weights
+from muarl.inference.base import FinishReason, Heard, Sampled, SamplingParams, Weights
 from muarl.inference.decode_state import DecodeState
+from muarl.inference.fixed_steps import FixedSteps, StepKind, resolved
 from muarl.inference.requests import EngineStats, Request, checked, next_chunk
 from muarl.inference.slots import SlotTable, common_prefix
 from muarl.models import qwen3_cached as cached
@@ -50,7 +51,8 @@ class TorchEngine:
 
     ``max_slots``: cache rows, so also the most requests decoded at once; more wait. ``max_context``: the most tokens of
     prompt and completion together; a request beyond it is refused with ConfigError. ``device`` and ``dtype`` default to
-    the model's own. ``seed``: of the stream that serves requests without a seed.
+    the model's own; log-probabilities are float32 in any case. ``seed``: of the stream that serves requests without a
+    seed. ``steps``: see ``StepKind``.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class TorchEngine:
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         seed: int = 0,
+        steps: StepKind = "auto",
     ) -> None:
         if max_slots < 1 or max_context < 2:
             raise ConfigError(f"max_slots={max_slots} and max_context={max_context} must be at least 1 and 2")
@@ -74,9 +77,11 @@ class TorchEngine:
         self.max_slots, self.max_context = max_slots, max_context
         self.device = torch.device(device) if device is not None else first.device
         kind = dtype or first.dtype
+        how = resolved(steps, self.device)
+        slots = max_slots if how == "none" else max_slots + 1  # steps of fixed shapes need a spare one
         with torch.no_grad():
             self._weights = cached.InferenceWeights(model, device=self.device, dtype=kind, max_positions=max_context)
-        self._cache = cached.KVCache(self._weights.shape, max_slots, max_context, self.device, kind)
+        self._cache = cached.KVCache(self._weights.shape, slots, max_context, self.device, kind)
         self._table = SlotTable(max_slots, max_context)
         self._random = np.random.default_rng(seed)
         self._waiting: deque[Request] = deque()
@@ -84,9 +89,15 @@ class TorchEngine:
         self._scheduler: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrivals = 0
+        self._heard = 0  # running calls of ``stream``
         self._away = 0  # episodes answered in this round that have neither come back nor closed
-        self._state = DecodeState(max_slots, max_context, self.device)
+        self._state = DecodeState(slots, max_context, self.device)
         self._common = (0, 0)
+        self._fixed: FixedSteps | None = None
+        if how != "none":
+            self._fixed = FixedSteps(
+                self._weights, self._cache, self._state, how, unit=SPAN_STEP, lenient=steps == "auto"
+            )
 
     # ---- what callers use
 
@@ -96,13 +107,28 @@ class TorchEngine:
         ConfigError for a request that can never be served, InfrastructureError (boundary "agent") if the engine fails
         while it runs.
         """
+        return await self._ask(prompt_ids, params, session, None)
+
+    async def stream(
+        self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard, *, session: str | None = None
+    ) -> Sampled:
+        """As ``sample``, and ``heard`` is told of ids as they come; see ``StreamingSampler``."""
+        self._heard += 1
+        try:
+            return await self._ask(prompt_ids, params, session, heard)
+        finally:
+            self._heard -= 1
+
+    async def _ask(
+        self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None, heard: Heard | None
+    ) -> Sampled:
         prompt = checked(prompt_ids, params, vocab=self._weights.shape.vocab, max_context=self.max_context)
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._forget_requests()
             self._loop = loop
         seed = int(self._random.integers(1 << 63)) if params.seed is None else params.seed
-        request = Request(prompt, params, sampling.spread_seed(seed), session, loop.create_future())
+        request = Request(prompt, params, sampling.spread_seed(seed), session, loop.create_future(), heard=heard)
         self._waiting.append(request)
         self._arrivals += 1
         self._away -= 1
@@ -174,7 +200,11 @@ class TorchEngine:
         for slot, request in reversed(self._running.items()):
             self._table.release(slot)
             request.slot = -1
-            self._waiting.appendleft(request)
+            if not request.told:
+                self._waiting.appendleft(request)
+            elif not request.future.done():
+                text = "the weights changed while a completion was streamed; what was sent cannot be taken back"
+                request.future.set_exception(InfrastructureError(text, boundary="agent"))
         self._running.clear()
         self._state.clear()
 
@@ -217,6 +247,8 @@ class TorchEngine:
                 continue
             if error is None:
                 request.future.cancel()
+            elif isinstance(error, ConfigError):
+                request.future.set_exception(ConfigError(str(error)))
             else:
                 failure = InfrastructureError(f"The engine failed: {type(error).__name__}: {error}", boundary="agent")
                 failure.__cause__ = error
@@ -323,8 +355,21 @@ class TorchEngine:
         began, state = time.perf_counter(), self._state
         if state.refresh():
             self._common = self._find_common()
+        count = len(state.active)
+        finished = self._eager_step() if self._fixed is None else self._fixed.step(self._common)
+        self.stats.decode_steps += 1
+        self.stats.decode_tokens += count
+        if self._heard:
+            self._tell()
+        if finished:
+            self._finish(finished)
+        self.stats.decode_seconds += time.perf_counter() - began
+
+    def _eager_step(self) -> list[int]:
+        """A step of exactly the size that the running rows need; the slots that are done."""
+        state = self._state
         count, top = len(state.active), state.highest + 1
-        tokens, positions = state.inputs()
+        tokens, positions = state.inputs(state.active)
         hidden = cached.decode(
             self._weights,
             self._cache,
@@ -335,12 +380,18 @@ class TorchEngine:
             rows=top if IN_PLACE_SHARE * top <= count else 0,
             common=self._common,
         )
-        finished = state.advance(self._weights.logits(hidden))
-        self.stats.decode_steps += 1
-        self.stats.decode_tokens += count
-        if finished:
-            self._finish(finished)
-        self.stats.decode_seconds += time.perf_counter() - began
+        return state.advance(self._weights.logits(hidden))
+
+    def _tell(self) -> None:
+        """Whoever listens hears what is new."""
+        requests = [r for r in self._running.values() if r.heard is not None]
+        if not requests:
+            return
+        new = self._state.collect([r.slot for r in requests], [len(r.prompt) + r.told for r in requests])
+        for request, (ids, logprobs) in zip(requests, new, strict=True):
+            request.told += len(ids)
+            if request.heard is not None:
+                request.heard(ids, logprobs)
 
     def _find_common(self) -> tuple[int, int]:
         """A running slot, and how many leading positions all running slots have in common with it (0: too few)."""

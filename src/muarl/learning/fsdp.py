@@ -23,11 +23,12 @@ from torch.distributed.device_mesh import init_device_mesh
 from muarl.errors import CheckpointError, MuarlError
 from muarl.learning import group, shards
 from muarl.learning.checkpoint_files import WeightWriter, full_disk, is_disk_full, whole_folder
-from muarl.learning.checkpoints import check_policy, load_tokenizer, write_config, write_tokenizer
+from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer, write_config, write_tokenizer
 from muarl.learning.fingerprint import combine
 from muarl.learning.forward import TokenScores
 from muarl.learning.lora import FOLDER, load_adapter, save_adapter
 from muarl.learning.losses import merge_metrics
+from muarl.learning.manifest import file_sum, flush, seal
 from muarl.learning.optimizer import ScheduledOptimizer
 from muarl.learning.packing import Batch, Rows, idle_rows, pack, spread
 from muarl.learning.randomness import global_generators, restore_generators
@@ -110,6 +111,10 @@ class ShardedLearner(Stepper):
         for name in self.names:
             yield name, self.weight(name)
 
+    def adapter(self) -> dict[str, Tensor]:
+        """The adapter's matrices, whole, by the model's names; every process must ask."""
+        return {name: shards.whole(p).cpu() for name, p in self.model.adapter().items()}
+
     # ---- checkpoints
 
     def save(
@@ -133,10 +138,10 @@ class ShardedLearner(Stepper):
         with ExitStack() as stack:
             made = self._write(path, lambda: stack.enter_context(whole_folder(path)) if self.rank == 0 else None)
             folder = Path(group.gather(str(made))[0])
-            self._write(path, lambda: self._write_state(folder, generators))
+            sums = dict(group.gather(self._write(path, lambda: self._write_state(folder, generators))))
             self._write_weights(path, folder)
             self._write_adapter(path, folder)
-            self._write(path, lambda: self._write_rest(folder, progress) if self.rank == 0 else None)
+            self._write(path, lambda: self._write_rest(folder, progress, sums) if self.rank == 0 else None)
             self._write(path, lambda: stack.pop_all().close())
         return path
 
@@ -158,7 +163,8 @@ class ShardedLearner(Stepper):
         """The type that checkpoints hold weights in: that of the trained ones, so that resuming is exact."""
         return torch.float32 if self.config.lora is None else self.model.precision
 
-    def _write_state(self, folder: Path, generators: Mapping[str, Tensor]) -> None:
+    def _write_state(self, folder: Path, generators: Mapping[str, Tensor]) -> tuple[str, str]:
+        """This process's tensors; the file's name, and its sum for the manifest."""
         if not folder.is_dir():
             raise CheckpointError(
                 f"{folder.parent}: process {self.rank} does not see the folder that process 0 has made there: "
@@ -171,12 +177,15 @@ class ShardedLearner(Stepper):
                 place = shards.rows_of(self.model.parameters[_parameter(key)])
                 rows[key] = (place.start, place.whole[0])
         tensors |= dict(generators) if self.rank == 0 else {}
-        write_tensors(folder, tensors, rank=self.rank, world=self.world, rows=rows)
+        name = write_tensors(folder, tensors, rank=self.rank, world=self.world, rows=rows)
+        flush(folder / name)
+        return name, file_sum(folder / name)
 
-    def _write_rest(self, folder: Path, progress: Progress) -> None:
+    def _write_rest(self, folder: Path, progress: Progress, sums: Mapping[str, str]) -> None:
         write_config(folder, self.model_config, self._held)
         write_tokenizer(folder, self.tokenizer)
         write_values(folder, progress.values())
+        seal(folder, sums)
 
     def _write_weights(self, path: Path, folder: Path) -> None:
         """Process 0 writes what all gather, one tensor after another; it goes on gathering if it cannot write."""
@@ -202,7 +211,7 @@ class ShardedLearner(Stepper):
         lora = self.config.lora
         if lora is None:
             return
-        found = {name: shards.whole(p).cpu() for name, p in self.model.adapter().items()}
+        found = self.adapter()
         self._write(path, lambda: save_adapter(folder / FOLDER, found, lora) if self.rank == 0 else None)
 
     def load(self, path: Path) -> dict[str, Any]:
@@ -228,6 +237,7 @@ class ShardedLearner(Stepper):
             key = name.removeprefix(OPTIMIZER)
             if name.startswith(OPTIMIZER) and not self.optimizer.fits(key, state.shape(name)):
                 raise self.optimizer.misfit(key)
+        check_sums(path, contents=False)  # whoever asks for it has read it all
         if self.config.lora is None:
             return state, progress, None
         shapes = {name: p.shape for name, p in self.model.adapter().items()}

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,11 +18,12 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from muarl.errors import CheckpointError
-from muarl.learning.checkpoints import check_policy, load_policy, load_tokenizer, saved_policy
+from muarl.learning.checkpoints import check_policy, check_sums, load_policy, load_tokenizer, saved_policy
 from muarl.learning.fingerprint import combine, tensor_sum
 from muarl.learning.forward import TokenScores, can_share_prefixes, selected_logprobs
 from muarl.learning.lora import (
     FOLDER,
+    AdaptedWeights,
     attach,
     is_adapter,
     load_adapter,
@@ -91,7 +93,7 @@ class TorchLearner(Stepper):
         if lora is not None:
             self.model = copy.deepcopy(model)
             attach(self.model, lora)
-            for name, parameter in self._adapter().items():
+            for name, parameter in self.adapter().items():
                 parameter.data.copy_(start_value(name, parameter.shape, self.config.seed))
         if self.config.policy.kl_coef > 0 and (lora is None or reference is not None):
             self.reference = reference or copy.deepcopy(model)
@@ -112,7 +114,7 @@ class TorchLearner(Stepper):
         state = TrainerState(tensors | global_generators(self.device), progress.values())
         with saved_policy(path, self.model, self.tokenizer, state, weights=self.weights()) as f:
             if self.config.lora is not None:
-                save_adapter(f / FOLDER, self._adapter(), self.config.lora)
+                save_adapter(f / FOLDER, self.adapter(), self.config.lora)
         return Path(path)
 
     def load(self, path: Path) -> dict[str, Any]:
@@ -125,6 +127,7 @@ class TorchLearner(Stepper):
             raise CheckpointError(f"{path / 'tokenizer.json'}: is another tokenizer than the one in use")
         progress = Progress.parse(path, state.values, self._start_digest())
         entries = {k.removeprefix("optimizer/"): v for k, v in state.tensors.items() if k.startswith("optimizer/")}
+        check_sums(path)
         self.optimizer.load(entries, progress.updates)
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
@@ -136,23 +139,27 @@ class TorchLearner(Stepper):
         restore_generators(state.tensors, self.device)
         return progress.extra
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """The model's parameters by name, tied ones once; not copied, unless an adapter is merged."""
-        if self.config.lora is not None:
-            return merged_weights(self.model, self.config.lora)
-        return ((name, parameter.detach()) for name, parameter in self.model.named_parameters())
+    @property
+    def weights(self) -> Callable[[], Iterator[tuple[str, Tensor]]]:
+        """Called, it gives the model's parameters by name, tied ones once; not copied, unless an adapter is merged.
+        With adapters it is an ``AdaptedWeights``."""
+        lora, model = self.config.lora, self.model
+        if lora is not None:
+            return AdaptedWeights(partial(merged_weights, model, lora), self.adapter, lora)
+        return lambda: ((name, parameter.detach()) for name, parameter in model.named_parameters())
 
     def close(self) -> None:
         """Nothing to do: the model belongs to the caller."""
 
-    def _adapter(self) -> dict[str, Tensor]:
+    def adapter(self) -> dict[str, Tensor]:
+        """The adapter's matrices, by the model's names; empty without one."""
         return {n: p for n, p in self.model.named_parameters() if is_adapter(n)}
 
     def _stored_weights(self, path: Path) -> dict[str, Tensor]:
         """What a checkpoint holds of what is trained, by the names of the model's parameters."""
         if self.config.lora is not None:
             check_policy(path)
-            shapes = {n: p.shape for n, p in self._adapter().items()}
+            shapes = {n: p.shape for n, p in self.adapter().items()}
             return load_adapter(path / FOLDER, shapes, self.config.lora)
         loaded = load_policy(path, dtype=next(self.model.parameters()).dtype).model
         theirs: dict[str, Tensor] = dict(loaded.named_parameters())

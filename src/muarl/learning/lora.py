@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,25 @@ def merged_weights(model: nn.Module, settings: LoraSettings) -> Iterator[tuple[s
                 yield name, parameter.detach()
             else:
                 yield plain_name(name), merged(parameter, down, up, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptedWeights:
+    """An ``AdapterWeights``: of a learner that trains an adapter, for samplers.
+
+    ``whole``: every parameter, adapters merged. ``adapter``: the adapter's matrices, by the adapted model's names.
+    """
+
+    whole: Callable[[], Iterator[tuple[str, Tensor]]]
+    adapter: Callable[[], Mapping[str, Tensor]]
+    settings: LoraSettings
+
+    def __call__(self) -> Iterator[tuple[str, Tensor]]:
+        return self.whole()
+
+    def write_adapter(self, folder: Path) -> None:
+        """See ``AdapterWeights``."""
+        save_adapter(folder, self.adapter(), self.settings)
 
 
 def save_adapter(folder: Path, tensors: Mapping[str, Tensor], settings: LoraSettings) -> None:

@@ -90,6 +90,11 @@ def _serve(learner: Any, method: str, argument: Any) -> Any:
         data = tensor.cpu().contiguous()
         kind = str(data.dtype).removeprefix("torch.")
         return kind, tuple(data.shape), data.view(torch.uint8).numpy().tobytes()
+    if method == "adapter":
+        found = learner.adapter()
+        return (
+            {n: (tuple(t.shape), t.float().numpy().tobytes()) for n, t in found.items()} if learner.rank == 0 else None
+        )
     raise ValueError(f"no such call: {method}")
 
 

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,9 @@ import torch
 from torch import Tensor
 
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.learning.checkpoints import check_sums
 from muarl.learning.group import ShardingConfig, host_store, versions
+from muarl.learning.lora import AdaptedWeights
 from muarl.learning.packing import Sample
 from muarl.learning.randomness import global_generators, restore_generators
 from muarl.learning.settings import LearnerConfig
@@ -73,6 +75,7 @@ class MultiProcessLearner:
                 f"learner.processes is {processes}, and there are {torch.cuda.device_count()} GPUs: each needs its own"
             )
         self._version = 0
+        self._lora = settings.lora
         self._lock = threading.Lock()
         store, address = host_store(port=port)
         self._store = store
@@ -112,15 +115,27 @@ class MultiProcessLearner:
 
     def load(self, path: Path) -> dict[str, Any]:
         """See ``ShardedLearner.load``; also restores this process's random states."""
-        self._ask("load", str(path))
         state = StateReader(path)
+        check_sums(Path(path))
+        self._ask("load", str(path))
         progress = Progress.parse(Path(path), state.values, None)
         random.setstate(progress.python)
         restore_generators({n: state.read(n) for n in state.names if n.startswith("random/")}, CPU)
         return progress.extra
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Every parameter under its Hugging Face name, whole, on the CPU, gathered one at a time as it is asked for."""
+    @property
+    def weights(self) -> Callable[[], Iterator[tuple[str, Tensor]]]:
+        """Called, it gives every parameter under its Hugging Face name, whole, on the CPU, gathered one at a time as it
+        is asked for. With adapters it is an ``AdaptedWeights``."""
+        return self._whole if self._lora is None else AdaptedWeights(self._whole, self._adapter, self._lora)
+
+    def _adapter(self) -> dict[str, Tensor]:
+        found = self._ask("adapter", None)
+        return {
+            n: torch.frombuffer(bytearray(data), dtype=torch.float32).view(shape) for n, (shape, data) in found.items()
+        }
+
+    def _whole(self) -> Iterator[tuple[str, Tensor]]:
         for name in self._names:
             kind, shape, data = self._ask("weight", name)
             yield name, torch.frombuffer(bytearray(data), dtype=getattr(torch, kind)).view(shape)

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from muarl.models.qwen3 import Shape, rotary_tables, rotate, shape_of
+from muarl.models.scoring import products
 
 
 @dataclass(slots=True)
@@ -69,18 +70,34 @@ class InferenceWeights:
         )
 
     def refresh(self, model: nn.Module) -> None:
-        """Take the model's weights of this moment."""
+        """Take the model's weights of this moment, where the old ones lie: recorded steps go on reading there."""
         body = cast(Any, model).model
         self.embedding.copy_(body.embed_tokens.weight.detach())
         if not self.tied:
             self.head.copy_(cast(Any, model).lm_head.weight.detach())
         self.norm.copy_(body.norm.weight.detach())
-        for number, layer in enumerate(body.layers):
-            self.layers[number] = self._fuse(layer)
+        heads = self.shape.heads
+        for own, layer in zip(self.layers, body.layers, strict=True):
+            attention, mlp = layer.self_attn, layer.mlp
+            own.before_attention.copy_(layer.input_layernorm.weight.detach())
+            _stack(own.qkv, attention.q_proj, attention.k_proj, attention.v_proj)
+            own.gain[:heads].copy_(attention.q_norm.weight.detach().float() * self.shape.head_dim**-0.5)
+            own.gain[heads:].copy_(attention.k_norm.weight.detach())
+            own.out.copy_(attention.o_proj.weight.detach())
+            own.before_mlp.copy_(layer.post_attention_layernorm.weight.detach())
+            _stack(own.gate_up, mlp.gate_proj, mlp.up_proj)
+            own.down.copy_(mlp.down_proj.weight.detach())
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[n, width] -> [n, vocab] in float32."""
-        return F.linear(hidden, self.head).float()
+        return products(hidden, self.head)
+
+
+def _stack(target: Tensor, *linears: nn.Module) -> None:
+    """Copy the weights of several projections of one input into one matrix, under each other."""
+    weights = [cast(Tensor, m.weight).detach() for m in linears]
+    for part, weight in zip(target.split([len(w) for w in weights]), weights, strict=True):
+        part.copy_(weight)
 
 
 class KVCache:
@@ -140,20 +157,24 @@ def decode(
     *,
     span: int,
     rows: int,
-    common: tuple[int, int] = (0, 0),
+    common: tuple[int | Tensor, int] = (0, 0),
 ) -> Tensor:
     """One token for each of ``n`` different slots: writes its key and value, returns final hidden states [n, width].
 
     ``tokens``, ``slots``, ``positions`` are int64 [n]. ``span`` bounds the positions that attention looks at (> every
     position). ``rows``: attention reads slots 0..rows - 1 in place, whoever is active among them; 0 gathers the active
     slots first, which pays when few are. ``common`` (slot, length): all ``slots`` hold that slot's keys and values in
-    their first ``length`` positions, all of them before their own, so that attention reads them there, once for all.
+    their first ``length`` positions, all of them before their own, so that attention reads them there, once for all;
+    the slot may be a tensor [1], where it must not become part of a recorded step.
+
+    If ``rows`` is n, token i reads slot i in place and writes to ``slots[i]``, which is i or, for a token that nobody
+    reads, any slot beyond those that are in use.
     """
     shape = weights.shape
     kv, groups, dim = shape.kv_heads, shape.groups, shape.head_dim
     n = tokens.shape[0]
     in_place = rows > 0
-    aligned = rows == n  # slots are distinct and sorted, so this means slots == 0..n - 1
+    aligned = rows == n  # slots in use are distinct and sorted, so this means slots == 0..n - 1
     x = F.embedding(tokens, weights.embedding)
     cos, sin = weights.cos.index_select(0, positions), weights.sin.index_select(0, positions)
     places = cache.places(slots, positions)
@@ -162,7 +183,7 @@ def decode(
         reach = positions.new_zeros(rows).index_copy_(0, slots, positions)
     lead, skip = common
     hidden_from_view = torch.arange(skip, span, device=x.device)[None] > reach[:, None]
-    bias = x.new_zeros(hidden_from_view.shape).masked_fill_(hidden_from_view, float("-inf"))[:, None]
+    bias = torch.zeros(hidden_from_view.shape, device=x.device).masked_fill_(hidden_from_view, float("-inf"))[:, None]
     split = shape.heads * dim, (shape.heads + kv) * dim
     for number, layer in enumerate(weights.layers):
         qkv = F.linear(F.rms_norm(x, (shape.width,), layer.before_attention, shape.epsilon), layer.qkv)
@@ -179,24 +200,38 @@ def decode(
             if not aligned:
                 query = query.new_zeros(rows, query.shape[1]).index_copy_(0, slots, query)
         count = query.shape[0]
-        scores = torch.bmm(query.reshape(count * kv, groups, dim), own_keys.transpose(1, 2))
+        scores = _scores(query.reshape(count * kv, groups, dim), own_keys)
         scores.view(count, kv * groups, span - skip).add_(bias)
         if skip:
             # One product per key/value head for all slots' queries together.
             asked = query.view(count, kv, groups, dim).transpose(0, 1).reshape(kv, count * groups, dim)
-            early = torch.bmm(asked, keys[lead, :, :skip].transpose(1, 2)).view(kv, count, groups, skip)
+            early = _scores(asked, _leading(keys, lead, skip)).view(kv, count, groups, skip)
             scores = torch.cat((early.transpose(0, 1).reshape(count * kv, groups, skip), scores), -1)
-        shares = scores.softmax(-1)
+        shares = scores.softmax(-1).to(x.dtype)
         mixed = torch.bmm(shares[..., skip:], own_values).view(count, kv, groups, dim)
         if skip:
             early = shares[..., :skip].view(count, kv, groups, skip).transpose(0, 1).reshape(kv, count * groups, skip)
-            found = torch.bmm(early, values[lead, :, :skip]).view(kv, count, groups, dim)
+            found = torch.bmm(early, _leading(values, lead, skip)).view(kv, count, groups, dim)
             mixed.add_(found.transpose(0, 1))
         mixed = mixed.view(count, shape.heads * dim)
         if in_place and not aligned:
             mixed = mixed.index_select(0, slots)
         x = _feed_forward(weights, layer, x, mixed)
     return F.rms_norm(x, (shape.width,), weights.norm, shape.epsilon)
+
+
+def _scores(queries: Tensor, keys: Tensor) -> Tensor:
+    """Products [batch, queries, keys] in float32, whatever type queries and keys [batch, ..., head_dim] have."""
+    if queries.dtype != torch.float32 and queries.is_cuda:
+        return torch.bmm(queries, keys.transpose(1, 2), out_dtype=torch.float32)  # not rounded in between
+    return torch.bmm(queries, keys.transpose(1, 2)).float()
+
+
+def _leading(store: Tensor, slot: int | Tensor, length: int) -> Tensor:
+    """[kv_heads, length, head_dim]: the first positions of one slot."""
+    if isinstance(slot, int):
+        return store[slot, :, :length]
+    return store[:, :, :length].index_select(0, slot)[0]
 
 
 def prefill(

@@ -76,8 +76,16 @@ class _LinearLogprobs(torch.autograd.Function):
         return d_hidden, d_weight.to(weight.dtype), None, None, None
 
 
+def products(hidden: Tensor, weight: Tensor) -> Tensor:
+    """``hidden`` [n, width] times ``weight`` [vocab, width] transposed, in float32. A GPU's sums over narrow numbers
+    are float32 anyway and come as they are; elsewhere they are rounded to the inputs' type first."""
+    if hidden.is_cuda and hidden.dtype != torch.float32:
+        return torch.mm(hidden, weight.t(), out_dtype=torch.float32)
+    return torch.mm(hidden, weight.t()).float()
+
+
 def _logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:
-    logits = torch.mm(hidden, weight.t()).float()
+    logits = products(hidden, weight)
     return logits if temperature == 1.0 else logits.mul_(1.0 / temperature)
 
 

@@ -133,7 +133,7 @@ def torch_engine_memory(shape: ModelShape, slots: int, positions: int, element_b
     return {
         "weights": (shape.parameters + gains + tables) * element_bytes,
         "cache": slots * positions * cache_per_token(shape, element_bytes),
-        "batch": slots * (10 * 8 + 2 * 4) + slots * positions * (8 + 4),
+        "batch": slots * (11 * 8 + 2 * 4) + slots * positions * (8 + 4),
     }
 
 

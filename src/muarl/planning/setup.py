@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muarl.config import RunConfig
+from muarl.config.scale import adapter_room
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.memory import LearnerSetup, Reference, ServerSetup, cached_tokens
 from muarl.planning.models import PROJECTIONS, ModelShape
@@ -62,7 +63,8 @@ class Deployment:
 
 def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True) -> Deployment:
     """The deployment that a configuration's sections model, rl, learner, engine and cluster stand for."""
-    held, engine = BYTES[config.model.dtype], config.engine
+    engine = config.engine
+    held = BYTES[engine.computes_in(config.model.dtype, on_gpu=on_gpu)]
     learner, server, engines, shared = learner_setup(config, on_gpu=on_gpu), None, 1, False
     if clustered(config):
         engines = config.cluster.samplers
@@ -78,12 +80,12 @@ def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True) -> 
         engines=engines,
         server=server,
         shared=shared,
-        slots=config.rl.concurrency,
+        slots=config.rl.concurrency + (on_gpu and engine.compile != "none"),  # recorded steps need a spare one
         positions=config.model.max_context,
         engine_bytes=held,
         sequences=engine.max_sequences,
-        sent_bytes=learner.compute_bytes,
-        sent_rank=learner.rank if engine.lora_rank else 0,
+        sent_bytes=4 if adapter_room(engine, config.learner) and learner.rank else learner.compute_bytes,
+        sent_rank=learner.rank if adapter_room(engine, config.learner) else 0,
         clustered=clustered(config),
         ahead=AHEAD.get(config.rl.asynchrony) or config.rl.staleness + 1,
         in_turns=config.rl.asynchrony == "one_step_off",

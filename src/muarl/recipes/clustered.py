@@ -21,18 +21,23 @@ from muarl.cluster.runtime import Cluster, Each, join
 from muarl.cluster.samplers import Board, ClusterSampler, RoutedSampler, SamplerActor
 from muarl.cluster.workers import ActorWorker, ClusterExecutor, WorkerActor
 from muarl.config import RunConfig
-from muarl.config.scale import ClusterConfig
+from muarl.config.scale import ClusterConfig, adapter_room
 from muarl.episode import Episode
 from muarl.errors import ConfigError
 from muarl.inference.base import PolicySampler
+from muarl.learning.checkpoints import Policy, load_tokenizer
 from muarl.observe.system import usable_cores
 from muarl.planning.memory import learner_memory
 from muarl.planning.setup import deployment
 from muarl.player import Player, RolloutRequest
+from muarl.recipes.checkpoint_names import SHIPPED, checkpoint_folder
+from muarl.recipes.common import load_model, make_player, make_users
+from muarl.recipes.local import local_learner, local_sampler, sharding
 from muarl.recipes.planned import model_shape
+from muarl.recipes.setting import make_setting
+from muarl.tokens import ChatTokens
 
 if TYPE_CHECKING:
-    from muarl.learning.checkpoints import Policy
     from muarl.learning.learner import Learner, LearnerConfig
 
 Values = Mapping[str, Any]
@@ -57,23 +62,15 @@ def set_up(threads: int, seed: int) -> None:
 
 def build_sampler(values: Values) -> PolicySampler:
     """A sampler with the weights of ``model.checkpoint``."""
-    from muarl.recipes.common import load_model
-    from muarl.recipes.engines import make_sampler
-
     config = RunConfig.model_validate(values)
     policy = load_model(config.model, weights=config.engine.kind == "torch")  # vLLM reads the folder itself
-    return make_sampler(policy, config)
+    return local_sampler(policy, config)
 
 
 def build_player(
     values: Values, sampler: RoutedSampler, sampling: Sampling
 ) -> Callable[[RolloutRequest], Awaitable[Episode]]:
     """Who plays training episodes: world, users and agent of the run."""
-    from muarl.learning.checkpoints import load_tokenizer
-    from muarl.recipes.common import checkpoint_folder, make_player, make_users
-    from muarl.recipes.setting import make_setting
-    from muarl.tokens import ChatTokens
-
     config = RunConfig.model_validate(values)
     setting = make_setting(config)
     tokenizer = load_tokenizer(checkpoint_folder(config.model.checkpoint))
@@ -84,14 +81,12 @@ def build_player(
 def build_learner(values: Values, settings: LearnerConfig, rank: int, world: int, address: str) -> Learner:
     """Process ``rank`` of a learner that begins with the weights of ``model.checkpoint``."""
     from muarl.learning.fsdp import ShardedLearner
-    from muarl.recipes.common import checkpoint_folder, load_model
-    from muarl.recipes.engines import make_learner, sharding
 
     config = RunConfig.model_validate(values)
     if config.learner.kind == "fsdp":
         folder = checkpoint_folder(config.model.checkpoint)
         return ShardedLearner(folder, settings, sharding(config), rank=rank, world=world, address=address)
-    return make_learner(load_model(config.model), config, settings)
+    return local_learner(load_model(config.model), config, settings)
 
 
 # ---- in the driver
@@ -104,13 +99,17 @@ _joined: list[tuple[RunConfig, Cluster]] = []
 
 
 @contextmanager
-def joined(config: RunConfig) -> Iterator[None]:
-    """The run's cluster, from here to the end of the block. See ``join`` for what may be wrong with it."""
+def joined(config: RunConfig, *, alone: bool = False) -> Iterator[None]:
+    """The run's cluster, from here to the end of the block. See ``join`` for what may be wrong with it. ``alone``: the
+    run needs a learner there and nobody else.
+    """
     c = config.cluster
     if c.address is None or _joined:
         raise ConfigError("cluster.address: this process is part of a cluster already")
     cores = usable_cores() if c.address == "local" else None
-    cluster = join(c.address, parts_of(config), timeout=c.start_timeout, spread=c.spread, cores=cores)
+    parts = parts_of(config)
+    parts = parts[:1] if alone else parts
+    cluster = join(c.address, parts, timeout=c.start_timeout, spread=c.spread, cores=cores)
     _joined.append((config, cluster))
     try:
         yield
@@ -122,12 +121,13 @@ def joined(config: RunConfig) -> Iterator[None]:
 def cluster_of(config: RunConfig) -> Cluster:
     """The cluster that this process has joined. ConfigError if it has joined none."""
     if not _joined or _joined[0][0] != config:
-        raise ConfigError("cluster.address: only `muarl train` runs on a cluster; leave it out here")
+        raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; leave it out here")
     return _joined[0][1]
 
 
 def parts_of(config: RunConfig) -> list[Part]:
-    """What the run needs. Memory is reserved for processes without a GPU, and only what they certainly take."""
+    """What the run needs, the learner first. Memory is reserved for processes without a GPU, and only what they
+    certainly take."""
     c = config.cluster
     shape = model_shape(config)
     setup = deployment(config, shape, on_gpu=False).learner
@@ -148,8 +148,6 @@ def travelling(config: RunConfig, folder: Path | None = None) -> dict[str, Any]:
 
     ``folder``: of the weights to begin with. Checkpoints shipped with muarl go by their name.
     """
-    from muarl.recipes.common import SHIPPED, checkpoint_folder
-
     named = config.model.checkpoint
     shipped = named in SHIPPED and folder in (None, checkpoint_folder(named))
     spec = named if shipped else str((folder or checkpoint_folder(named)).absolute())
@@ -198,18 +196,23 @@ def clustered_sampler(policy: Policy, config: RunConfig) -> ClusterSampler:
         seconds=c.update_timeout,
         bucket=c.bucket_mb * 2**20,
         release=partial(cluster.end, "sampler"),
+        adapters=adapter_room(config.engine, config.learner) > 0,
     )
 
 
 def clustered_learner(policy: Policy, config: RunConfig, settings: LearnerConfig) -> ClusterLearner:
-    """The run's learner, started, with the weights of the policy's folder."""
+    """The run's learner, started, with the weights of the policy's folder; ready, if it is all that the run needs."""
     c, cluster = config.cluster, cluster_of(config)
     build = partial(build_learner, travelling(config, policy.path), settings)
     world = config.learner.processes
     names = cluster.start("learner", LearnerActor, _setup(config, c.learner_cpus), build, Each(int), world)
     meet = config.learner.kind == "fsdp"
-    learner = make_learners(names, meet=meet, seconds=c.update_timeout, release=partial(cluster.end, "learner"))
+    learner = make_learners(
+        names, meet=meet, seconds=c.update_timeout, release=partial(cluster.end, "learner"), lora=settings.lora
+    )
     cluster.later(learner.made)
+    if len(cluster.parts) == 1:
+        cluster.settle()
     return learner
 
 

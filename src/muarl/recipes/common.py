@@ -7,25 +7,22 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muarl.agents.base import Agent
-from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.config import RunConfig
 from muarl.config.sections import EndpointConfig as EndpointSection
 from muarl.config.sections import ModelConfig, UserConfig
 from muarl.domains.base import Task
-from muarl.errors import CheckpointError, ConfigError
-from muarl.inference.base import PolicySampler, Sampler
+from muarl.errors import ConfigError
+from muarl.inference.base import PolicySampler
 from muarl.inference.torch_engine import TorchEngine
-from muarl.learning.checkpoints import Policy, latest_checkpoint, load_policy
+from muarl.learning.checkpoints import Policy, load_policy
 from muarl.observe.loggers import MetricLogger, make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.system import usable_cores
 from muarl.player import Player, RolloutRequest, requests_for
-from muarl.recipes.engines import make_sampler
+from muarl.recipes.checkpoint_names import checkpoint_folder
 from muarl.recipes.resuming import ResumedRun
 from muarl.recipes.setting import Setting
 from muarl.rewards.judge import make_judge
@@ -35,10 +32,6 @@ from muarl.users.base import UserFactory
 
 if TYPE_CHECKING:
     from muarl.endpoints import Endpoint
-
-SHIPPED = {"base": "retail-generated", "base-airline": "airline-generated", "base-telecom": "telecom-generated"}
-"""The small base checkpoints that come with muarl, and the generated domain that each was made on."""
-
 
 USER_SLOTS = 256
 """Conversations that a user model holds at once."""
@@ -146,41 +139,6 @@ def judge_endpoint(spec: str) -> Endpoint | None:
     return getattr(getattr(make_judge(spec), "model", None), "endpoint", None)
 
 
-def checkpoint_folder(spec: str) -> Path:
-    """The folder that a checkpoint's name stands for.
-
-    ``base``, ``base-airline``, ``base-telecom``: the checkpoints shipped with muarl. A checkpoint folder: itself. A
-    run, RUN/checkpoints or RUN/checkpoints/last: the run's newest checkpoint of reinforcement learning
-    (checkpoints/rl/step-N) if it has one, else of the cold start (checkpoints/step-N), else its base checkpoint
-    (checkpoints/base).
-    CheckpointError if a run has none.
-    """
-    if spec in SHIPPED:
-        folder = Path(str(resources.files("muarl") / "assets" / spec))
-        if not (folder / "config.json").is_file():
-            raise CheckpointError(
-                f"the checkpoint {spec} is not part of this installation: make one with `muarl base domain.name="
-                f"{SHIPPED[spec]}`, then pass its folder"
-            )
-        return folder
-    path = Path(spec).expanduser()
-    if (path / "config.json").is_file():
-        return path
-    if path.name == "last" and not path.exists():
-        root = path.parent
-    elif path.name == "checkpoints":
-        root = path
-    else:
-        root = path / "checkpoints"
-    if not root.is_dir():
-        return path  # whoever loads it says what is missing
-    base = root / "base"
-    found = latest_checkpoint(root / "rl") or latest_checkpoint(root) or (base if base.is_dir() else None)
-    if found is None:
-        raise CheckpointError(f"{root}: holds no whole checkpoint: the run ended before it wrote one")
-    return found
-
-
 def load_model(config: ModelConfig, *, weights: bool = True) -> Policy:
     """The model and tokenizer that a run starts from. CheckpointError names what is wrong with the folder, ConfigError
     with the device. ``weights`` False: without memory for them, where only other processes need them."""
@@ -196,15 +154,6 @@ def load_model(config: ModelConfig, *, weights: bool = True) -> Policy:
     return load_policy(folder, dtype=getattr(torch, config.dtype), device=device, weights=weights)
 
 
-def make_agent(
-    policy: Policy, config: RunConfig, *, temperature: float, top_p: float = 1.0, engine: Sampler | None = None
-) -> SampledAgent:
-    """An agent that samples from a policy, through an engine of its own if none is given."""
-    engine = engine or make_sampler(policy, config)
-    sampling = Sampling(config.rl.tokens_per_turn, config.model.max_context, temperature, top_p)
-    return SampledAgent(engine, ChatTokens(policy.tokenizer, thinking=config.model.thinking), sampling)
-
-
 @contextmanager
 def closed(engine: PolicySampler) -> Iterator[None]:
     """Close an engine behind the block, so that the next one finds its memory free."""
@@ -212,14 +161,6 @@ def closed(engine: PolicySampler) -> Iterator[None]:
         yield
     finally:
         asyncio.run(engine.aclose())
-
-
-def load_agent(spec: str, *, temperature: float = 0.0) -> Agent:
-    """A checkpoint as an agent, with the quickstart's limits; what `muarl chat FOLDER` talks to."""
-    from muarl.config import load_config
-
-    config = load_config("quickstart", [f"model.checkpoint={spec}"])
-    return make_agent(load_model(config.model), config, temperature=temperature)
 
 
 async def play(
@@ -233,13 +174,23 @@ async def play(
     label: str = "",
     concurrency: int = 256,
     same_user: bool = False,
+    budget: Budget | None = None,
+    rounds: int = 1,
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Rollout:
     """Play and score ``trials`` episodes of every task."""
     requests = requests_for(tasks, trials, seed=seed, label=label, same_user=same_user)
     return await play_requests(
-        setting, agent, users, requests, concurrency=concurrency, progress=progress, executor=executor
+        setting,
+        agent,
+        users,
+        requests,
+        concurrency=concurrency,
+        budget=budget,
+        rounds=rounds,
+        progress=progress,
+        executor=executor,
     )
 
 
@@ -271,13 +222,14 @@ async def play_requests(
     concurrency: int = 256,
     budget: Budget | None = None,
     give_up: int | None = None,
+    rounds: int = 1,
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Rollout:
     """Play and score these episodes: in this process, or where ``executor`` plays them."""
     executor = executor or LocalExecutor(make_player(setting, agent, users).play, concurrency)
     try:
-        return await rollout(requests, executor, budget=budget, give_up=give_up, progress=progress)
+        return await rollout(requests, executor, budget=budget, give_up=give_up, rounds=rounds, progress=progress)
     finally:  # connections belong to this event loop, which ends with the rollout
         await close_endpoints(setting, agent, users)
 

@@ -17,18 +17,21 @@ from muarl.errors import ConfigError, MuarlError
 from muarl.keys import is_named
 from muarl.learning.checkpoints import Policy, check_policy, load_tokenizer
 from muarl.learning.learner import TorchLearner
+from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Batch, Sample, pack
-from muarl.learning.settings import LearnerConfig
+from muarl.learning.settings import LearnerConfig, PolicyLossConfig
 from muarl.models.qwen3 import shape_of
 from muarl.models.qwen3_cached import KVCache
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.models import ModelShape
+from muarl.planning.nearest import nearest
 from muarl.planning.plan import Plan
-from muarl.recipes.engines import learner_settings
-from muarl.recipes.planned import local_folder, model_shape, plan_of
+from muarl.recipes.local import learner_settings
+from muarl.recipes.planned import learning_plan, local_folder, model_shape, plan_of
 from muarl.recipes.preflight import Role, check_fits, check_memory, check_room
-from muarl.recipes.rl import learner_config
 from muarl.recipes.setting import Setting, make_setting
+from muarl.recipes.sft import step_count
+from muarl.recipes.updates import learner_config
 
 if TYPE_CHECKING:
     from transformers import Qwen3ForCausalLM
@@ -52,12 +55,14 @@ def dry_run(config: RunConfig, recipe: str) -> tuple[list[str], Plan, list[str] 
     lines = [_model_line(config, shape, folder)]
     lines += _tasks(config, setting, shape, model, folder, training=recipe != "sft")
     lines += _users(config, roles)
-    lines.append(_learner(config, model))
+    lines.append(_learner(config, model, recipe))
     lines.append(_packing(config, recipe))
-    if recipe != "sft":
+    if recipe == "sft":
+        lines += _cold_start(config, shape)
+    else:
         lines.append(_cache(config, model))
     if folder is not None:
-        check_memory(config)
+        check_memory(config, sampling=recipe != "sft")
     made, fitting = plan_of(config, Assumptions())
     return lines, made, fitting
 
@@ -128,12 +133,12 @@ def _users(config: RunConfig, roles: list[Role]) -> Iterator[str]:
         yield f"{role}: {user.endpoint.model}, {user.endpoint.concurrency} requests at once, key in {name}, which {key}"
 
 
-def _learner(config: RunConfig, model: Qwen3ForCausalLM) -> str:
+def _learner(config: RunConfig, model: Qwen3ForCausalLM, recipe: str) -> str:
     """A learner on the meta device, with gradients and one optimiser step; a sharded one has the same in parts."""
     import torch
 
     sharded = config.learner.kind == "fsdp"
-    settings = learner_settings(config, learner_config(config))
+    settings = learner_settings(config, _settings(config, recipe))
     learner = TorchLearner(model.float() if sharded else model, None, settings)  # type: ignore[arg-type]
     for parameter in learner.optimizer.names:
         parameter.grad = torch.empty_like(parameter)
@@ -157,8 +162,25 @@ def _packing(config: RunConfig, recipe: str) -> str:
     return f"packing: {count} episodes of {longest:,} tokens make {len(rows)} micro-batches of at most {budget:,}"
 
 
+def _cold_start(config: RunConfig, shape: ModelShape) -> list[str]:
+    """The plan of the cold start. ConfigError if the planned GPUs do not have the memory."""
+    made = learning_plan(config, shape, step_count(config.sft, config.sft.demonstrations))
+    if not made.fits and made.seconds is not None:
+        found = nearest(config, lambda c: learning_plan(c, shape, made.steps).fits)
+        hint = f"The nearest that fits: {' '.join(found)}" if found else "No setting makes it fit."
+        raise ConfigError(f"This run does not fit its machines: {made.lines()[0]}. {hint}")
+    return made.lines()
+
+
 def _settings(config: RunConfig, recipe: str) -> LearnerConfig:
-    return learner_config(config) if recipe != "sft" else LearnerConfig(token_budget=config.rl.pack_tokens)
+    if recipe != "sft":
+        return learner_config(config)
+    return LearnerConfig(
+        optimizer=OptimizerConfig(kind=config.sft.optimizer),
+        policy=PolicyLossConfig(kl_coef=0.0),
+        token_budget=config.rl.pack_tokens,
+        precision=config.model.dtype,
+    )
 
 
 def _cache(config: RunConfig, model: Qwen3ForCausalLM) -> str:
@@ -167,7 +189,8 @@ def _cache(config: RunConfig, model: Qwen3ForCausalLM) -> str:
     if config.engine.kind == "vllm":
         engine = config.engine
         return f"sampler: vLLM on {engine.tensor_parallel} GPU(s) each, {engine.max_sequences} sequences at once"
-    dtype = getattr(torch, config.model.dtype)
+    on_gpu = (config.model.device == "auto" and torch.cuda.is_available()) or config.model.device.startswith("cuda")
+    dtype = getattr(torch, config.engine.computes_in(config.model.dtype, on_gpu=on_gpu))
     cache = KVCache(shape_of(model), config.rl.concurrency, config.model.max_context, torch.device("meta"), dtype)
     size = sum(t.numel() * t.element_size() for t in (*cache.keys, *cache.values))
     return (

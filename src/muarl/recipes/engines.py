@@ -1,31 +1,33 @@
 """From the configuration to what does the slow work: a policy's sampler, its learner, and where episodes are played.
 
-The only place that knows which kinds there are; recipes see the protocols ``PolicySampler``, ``Learner``, ``Executor``.
+Here is chosen between this machine (``local``) and a cluster (``clustered``); recipes see the protocols
+``PolicySampler``, ``Learner``, ``Executor``.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 
-from muarl.config import RunConfig
-from muarl.inference.base import PolicySampler
-from muarl.inference.torch_engine import TorchEngine
+from muarl.agents.base import Agent
+from muarl.agents.sampled import SampledAgent, Sampling
+from muarl.config import RunConfig, load_config
+from muarl.inference.base import PolicySampler, Sampler
 from muarl.learning.checkpoints import Policy
-from muarl.learning.group import ShardingConfig
-from muarl.learning.learner import Learner, LearnerConfig, LoraSettings, TorchLearner
-from muarl.learning.workers import MultiProcessLearner
+from muarl.learning.learner import Learner, LearnerConfig
 from muarl.models.weights import copy_weights
 from muarl.player import Player
 from muarl.recipes.clustered import clustered_executor, clustered_learner, clustered_sampler, joined
-from muarl.recipes.serving import vllm_sampler
+from muarl.recipes.common import load_model
+from muarl.recipes.local import learner_settings, local_learner, local_sampler
 from muarl.rollout import Executor, LocalExecutor
+from muarl.tokens import ChatTokens
 
 
-def machines(config: RunConfig) -> AbstractContextManager[None]:
-    """The machines that a training run works on, held while it does; nothing to hold where that is this process."""
-    return nullcontext() if config.cluster.address is None else joined(config)
+def machines(config: RunConfig, *, alone: bool = False) -> AbstractContextManager[None]:
+    """The machines that a training run works on, held while it does; nothing to hold where that is this process.
+    ``alone``: the run is all learning, nobody samples for it."""
+    return nullcontext() if config.cluster.address is None else joined(config, alone=alone)
 
 
 def make_executor(player: Player, config: RunConfig) -> Executor:
@@ -39,11 +41,22 @@ def make_sampler(policy: Policy, config: RunConfig) -> PolicySampler:
     """The run's generation engine, with the policy's weights in it."""
     if config.cluster.address is not None:
         return clustered_sampler(policy, config)
-    if config.engine.kind == "torch":
-        return TorchEngine(
-            policy.model, max_slots=config.rl.concurrency, max_context=config.model.max_context, seed=config.seed
-        )
-    return vllm_sampler(policy, config)
+    return local_sampler(policy, config)
+
+
+def make_agent(
+    policy: Policy, config: RunConfig, *, temperature: float, top_p: float = 1.0, engine: Sampler | None = None
+) -> SampledAgent:
+    """An agent that samples from a policy, through an engine of its own if none is given."""
+    engine = engine or make_sampler(policy, config)
+    sampling = Sampling(config.rl.tokens_per_turn, config.model.max_context, temperature, top_p)
+    return SampledAgent(engine, ChatTokens(policy.tokenizer, thinking=config.model.thinking), sampling)
+
+
+def load_agent(spec: str, *, temperature: float = 0.0) -> Agent:
+    """A checkpoint as an agent, with the quickstart's limits; what `muarl chat FOLDER` talks to."""
+    config = load_config("quickstart", [f"model.checkpoint={spec}"])
+    return make_agent(load_model(config.model), config, temperature=temperature)
 
 
 def make_learner(policy: Policy, config: RunConfig, settings: LearnerConfig) -> Learner:
@@ -51,11 +64,7 @@ def make_learner(policy: Policy, config: RunConfig, settings: LearnerConfig) -> 
     settings = learner_settings(config, settings)
     if config.cluster.address is not None:
         return clustered_learner(policy, config, settings)
-    if config.learner.kind == "torch":
-        return TorchLearner(policy.model, policy.tokenizer, settings)
-    return MultiProcessLearner(
-        policy.path, settings, sharding(config), processes=config.learner.processes, port=config.learner.port
-    )
+    return local_learner(policy, config, settings)
 
 
 def learns_here(config: RunConfig) -> bool:
@@ -66,32 +75,6 @@ def learns_here(config: RunConfig) -> bool:
 def samples_here(config: RunConfig) -> bool:
     """Whether this process itself generates with the weights."""
     return config.cluster.address is None and config.engine.kind == "torch"
-
-
-def learner_settings(config: RunConfig, settings: LearnerConfig) -> LearnerConfig:
-    """A recipe's settings with what the section ``learner`` says besides."""
-    section, lora = config.learner, config.learner.lora
-    return replace(
-        settings,
-        precision=section.precision or settings.precision,
-        recompute=section.recompute,
-        lora=None if lora is None else LoraSettings(lora.rank, lora.alpha, lora.targets),
-    )
-
-
-def sharding(config: RunConfig) -> ShardingConfig:
-    """How the processes of a sharded learner work."""
-    import torch
-
-    device = config.model.device
-    on_gpu = torch.cuda.is_available() if device == "auto" else device.startswith("cuda")
-    section = config.learner
-    return ShardingConfig(
-        "cuda" if on_gpu else "cpu",
-        offload_reference=section.offload_reference,
-        offload_optimizer=section.offload_optimizer,
-        deadline=section.deadline,
-    )
 
 
 def settle(policy: Policy, learner: Learner, checkpoint: Path | None) -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 from muarl.config import RunConfig
 from muarl.errors import CheckpointError
 from muarl.planning.assumptions import Assumptions
+from muarl.planning.learning import LearningPlan, plan_learning
 from muarl.planning.models import ModelShape, published, shape_from_config
 from muarl.planning.nearest import nearest
 from muarl.planning.plan import Plan, make_plan
+from muarl.recipes.checkpoint_names import checkpoint_folder
 
 
 def plan_of(config: RunConfig, assumptions: Assumptions) -> tuple[Plan, list[str] | None]:
@@ -26,6 +28,12 @@ def plan_of(config: RunConfig, assumptions: Assumptions) -> tuple[Plan, list[str
     if made.fits:
         return made, []
     return made, nearest(config, lambda c: make_plan(c, shape, assumptions, machine=machine).fits)
+
+
+def learning_plan(config: RunConfig, shape: ModelShape, steps: int) -> LearningPlan:
+    """The plan of a cold start of so many steps: on this machine's CPU where it would run there, else on GPUs."""
+    here = config.learner.kind == "torch" and config.cluster.address is None and config.model.device in ("auto", "cpu")
+    return plan_learning(config, shape, steps, Assumptions(), machine=free_memory() if here else None)
 
 
 def in_one_process(config: RunConfig) -> bool:
@@ -41,8 +49,6 @@ def local_folder(spec: str) -> Path | None:
         return path
     if not path.exists() and published(spec) is not None:
         return None
-    from muarl.recipes.common import checkpoint_folder
-
     return checkpoint_folder(spec)
 
 

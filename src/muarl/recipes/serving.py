@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from muarl.config import RunConfig
+from muarl.config.scale import adapter_room
 from muarl.inference.base import PolicySampler
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def vllm_sampler(policy: Policy, config: RunConfig) -> PolicySampler:
         deadline=engine.deadline, start=engine.start_deadline, update=engine.update_deadline, restarts=engine.restarts
     )
     if engine.urls:
-        sampler = connect_servers(engine.urls, patience=patience, transport=transport(policy, config))
+        way, room = transport(policy, config), adapter_room(engine, config.learner)
+        sampler = connect_servers(engine.urls, patience=patience, transport=way, adapters=room > 0)
     else:
         require_vllm()
         settings = vllm_settings(policy, config)
@@ -51,19 +53,19 @@ def vllm_sampler(policy: Policy, config: RunConfig) -> PolicySampler:
 
 def vllm_settings(policy: Policy, config: RunConfig) -> VllmSettings:
     """What each engine of this run is told."""
-    from muarl.inference.vllm.settings import VllmSettings
+    from muarl.inference.vllm.settings import VllmSettings, on_cpu
 
     engine = config.engine
     return VllmSettings(
         model=str(policy.path),
         max_context=config.model.max_context,
         max_sequences=engine.max_sequences,
-        dtype=config.model.dtype,
+        dtype=engine.computes_in(config.model.dtype, on_gpu=not on_cpu()),
         tensor_parallel=engine.tensor_parallel,
         first_device=engine.first_device,
         memory=engine.memory,
         cache_gib=engine.cache_gib,
-        lora_rank=engine.lora_rank,
+        lora_rank=adapter_room(engine, config.learner),
         seed=config.seed,
         start_deadline=engine.start_deadline,
     )
@@ -72,6 +74,7 @@ def vllm_settings(policy: Policy, config: RunConfig) -> VllmSettings:
 def transport(policy: Policy, config: RunConfig) -> Transport:
     """How this run's weights travel; see ``engine.update``."""
     from muarl.inference.vllm.servers import Transport
+    from muarl.inference.vllm.settings import on_cpu
 
     engine = config.engine
     kind = engine.update
@@ -81,10 +84,13 @@ def transport(policy: Policy, config: RunConfig) -> Transport:
         elif engine.update_folder is not None:
             kind = "file"
         else:
-            kind = "nccl" if _apart(policy, config) else "shared_memory"
+            direct = _apart(policy, config) and not adapter_room(engine, config.learner)
+            kind = "nccl" if direct else "shared_memory"
     if kind == "nccl":
         return Transport("nccl", devices=engine.tensor_parallel)
-    return Transport(kind, engine.update_folder, getattr(torch, config.model.dtype))
+    # Nobody knows what servers elsewhere compute in, unless they are said to.
+    number = engine.computes_in(config.model.dtype, on_gpu=not engine.urls and not on_cpu())
+    return Transport(kind, engine.update_folder, getattr(torch, number))
 
 
 def _apart(policy: Policy, config: RunConfig) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
-from muarl.inference.base import FinishReason, Sampled, SamplingParams
+from muarl.inference.base import FinishReason, Heard, Sampled, SamplingParams
 from muarl.inference.requests import EngineStats, checked
 from muarl.inference.sampling import spread_seed
 from muarl.inference.vllm.settings import VllmSettings, engine_arguments, environ, environment, require_vllm
@@ -28,7 +28,9 @@ class Core(Protocol):
     broken: str | None
     """Why it can serve nobody any more."""
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams) -> Sampled: ...
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard | None = None
+    ) -> Sampled: ...
 
     async def load(self, paths: Sequence[str], version: int) -> None:
         """Take all weights from these safetensors files as ``version``; an adapter is dropped."""
@@ -102,8 +104,9 @@ class VllmCore:
         del engine  # vLLM keeps this frame, and its engine complains if it is still held when the interpreter ends
         return core
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams) -> Sampled:
-        """Sample one completion; see ``Sampler``. Never returns one of mixed versions."""
+    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard | None = None) -> Sampled:
+        """Sample one completion; see ``Sampler``, and ``StreamingSampler`` for ``heard``. Never returns one of mixed
+        versions."""
         prompt = checked(prompt_ids, params, vocab=self._vocab, max_context=self.settings.max_context).tolist()
         if (params.top_p < 1 or params.top_k > 0) and params.temperature > 0 and not self._unfiltered:
             raise ConfigError(
@@ -115,9 +118,12 @@ class VllmCore:
             if self.broken is not None:
                 raise InfrastructureError(self.broken, boundary="agent")
             version, changes = self.version, self._changes
-            output = await self._generate(prompt, params)
+            output = await self._generate(prompt, params, heard)
             if changes == self._changes and output.outputs[0].finish_reason != "abort":
                 return self._sampled(output, params, version)
+            if heard is not None and output.outputs[0].token_ids:
+                text = "the weights changed while a completion was streamed; what was sent cannot be taken back"
+                raise InfrastructureError(text, boundary="agent")
             self.stats.evictions += 1
 
     async def load(self, paths: Sequence[str], version: int) -> None:
@@ -198,7 +204,7 @@ class VllmCore:
         answer: Awaitable[Any] = self._engine.collective_rpc(method, args=arguments)
         return answer
 
-    async def _generate(self, prompt: list[int], params: SamplingParams) -> Any:
+    async def _generate(self, prompt: list[int], params: SamplingParams, heard: Heard | None) -> Any:
         from vllm import SamplingParams as VllmParams
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError
@@ -213,14 +219,17 @@ class VllmCore:
             ignore_eos=True,  # what ends a reply is said by stop_ids alone
             logprobs=0,  # the sampled token's
             detokenize=False,
-            output_kind=RequestOutputKind.FINAL_ONLY,
+            output_kind=RequestOutputKind.FINAL_ONLY if heard is None else RequestOutputKind.CUMULATIVE,
         )
         last = None
+        told = 0
         try:
             async for output in self._engine.generate(
                 {"prompt_token_ids": prompt}, wanted, str(next(self._numbers)), lora_request=self._adapter
             ):
                 last = output
+                if heard is not None and output.outputs[0].finish_reason != "abort":
+                    told = _tell(output.outputs[0], told, heard)
         except EngineDeadError:
             self.broken = "vLLM's engine died; its log says why"
             raise InfrastructureError(self.broken, boundary="agent") from None
@@ -246,6 +255,14 @@ class VllmCore:
         self.stats.decode_tokens += len(ids)
         reason: FinishReason = "stop" if ids[-1] in params.stop_ids else "length"
         return Sampled(ids, logprobs, reason, version)
+
+
+def _tell(completion: Any, told: int, heard: Heard) -> int:
+    """``heard`` hears of what came after its first ``told`` ids; how many it has heard of now."""
+    ids = [int(i) for i in completion.token_ids[told:]]
+    if ids:
+        heard(ids, [float(at[i].logprob) for i, at in zip(ids, completion.logprobs[told:], strict=True)])
+    return told + len(ids)
 
 
 def _first_line(problem: BaseException) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 from muarl.errors import InfrastructureError
-from muarl.inference.base import Sampled, SamplingParams, Weights
+from muarl.inference.base import AdapterWeights, Heard, Sampled, SamplingParams, Weights
 from muarl.inference.requests import EngineStats
 from muarl.inference.vllm.core import Core, VllmCore
 from muarl.inference.vllm.loops import LoopThread
@@ -40,6 +41,7 @@ class VllmEngine:
     ) -> None:
         self.version = 0
         self.deadline, self.update_deadline = deadline, update_deadline
+        self._adapters = settings.lora_rank > 0
         self._thread = LoopThread("vLLM engine")
         try:
             self._files = WeightFiles(update_folder)
@@ -61,7 +63,15 @@ class VllmEngine:
     async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
         """Sample one completion; see ``Sampler``. ConfigError for a request that can never be served,
         InfrastructureError (boundary "agent") if vLLM fails or the deadline passes."""
-        work = self._core.sample(tuple(prompt_ids), params)
+        return await self._ask(self._core.sample(tuple(prompt_ids), params))
+
+    async def stream(
+        self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard, *, session: str | None = None
+    ) -> Sampled:
+        """As ``sample``, and ``heard`` is told of ids as they come; see ``StreamingSampler``."""
+        return await self._ask(self._core.sample(tuple(prompt_ids), params, heard))
+
+    async def _ask(self, work: Coroutine[Any, Any, Sampled]) -> Sampled:
         try:
             return await self._thread.call(work, self.deadline, "a completion by vLLM (engine.deadline)")
         except InfrastructureError as problem:
@@ -78,7 +88,13 @@ class VllmEngine:
         """Nothing to do: vLLM's cache finds prefixes by itself, and forgets those that were used longest ago."""
 
     async def update(self, weights: Weights, version: int) -> None:
-        """Take these weights as ``version``, through shared memory; see ``PolicySampler``."""
+        """Take these weights as ``version``, through shared memory; see ``PolicySampler``. Of ``AdapterWeights`` the
+        adapter alone, if there is room for one: it goes on the weights taken last without one."""
+        if self._adapters and isinstance(weights, AdapterWeights):
+            with self._files.adapter() as folder:
+                await asyncio.to_thread(weights.write_adapter, folder)
+                await self.update_adapter(folder, version)
+            return
         paths = await asyncio.to_thread(lambda: self._files.write(weights()))
         try:
             await self._thread.call(

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.inference.vllm import wire
 from muarl.inference.vllm.settings import PREFIX, SHARED_MEMORY, VllmSettings, shared_memory_works
+from muarl.keys import read_secret
 
 if TYPE_CHECKING:
     from muarl.inference.vllm.core import Core
@@ -196,7 +197,7 @@ def bind(address: str) -> socket.socket:
 
 def token_for(address: str) -> str:
     """The token that clients of this address must know. ConfigError if it may be reached from elsewhere without one."""
-    token = os.environ.get(TOKEN, "")
+    token = read_secret(TOKEN)
     host, colon, _ = address.rpartition(":")
     if colon and not token and not _is_loopback(host.strip("[]")):
         raise ConfigError(

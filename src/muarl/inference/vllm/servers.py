@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ from typing import Literal
 import torch
 
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
-from muarl.inference.base import Sampled, SamplingParams, Weights
+from muarl.inference.base import AdapterWeights, Sampled, SamplingParams, Weights
 from muarl.inference.vllm.loops import LoopThread
 from muarl.inference.vllm.nccl import NcclGroup
 from muarl.inference.vllm.pool import Newest, Patience, Pool, ServerPlan
@@ -25,6 +24,7 @@ from muarl.inference.vllm.process import ServerProcess, vllm_command
 from muarl.inference.vllm.server import TOKEN
 from muarl.inference.vllm.settings import VllmSettings, environment, on_cpu, require_vllm
 from muarl.inference.vllm.weights import WeightFiles
+from muarl.keys import read_secret
 from muarl.observe.system import usable_cores
 
 Transfer = Literal["shared_memory", "file", "stream", "nccl"]
@@ -53,10 +53,13 @@ class VllmServers:
     ``aclose``, when nobody holds this any more, and with this process, however it ends.
     """
 
-    def __init__(self, pool: Pool, transport: Transport | None = None, own: Path | None = None) -> None:
+    def __init__(
+        self, pool: Pool, transport: Transport | None = None, own: Path | None = None, *, adapters: bool = False
+    ) -> None:
         """Over a pool that is not started; ``start_servers`` and ``connect_servers`` make one. ``own``: a folder that
-        is deleted at the end."""
+        is deleted at the end. ``adapters``: the servers have room for one."""
         self.transport = transport or Transport()
+        self._takes_adapters = adapters
         self.version = 0
         self._pool = pool
         self._thread = LoopThread("vLLM servers")
@@ -109,9 +112,15 @@ class VllmServers:
 
         Servers that are down get them when they come up, unless they travel by NCCL: then with the next update.
         CheckpointError, ConfigError: the weights do not fit. InfrastructureError: no server took them, or there is no
-        room for them.
+        room for them. Of ``AdapterWeights`` the adapter alone, if the servers have room for one: it goes on the weights
+        taken last without one, and never by NCCL, by which servers that start again get nothing.
         """
         patience = self._pool.patience
+        if self._takes_adapters and self.transport.kind != "nccl" and isinstance(weights, AdapterWeights):
+            with self._weight_files().adapter() as folder:
+                await asyncio.to_thread(weights.write_adapter, folder)
+                await self.update_adapter(folder, version)
+            return
         if self.transport.kind == "nccl":
             self._group = self._group or NcclGroup(self._pool, self.transport.devices)
             work = self._group.send(weights, version)
@@ -194,7 +203,8 @@ def start_servers(
         for n in range(count)
     ]
     try:
-        return VllmServers(Pool(plans, token, patience or Patience(start=settings.start_deadline)), transport, folder)
+        pool = Pool(plans, token, patience or Patience(start=settings.start_deadline))
+        return VllmServers(pool, transport, folder, adapters=settings.lora_rank > 0)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -206,8 +216,10 @@ def connect_servers(
     token: str | None = None,
     patience: Patience | None = None,
     transport: Transport | None = None,
+    adapters: bool = False,
 ) -> VllmServers:
-    """Use servers that somebody else started, at HOST:PORT each. ``token``: None for the environment's.
+    """Use servers that somebody else started, at HOST:PORT each. ``token``: None for the environment's. ``adapters``:
+    they were started with room for one.
 
     They are connected to again when they are lost, and given the newest weights. ConfigError for addresses that are
     none; InfrastructureError if one does not answer within ``patience.start``.
@@ -219,8 +231,8 @@ def connect_servers(
     transport = transport or Transport("stream")
     shares = transport.kind != "stream"
     plans = [ServerPlan(f"the vLLM server at {a}", a, shares_files=shares) for a in addresses]
-    pool = Pool(plans, os.environ.get(TOKEN, "") if token is None else token, patience or Patience())
-    return VllmServers(pool, transport)
+    pool = Pool(plans, read_secret(TOKEN) if token is None else token, patience or Patience())
+    return VllmServers(pool, transport, adapters=adapters)
 
 
 def _launch(settings: VllmSettings, count: int, token: str, number: int, address: str, log: Path) -> ServerProcess:

@@ -6,7 +6,8 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -65,6 +66,24 @@ class WeightFiles:
             self.forget(shards)
             raise
         return shards
+
+    @contextmanager
+    def adapter(self) -> Iterator[Path]:
+        """A new folder for an adapter, which is deleted when the block ends.
+
+        InfrastructureError if the block runs out of room.
+        """
+        folder = Path(tempfile.mkdtemp(dir=self.folder, prefix="sent-"))
+        try:
+            yield folder
+        except OSError as problem:
+            if problem.errno != errno.ENOSPC:
+                raise
+            raise InfrastructureError(
+                f"{self.folder.parent} has no room for an adapter", boundary="agent", retryable=False
+            ) from problem
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def forget(self, shards: Iterable[Path]) -> None:
         """Delete files of ``write``."""
