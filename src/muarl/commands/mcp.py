@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from muarl.errors import ConfigError, DataError, InfrastructureError
+from muarl.keys import read_secret
 
 if TYPE_CHECKING:
     from muarl.domains.base import Domain, Task
@@ -138,7 +139,6 @@ def serve(
       muarl mcp serve retail-generated --size medium --task 3
     """
     import asyncio
-    import os
     import secrets
 
     from muarl.domains.mcp.serve import LOOPBACK, DomainServer, serve_http, serve_stdio
@@ -148,7 +148,7 @@ def serve(
     if not http:
         asyncio.run(serve_stdio(served))
         return
-    token = os.environ.get(TOKEN, "")
+    token = read_secret(TOKEN)
     if not token and host not in LOOPBACK:
         raise ConfigError(f"--host {host} can be reached from elsewhere: set the token that clients need in {TOKEN}")
     made_up = not token
