@@ -229,7 +229,7 @@ def test_hostile_episodes_stay_text(tmp_path: Path) -> None:
             assert not any(key.startswith("on") for key in attributes), (name, attributes)
             for key in ("href", "src", "action"):
                 address = attributes.get(key)
-                assert address is None or re.match(r"/(?!/)|#main$", address), address
+                assert address is None or re.match(r"/(?!/)|#main$|#finding-\d+$", address), address
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", page.html)
     assert EVIL in Page(page.html).shown.replace("\n", " ")
 
@@ -251,6 +251,22 @@ def test_a_foreign_task_is_not_played_again(library: Library) -> None:
         replayed(told.episode, config, known={"scenario": "something else"})
     with pytest.raises(CannotReplay, match="no task|not at hand"):
         replayed(told.episode, {"domain": {"name": "tau2-retail"}})
+
+
+def test_the_audit_stands_at_the_messages_it_is_about(library: Library) -> None:
+    run = library.runs[0]
+    row = found(library, stage="after", result="solved")[0]
+    told = run.told(row.key)
+    assert told is not None and told.findings
+    unasked = [f for f in told.findings if f.rule == "write-without-consent"]
+    assert unasked, "these agents never ask"
+    page = look(library, "runs", "mine", "episodes", key_text(row.key))
+    for at, finding in enumerate(told.findings):
+        assert told.episode.messages[finding.message]
+        (line,) = [a for n, a in page.tags if a.get("id") == f"finding-{at + 1}"]
+        assert finding.severity in str(line["class"])
+        assert [a for n, a in page.tags if n == "a" and a.get("href") == f"#finding-{at + 1}"]
+    assert unasked[0].text in page.shown
 
 
 def test_endless_calls_are_not_run_again() -> None:

@@ -10,6 +10,7 @@ from muarl.observe.markup import Child, Html, join, table_of, tag
 from muarl.observe.progress import clock
 from muarl.rewards.user_errors import RULES
 from muarl.view import queries
+from muarl.view.audited import audit_list, finding_line
 from muarl.view.episode_list import group_filter
 from muarl.view.layout import (
     Place,
@@ -139,16 +140,22 @@ def _talk(told: Told) -> Html:
         tag("details", tag("summary", "What the agent was told"), tag("pre", told.episode.system))
         if told.episode.system
         else None,
-        conversation(told.episode.messages, gold or (), notes(told)),
+        audit_list(told.findings),
+        conversation(told.episode.messages, gold or (), notes(told, anchors=True)),
     )
 
 
-def notes(told: Told) -> dict[tuple[int, int], Html]:
-    """What stands between the lines of a conversation: what each call changed, and what a user did wrong."""
+def notes(told: Told, *, anchors: bool = False) -> dict[tuple[int, int], Html]:
+    """What stands between the lines of a conversation: what each call changed, what the audit found, and what a user
+    did wrong. ``anchors``: whether links lead to the findings, which can be once on a page."""
     out: dict[tuple[int, int], Html] = {}
     if isinstance(told.replay, Replayed):
-        for at, changes in told.replay.calls.items():
-            out[at] = tag("div", tag("span", "Changed", class_="label"), differences(changes), class_="diff")
+        for call, changes in told.replay.calls.items():
+            out[call] = tag("div", tag("span", "Changed", class_="label"), differences(changes), class_="diff")
+    for at, finding in enumerate(told.findings or ()):
+        place = (finding.message, -1)
+        anchor = f"finding-{at + 1}" if anchors else None
+        out[place] = join(out.get(place), finding_line(finding, anchor))
     errors = told.episode.tags.get("user_errors")
     for error in errors if isinstance(errors, list) else ():
         if isinstance(error, Mapping) and isinstance(error.get("turn"), int):

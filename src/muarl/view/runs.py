@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from muarl.audit import Finding, audit_episode
 from muarl.episode import Episode
 from muarl.errors import MuarlError
 from muarl.observe.rundir import RunDirectory
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Told:
     """One episode with all that is known of it. ``scenario``, ``gold``: of its task, None where they are not on record.
-    ``replay``: what it did to its database, or why that cannot be said."""
+    ``replay``: what it did to its database, or why that cannot be said. ``findings``: what the audit's rules find in it
+    (muarl.audit), None where it cannot be audited."""
 
     at: Found
     episode: Episode
     scenario: str | None
     gold: Sequence[Mapping[str, Any]] | None
     replay: Replayed | CannotReplay
+    findings: tuple[Finding, ...] | None = None
 
 
 class Run:
@@ -138,7 +141,18 @@ class Run:
             None if scenario is None else str(scenario),
             [a for a in gold if isinstance(a, dict)] if isinstance(gold, list) else None,
             replay,
+            self._audited(episode, replay),
         )
+
+    def _audited(self, episode: Episode, replay: Replayed | CannotReplay) -> tuple[Finding, ...] | None:
+        """With the episode's own world where it can be had again, else by what its tools answered."""
+        with self._replaying:
+            try:
+                if isinstance(replay, Replayed) and not replay.differing:
+                    return audit_episode(episode, replay.task, domain=replay.domain)
+                return audit_episode(episode)
+            except Exception:  # a hostile or foreign episode; it can be read all the same
+                return None
 
     def _replay(self, episode: Episode, at: Found, task: Mapping[str, Any] | None) -> Replayed | CannotReplay:
         with self._replaying:  # domains keep what they made, and were not written for several threads

@@ -53,9 +53,11 @@ class Change:
 class Replayed:
     """An episode run again. ``calls``: (message, number of its call) to what that call changed. ``total``: first state
     to last. ``wrong``: last state to the right one, None where the task does not say what is right, or where that
-    contradicts the episode's verdict. ``differing``: how many answers were others than recorded."""
+    contradicts the episode's verdict. ``differing``: how many answers were others than recorded. ``domain``: where it
+    was run."""
 
     task: Task
+    domain: Domain
     calls: Mapping[tuple[int, int], tuple[Change, ...]] = field(default_factory=dict)
     total: tuple[Change, ...] = ()
     wrong: tuple[Change, ...] | None = None
@@ -69,7 +71,7 @@ def replayed(
     the run's tasks.jsonl has it. CannotReplay says why not."""
     if "played" in episode.tags:
         raise CannotReplay("A model played the tools, so there was no database.")
-    domain, task = _world_of(episode, config, measured)
+    domain, task = world_of(episode, config, measured)
     if known is not None and known.get("scenario") != task.scenario:
         raise CannotReplay("This muarl makes another task of that name than the one that made the run.")
     try:
@@ -94,7 +96,7 @@ def replayed(
         said = None if episode.verdict is None else episode.verdict.breakdown.get("DB")
         if wrong is not None and said is not None and episode.stop.chosen and bool(said) != (not wrong):
             wrong = None
-        return Replayed(task, calls, compare(first, last, world), wrong, differing)
+        return Replayed(task, domain, calls, compare(first, last, world), wrong, differing)
     except MuarlError:
         raise
     except Exception as problem:  # a hostile or foreign episode may break a world in any way
@@ -136,7 +138,8 @@ def _answers(world: World, messages: list[Message]) -> Iterator[tuple[tuple[int,
             yield (index, number), call, then, result.content
 
 
-def _world_of(episode: Episode, config: Mapping[str, Any], measured: bool) -> tuple[Domain, Task]:
+def world_of(episode: Episode, config: Mapping[str, Any], measured: bool) -> tuple[Domain, Task]:
+    """The domain and the task that an episode was played in, made again. CannotReplay says why not."""
     section = config.get("domain")
     name = str(section.get("name") or "") if isinstance(section, Mapping) else ""
     family, _, own = name.partition("-")
