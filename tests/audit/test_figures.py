@@ -163,6 +163,7 @@ class TestConsent:
             "Correct.", "Sounds good to me.", "I confirm.", "Confirmed", "Please proceed.", "Yes, no problem.",
             "Yes, please go ahead. I don't need anything else.", "That works, no rush.", "Yes, could you do it now?",
             "yes, the blue one", "Thanks. Yes, cancel it.", "That’s right", "Great, go ahead.", "That is correct, yes.",
+            "Yes, please. No, that's all.", "Yes. Stop by at any time.",
             "I'm fine with that.", "Absolutely", "yes cancel it", "Yes, exchange it rather than return it.",
         ],
     )  # fmt: skip
@@ -175,6 +176,7 @@ class TestConsent:
             "", None, "no", "No, thanks.", "not yet", "I'm not sure, ok?", "Yes, but change the address first.",
             "Wait, yes, hold on.", "Actually make it red instead.", "Don't do it.", "Can you confirm the price?",
             "ok, what are my options?", "Please correct the zip.", "The order #W1 has a lamp.", "Yes. No wait.",
+            "Yes, do it... no, stop!", "Yes, cancel it. Oh no, stop.", "Yes. Sorry, no.",
             "Is that okay?", "I need it right now.", "Yes. On second thought, don't cancel it.", "never mind",
             "That's wrong.", "That is not correct.", "Sure, as long as it is free.", "Before we proceed, what sum?",
             "Yes please. Do not cancel it yet.", "hmm",

@@ -91,6 +91,7 @@ _HARMLESS = (
 _TAKEN_BACK = re.compile(
     r"\b(?:do not|don't|please stop|not yet|not now)\b(?:\s+\w+){0,2}?\s*"
     r"(?:do|cancel|proceed|go ahead|process|change|modify|update|return|exchange|submit|make|touch|it|that|$)"
+    r"|^(?:oh,?\s+)?(?:no,?\s+)?stop\b(?! by)|\bsorry,?\s+no\b|\bno,?\s+sorry\b"
 )
 
 
