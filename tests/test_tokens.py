@@ -361,3 +361,16 @@ def test_missing_control_tokens_are_named():
 def test_tools_without_a_system_text():
     text = chat().text(chat().prompt("", TOOLS, [Message("user", "Hi")]))
     assert text.startswith("<|im_start|>system\n# Tools") and text.count("<|im_start|>user\nHi<|im_end|>\n") == 1
+
+
+@pytest.mark.parametrize("thinking", [False, True])
+def test_a_conversation_goes_on_where_it_is_cut(thinking):
+    form = chat(thinking)
+    messages = [Message("user", "Hi"), say("Hello"), Message("user", "Well?"), say("Yes"), Message("user", "Bye")]
+    whole = form.prompt("Be kind.", (), messages)
+    for at in (1, 3):
+        begun = form.prompt("Be kind.", (), messages[:at]) + form.reply_ids(messages[at])
+        assert begun + form.resume(begun, messages[at + 1 :]) == whole
+    assert form.resume(whole, messages[:1]) == form.extend(whole, messages[:1])
+    begun = form.prompt("", (), messages[:1]) + form.reply_ids(messages[1])
+    assert form.text(form.resume(begun, ())) == "\n" + form.text(form.generation_prompt)

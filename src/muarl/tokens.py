@@ -43,6 +43,17 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _HEADS_KEPT = 64
 
 
+def _byte_letters() -> dict[str, int]:
+    """The letter that stands for each byte in a byte-level vocabulary (GPT-2): itself where it can be seen, else one
+    of those from U+0100 on, in order."""
+    seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [b for b in range(256) if b not in seen]
+    return {chr(b): b for b in seen} | {chr(0x100 + n): b for n, b in enumerate(hidden)}
+
+
+_BYTES = _byte_letters()
+
+
 class HuggingFaceTokenizer(Protocol):
     """A ``transformers`` fast tokenizer, as far as needed here."""
 
@@ -116,6 +127,17 @@ class GuardedTokenizer:
         """The text of ids."""
         return self._tokenizer.decode(list(token_ids), skip_special_tokens=skip_special_tokens)
 
+    def piece(self, token_id: int) -> bytes:
+        """The bytes that one id stands for; those of several ids together decode to their text. Empty for an id that
+        the tokenizer does not know."""
+        token = self._tokenizer.id_to_token(token_id)
+        if token is None:
+            return b""
+        try:
+            return bytes(_BYTES[c] for c in token)
+        except KeyError:  # an added token, which stands for itself
+            return token.encode("utf-8", "replace")
+
     def convert_tokens_to_ids(self, token: str) -> int | None:
         """The id of one token, None if the tokenizer does not know it."""
         return self._id(token)
@@ -165,7 +187,24 @@ class ChatTokens:
         Agent messages among ``messages`` (such as the greeting) are history that nobody sampled. The part up to the
         first message is cached per (system, tools).
         """
-        ids = list(self._head(system, tools))
+        return [*self._head(system, tools), *self._told(messages)]
+
+    def extend(self, previous_ids: Sequence[int], new_messages: Sequence[Message]) -> list[int]:
+        """The ids to append to a context and its sampled reply, up to and with the next generation prompt.
+
+        ``previous_ids``: everything so far; only its end is looked at. A reply that was cut before it ended is closed
+        here, by ids that carry no loss.
+        """
+        return self._close(previous_ids) + self._extension(new_messages)
+
+    def resume(self, previous_ids: Sequence[int], messages: Sequence[Message]) -> list[int]:
+        """As ``extend``, where agent messages that nobody sampled here may be among the new ones, or nothing is new:
+        the agent then speaks again."""
+        return self._close(previous_ids) + self._newline + self._told(messages)
+
+    def _told(self, messages: Sequence[Message]) -> list[int]:
+        """Messages and the generation prompt, after the newline that ends what was before."""
+        ids: list[int] = []
         segment: list[Message] = []
         for message in messages:
             if message.role != "assistant":
@@ -177,14 +216,6 @@ class ChatTokens:
             segment = []
         ids += self._extension(segment)[len(self._newline) :] if segment else self.generation_prompt
         return ids
-
-    def extend(self, previous_ids: Sequence[int], new_messages: Sequence[Message]) -> list[int]:
-        """The ids to append to a context and its sampled reply, up to and with the next generation prompt.
-
-        ``previous_ids``: everything so far; only its end is looked at. A reply that was cut before it ended is closed
-        here, by ids that carry no loss.
-        """
-        return self._close(previous_ids) + self._extension(new_messages)
 
     def _close(self, previous_ids: Sequence[int]) -> list[int]:
         if previous_ids and previous_ids[-1] in self.stop_ids:
@@ -287,6 +318,10 @@ class ChatTokens:
     def text(self, ids: Sequence[int]) -> str:
         """The ids as text, control tokens included; for display and parsing."""
         return self.tokenizer.decode(ids) if ids else ""
+
+    def control(self, token: str) -> int:
+        """The id of one of ``CONTROL_TOKENS``."""
+        return self._ids[token]
 
     # ── training ─────────────────────────────────────────────────────────────────────────────────────────────────
 

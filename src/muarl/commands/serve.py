@@ -1,0 +1,115 @@
+"""``muarl serve``: a checkpoint behind an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from muarl.inference.server.http import ChatServer
+
+
+def serve(
+    checkpoint: Annotated[str, typer.Argument(help="A run, a checkpoint folder, or `base`.", show_default=False)],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Settings of model and engine, such as engine.tensor_parallel=2."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The model's name, as clients say it. Else CHECKPOINT.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", help="Another address than loopback lets other machines in; they need the token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8476,
+    engine: Annotated[
+        Literal["torch", "vllm"], typer.Option("--engine", help="muarl's own engine, or vLLM (extra `vllm`).")
+    ] = "torch",
+    max_context: Annotated[
+        int | None,
+        typer.Option(
+            "--max-context",
+            min=2,
+            help="Tokens of prompt and completion together. Else what the model reads, at most 32768.",
+        ),
+    ] = None,
+    slots: Annotated[
+        int | None,
+        typer.Option("--slots", min=1, help="Completions generated at once. Else what memory allows, at most 256."),
+    ] = None,
+    queue: Annotated[
+        int, typer.Option("--queue", min=0, help="Further ones that may wait; more are answered with 429.")
+    ] = 1024,
+    thinking: Annotated[
+        bool | None,
+        typer.Option(
+            "--thinking/--no-thinking", help="Let the model think first. Else as in the run that the checkpoint is of."
+        ),
+    ] = None,
+    dtype: Annotated[
+        Literal["float32", "bfloat16"] | None,
+        typer.Option("--dtype", help="Number format. Else float32 on a CPU, bfloat16 on a GPU."),
+    ] = None,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",
+    deadline: Annotated[
+        float, typer.Option("--deadline", min=1, help="Seconds that one completion may take, with waiting.")
+    ] = 600.0,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, help="Seconds that requests under way have when the server is stopped.")
+    ] = 30.0,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", help="A further name by which clients call this machine (repeatable)."),
+    ] = None,
+    body: Annotated[int, typer.Option("--max-body", min=1, help="Largest request, in MiB.")] = 16,
+    raw_prompts: Annotated[
+        bool,
+        typer.Option(
+            "--raw-prompts", help="Take text prompts at /v1/completions, in which control tokens count as such."
+        ),
+    ] = False,
+    token_to: Annotated[
+        Path | None,
+        typer.Option("--token-to", help="Write the token into this file, for you alone, instead of printing it."),
+    ] = None,
+) -> None:
+    """Serve a checkpoint to any OpenAI client: chat completions with tools and streaming.
+
+    Clients must send a token as their API key: the one in MUARL_SERVE_TOKEN (or in the file that MUARL_SERVE_TOKEN_FILE
+    names), else one that is made up and printed. Ctrl-C or SIGTERM lets requests under way finish. See docs/serving.md.
+
+    [bold]Examples[/bold]
+
+      muarl serve runs/quickstart
+
+      muarl serve runs/mine --name my-agent --port 9000 --max-context 16384
+
+      muarl serve runs/mine --engine vllm engine.tensor_parallel=2
+    """
+    from muarl.inference.server.http import save_token
+    from muarl.keys import is_named
+    from muarl.recipes.chat_server import TOKEN, ServeOptions, serve, served_name
+
+    options = ServeOptions(
+        checkpoint, name, host, port, engine, max_context, slots, queue, thinking, dtype, device, deadline, grace,
+        tuple(allow_host or ()), body, raw_prompts, tuple(settings or ()),
+    )  # fmt: skip
+
+    def ready(server: ChatServer, token: str) -> None:
+        if token_to is not None:
+            save_token(token_to, token)
+        typer.echo(f"Serving {served_name(options)} at {server.address}")
+        if not server.loopback:
+            typer.echo(f"Listening on {host}: other machines can reach it, and everything is unencrypted.", err=True)
+        if token_to is not None:
+            typer.echo(f"The token is in {token_to}")
+        elif not is_named(TOKEN):
+            typer.echo(f"Its token: {token}")
+        typer.echo("Stop with Ctrl-C.")
+
+    answered = serve(options, ready)
+    typer.echo(f"Stopped. {answered:,} request{'' if answered == 1 else 's'} answered.")

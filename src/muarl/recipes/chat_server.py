@@ -1,0 +1,201 @@
+"""A checkpoint behind an OpenAI-compatible server (``muarl serve``): from options to a service that is ready.
+
+Not to be mixed up with ``serving``, which is about vLLM servers that a training run samples from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import yaml
+
+from muarl.config import RunConfig, load_config
+from muarl.errors import ConfigError
+from muarl.inference.base import Sampler
+from muarl.inference.server.engine import ServedEngine
+from muarl.inference.server.http import ChatServer, listen, token_for
+from muarl.inference.server.service import ChatService
+from muarl.keys import read_secret
+from muarl.learning.checkpoints import Policy, check_policy
+from muarl.recipes.checkpoint_names import SHIPPED, checkpoint_folder
+from muarl.recipes.common import load_model, prepare
+from muarl.recipes.engines import make_sampler
+from muarl.recipes.planned import free_memory
+from muarl.tokens import ChatTokens
+
+TOKEN = "MUARL_SERVE_TOKEN"
+CONTEXT = 32768
+"""Tokens of prompt and completion together, at most, if the model reads as many and nobody says otherwise."""
+SLOTS = 256
+CPU_SHARE, GPU_SHARE = 0.25, 0.8
+"""Of the memory that is free beside the weights, keys and values may take so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What to serve, and how. None where the checkpoint, or this machine, decides.
+
+    ``checkpoint``: as of ``muarl eval``. ``name``: of the model, as clients say it; None: the checkpoint as given.
+    ``slots``: completions generated at once; ``queue``: how many more may wait. ``context``: tokens of prompt and
+    completion together. ``deadline``: seconds for one completion. ``grace``: seconds for what is under way when the
+    server ends. ``names``: further names of this machine. ``body_mib``: largest request. ``settings``: KEY=VALUE of a
+    run's configuration, for what is said nowhere else.
+    """
+
+    checkpoint: str
+    name: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8476
+    engine: Literal["torch", "vllm"] = "torch"
+    context: int | None = None
+    slots: int | None = None
+    queue: int = 1024
+    thinking: bool | None = None
+    dtype: Literal["float32", "bfloat16"] | None = None
+    device: str = "auto"
+    deadline: float = 600.0
+    grace: float = 30.0
+    names: tuple[str, ...] = ()
+    body_mib: int = 16
+    raw_prompts: bool = False
+    settings: tuple[str, ...] = ()
+
+
+Ready = Callable[[ChatServer, str], None]
+
+
+def serve(options: ServeOptions, ready: Ready | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; returns how many requests were answered.
+
+    ``ready`` is told the server and its token. What can be refused is refused before any weight is read. ConfigError
+    for an address that is taken or would be open to everybody, CheckpointError for what is no checkpoint.
+    """
+    token = token_for(options.host, read_secret(TOKEN))
+    config = served_config(options)
+    with closing(listen(options.host, options.port)) as listener:
+        prepare(config)
+        policy = load_model(config.model, weights=config.engine.kind == "torch")
+        sampler = make_sampler(policy, config)
+        service = make_service(sampler, policy, config, options)
+        server = ChatServer(
+            service,
+            listener,
+            host=options.host,
+            token=token,
+            grace=options.grace,
+            names=options.names,
+            body=options.body_mib << 20,
+        )
+
+        async def run() -> None:
+            if ready is not None:
+                ready(server, token)
+            try:
+                await server.run(signals=True)
+            finally:
+                await sampler.aclose()
+
+        asyncio.run(run())
+        return service.served.answered
+
+
+def make_service(sampler: Sampler, policy: Policy, config: RunConfig, options: ServeOptions) -> ChatService:
+    """The service over a sampler with the policy's weights."""
+    slots = config.rl.concurrency
+    return ChatService(
+        ServedEngine(sampler, most=slots + options.queue, deadline=options.deadline),
+        (ChatTokens(policy.tokenizer), ChatTokens(policy.tokenizer, thinking=True)),
+        name=served_name(options),
+        max_context=config.model.max_context,
+        thinking=config.model.thinking,
+        raw_prompts=options.raw_prompts,
+    )
+
+
+def served_name(options: ServeOptions) -> str:
+    """What clients call the model."""
+    return options.name or options.checkpoint.rstrip("/")
+
+
+def served_config(options: ServeOptions) -> RunConfig:
+    """The configuration that model and engine are made by. ConfigError, CheckpointError: what was asked cannot be."""
+    folder = checkpoint_folder(options.checkpoint)
+    model = check_policy(folder)
+    gpu = _gpu(options.device)
+    context = options.context or min(CONTEXT, int(model.max_position_embeddings))
+    if context > model.max_position_embeddings:
+        raise ConfigError(
+            f"--max-context {context}: this model was made for at most {model.max_position_embeddings} tokens "
+            "(max_position_embeddings in its config.json)"
+        )
+    dtype = options.dtype or ("float32" if gpu is None else "bfloat16")
+    values: dict[str, Any] = {
+        "model.checkpoint": str(folder),
+        "model.device": options.device,
+        "model.dtype": dtype,
+        "model.max_context": context,
+        "model.thinking": _thinks(options, folder),
+        "engine.kind": options.engine,
+        "engine.deadline": options.deadline + 60,
+    }
+    if options.engine == "torch":
+        slots = options.slots or fitting_slots(model, context, dtype, gpu)
+    else:
+        slots = options.slots or SLOTS
+    values |= {"rl.concurrency": slots, "engine.max_sequences": slots}
+    given = [f"{key}={yaml.safe_dump(value, default_flow_style=True).splitlines()[0]}" for key, value in values.items()]
+    return load_config("cpu", [*given, *options.settings])
+
+
+def fitting_slots(model: Any, context: int, dtype: str, gpu: int | None) -> int:
+    """How many conversations' keys and values fit into what memory is free beside the weights, at most ``SLOTS``.
+    ConfigError if not even one does."""
+    size = 4 if dtype == "float32" else 2
+    head = getattr(model, "head_dim", None) or model.hidden_size // model.num_attention_heads
+    one = 2 * model.num_hidden_layers * model.num_key_value_heads * head * size * context
+    free = free_memory() if gpu is None else torch.cuda.mem_get_info(gpu)[0]
+    free -= 2 * _weights(model) * size  # the model's own, and the engine's
+    slots = int(free * (CPU_SHARE if gpu is None else GPU_SHARE) / one)
+    if slots < 1:
+        raise ConfigError(
+            f"one conversation of {context} tokens takes {one / 2**30:.2f} GiB for keys and values, and beside the "
+            f"model {max(free, 0) / 2**30:.2f} GiB are free: lower --max-context, or set --slots to try all the same"
+        )
+    return min(slots, SLOTS)
+
+
+def _weights(model: Any) -> int:
+    """About how many parameters a model of this configuration has."""
+    head = getattr(model, "head_dim", None) or model.hidden_size // model.num_attention_heads
+    attention = 2 * model.hidden_size * head * (model.num_attention_heads + model.num_key_value_heads)
+    layer = attention + 3 * model.hidden_size * model.intermediate_size
+    return int(model.num_hidden_layers * layer + model.vocab_size * model.hidden_size)
+
+
+def _gpu(name: str) -> int | None:
+    """The number of the GPU that a device's name means; None for a CPU, and for what is not there (whoever loads the
+    model says so)."""
+    if not torch.cuda.is_available() or not (name == "auto" or name.startswith("cuda")):
+        return None
+    _, _, number = name.partition(":")
+    return int(number) if number.isdecimal() and int(number) < torch.cuda.device_count() else 0
+
+
+def _thinks(options: ServeOptions, folder: Path) -> bool:
+    """Whether the model thinks: as said, else as in the run that the checkpoint is of."""
+    if options.thinking is not None or options.checkpoint in SHIPPED:
+        return bool(options.thinking)
+    for parent in list(folder.resolve().parents)[:4]:
+        if (parent / "config.yaml").is_file() and (parent / "checkpoints").is_dir():
+            try:
+                found = yaml.safe_load((parent / "config.yaml").read_text(encoding="utf-8"))
+                return bool(found["model"]["thinking"])
+            except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):
+                return False
+    return False

@@ -1,0 +1,146 @@
+"""``muarl serve``: what is refused before any work, and a server from its first line to its last."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import openai
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from muarl.cli import app
+from muarl.config import load_config
+from muarl.errors import ConfigError
+from muarl.inference.server.http import listen
+from muarl.recipes.chat_server import ServeOptions, fitting_slots, served_config
+from muarl.recipes.common import checkpoint_folder
+from support.chat_server import asked
+
+
+@pytest.fixture(autouse=True)
+def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MUARL_SERVE_TOKEN", "MUARL_SERVE_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def serve(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["serve", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["no/such/folder"], "no such checkpoint folder"),
+        (["base", "--host", "0.0.0.0", "--port", "0"], "MUARL_SERVE_TOKEN"),
+        (["base", "--max-context", "100000"], "max_position_embeddings"),
+        (["base", "--port", "0", "--device", "cuda:99"], "cuda:99"),
+        (["base", "model.no_such_key=1"], "no_such_key"),
+    ],
+)
+def test_what_is_refused(arguments: list[str], said: str) -> None:
+    done = serve(*arguments)
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+def test_an_address_that_is_taken() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        done = serve("base", "--port", str(taken.getsockname()[1]))
+    assert done.exit_code == 2
+    assert "choose another port" in done.output
+
+
+def test_a_token_file_that_others_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "token"
+    file.write_text("very-secret-token")
+    file.chmod(0o644)
+    monkeypatch.setenv("MUARL_SERVE_TOKEN_FILE", str(file))
+    done = serve("base", "--port", "0")
+    assert done.exit_code == 2
+    assert "chmod 600" in done.output
+    assert "very-secret-token" not in done.output
+
+
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed")
+def test_vllm_where_it_is_not_installed() -> None:
+    done = serve("base", "--port", "0", "--engine", "vllm")
+    assert done.exit_code == 2
+    assert "vLLM is not installed" in done.output
+
+
+def test_what_the_checkpoint_decides(tmp_path: Path) -> None:
+    config = served_config(ServeOptions("base", slots=3))
+    assert (config.model.max_context, config.rl.concurrency, config.model.thinking) == (2048, 3, False)
+    assert served_config(ServeOptions("base", settings=("model.max_context=99",))).model.max_context == 99
+    # A run's checkpoint thinks as the run did.
+    folder = tmp_path / "run" / "checkpoints" / "step-000001"
+    folder.mkdir(parents=True)
+    for file in checkpoint_folder("base").iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    made = load_config("cpu", ["model.thinking=true"]).model_dump(mode="json")
+    (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(made))
+    assert served_config(ServeOptions(str(tmp_path / "run"))).model.thinking
+    assert served_config(ServeOptions(str(folder))).model.thinking
+    assert not served_config(ServeOptions(str(folder), thinking=False)).model.thinking
+
+
+def test_no_more_slots_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import Qwen3Config
+
+    model = Qwen3Config(num_hidden_layers=10, num_key_value_heads=8, head_dim=128)
+    one = 2 * 10 * 8 * 128 * 4 * 1000
+    monkeypatch.setattr("muarl.recipes.chat_server._weights", lambda _: 0)
+    monkeypatch.setattr("muarl.recipes.chat_server.free_memory", lambda: 4 * one * 5)
+    assert fitting_slots(model, 1000, "float32", None) == 5
+    assert fitting_slots(model, 1000, "bfloat16", None) == 10
+    assert fitting_slots(model, 10, "float32", None) == 256
+    with pytest.raises(ConfigError, match="--max-context"):
+        fitting_slots(model, 100_000, "float32", None)
+
+
+@pytest.mark.slow
+def test_from_the_first_line_to_the_last(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from muarl.cli import main; main()", "serve", "base", "--port", "0"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MUARL_SERVE")}
+    process = subprocess.Popen(
+        [*command, "--name", "mine", "--token-to", str(tmp_path / "token")],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        found = re.fullmatch(r"Serving mine at (http://127\.0\.0\.1:\d+/v1)\n", first)
+        assert found, first
+        for line in process.stdout:
+            if line.startswith("Stop with"):
+                break
+        token = (tmp_path / "token").read_text().strip()
+        with openai.OpenAI(base_url=found[1], api_key=token, max_retries=0) as api:
+            reply = api.chat.completions.create(model="mine", messages=asked(), max_tokens=5)
+            assert reply.usage and reply.usage.completion_tokens <= 5
+        process.send_signal(signal.SIGTERM)
+        rest = process.stdout.read()
+        assert process.wait(30) == 0
+        assert "1 request answered" in rest
+        assert token not in first + rest
+    finally:
+        process.kill()
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_or_mixed_up_at_200_conversations(repository: Path) -> None:
+    command = [sys.executable, str(repository / "benches" / "serve_load.py"), "--turns", "3", "--max-tokens", "32"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"requests": 600' in done.stdout
+    assert '"lost_or_mixed_up": 0' in done.stdout

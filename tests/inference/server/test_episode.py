@@ -1,0 +1,89 @@
+"""A whole episode through the server is the episode that the same policy plays in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muarl.agents.base import Agent
+from muarl.agents.endpoint import EndpointAgent
+from muarl.agents.sampled import SampledAgent, Sampling
+from muarl.conversation import Limits, run_episode
+from muarl.domains.generated import generated
+from muarl.endpoints import Endpoint, EndpointConfig
+from muarl.episode import Episode
+from muarl.inference.torch_engine import TorchEngine
+from muarl.learning.checkpoints import Policy, load_policy
+from muarl.recipes.setting import GENERATED_RULES
+from muarl.tokens import ChatTokens
+from muarl.users.agenda import AgendaUserFactory
+from support.chat_server import TOKEN, serving
+
+CONTEXT, TURN = 1024, 64
+WORLD = generated("retail-generated")
+
+
+@pytest.fixture(scope="module")
+def policy(repository: Path) -> Policy:
+    return load_policy(repository / "src/muarl/assets/base")
+
+
+@pytest.fixture(scope="module")
+def served(policy: Policy) -> Iterator[Any]:
+    engine = TorchEngine(policy.model, max_slots=8, max_context=CONTEXT)
+    with serving(engine, policy.tokenizer, context=CONTEXT) as server:
+        yield server, engine
+
+
+async def episode(agent: Agent, number: int, seed: int) -> Episode:
+    task = WORLD.tasks("test", 1, size="tiny", start=number)[0]
+    world = WORLD.domain("tiny").world(task)
+    user = AgendaUserFactory()(task, seed=seed)
+    return await run_episode(
+        task, world, agent, user, Limits(turns=30), seed=seed, episode_id=f"e{number}", rules=GENERATED_RULES
+    )
+
+
+def told(episode: Episode) -> list[tuple[Any, ...]]:
+    """What was said and called, without the calls' ids."""
+    return [
+        (m.role, m.content or "", [(c.name, dict(c.arguments)) for c in m.tool_calls])
+        for m in (t.message for t in episode.turns)
+    ]
+
+
+@pytest.mark.parametrize(("temperature", "numbers"), [(0.0, (0, 1)), (1.0, (2, 3))])
+async def test_the_same_episode(
+    policy: Policy, served: Any, monkeypatch: pytest.MonkeyPatch, temperature: float, numbers: tuple[int, ...]
+) -> None:
+    server, engine = served
+    monkeypatch.setenv("MUARL_TEST_TOKEN", TOKEN)
+    asked: list[tuple[int, ...]] = []
+    ask = engine.sample
+
+    async def remembering(prompt: Any, params: Any, *, session: str | None = None) -> Any:
+        asked.append(tuple(prompt))
+        return await ask(prompt, params, session=session)
+
+    monkeypatch.setattr(engine, "sample", remembering)
+    here = SampledAgent(
+        TorchEngine(policy.model, max_slots=8, max_context=CONTEXT),
+        ChatTokens(policy.tokenizer),
+        Sampling(TURN, CONTEXT, temperature),
+    )
+    config = EndpointConfig("m", server.address, "MUARL_TEST_TOKEN", temperature=temperature, max_tokens=TURN)
+    async with Endpoint(config) as endpoint:
+        for number in numbers:
+            asked.clear()
+            there = await episode(EndpointAgent(endpoint), number, seed=number + 7)
+            alone = await episode(here, number, seed=number + 7)
+            assert told(there) == told(alone)
+            assert there.stop == alone.stop
+            assert len(alone.turns) > 6
+            ids = tuple(alone.tokens.ids)
+            assert asked and all(prompt == ids[: len(prompt)] for prompt in asked)  # id for id
+            assert there.agent_usage.completion_tokens == alone.agent_usage.completion_tokens
+    assert engine.stats.reused_tokens > engine.stats.prefill_tokens

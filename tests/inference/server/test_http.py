@@ -1,0 +1,229 @@
+"""Who may ask, how much, how long; and how the server ends."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from loop_kit import small_tokenizer
+from muarl.errors import ConfigError
+from muarl.inference.server import http
+from muarl.inference.server.http import ChatServer, listen, save_token, token_for
+from muarl.tokens import ChatTokens
+from support.chat_server import TOKEN, TellingSampler, asked, client, serving
+
+KEY = {"authorization": f"Bearer {TOKEN}"}
+
+
+def made(*replies: Any, **how: Any) -> tuple[TellingSampler, Any]:
+    telling = {k: how.pop(k) for k in ("step", "pause") if k in how}
+    sampler = TellingSampler(ChatTokens(small_tokenizer()), *(replies or ("Hi",)), **telling)
+    return sampler, serving(sampler, small_tokenizer(), **how)
+
+
+def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def post(server: ChatServer, **more: Any) -> httpx.Response:
+    how: dict[str, Any] = {"headers": KEY, "json": {"model": "m", "messages": asked()}, "timeout": 20, **more}
+    return httpx.post(f"{server.address}/chat/completions", **how)
+
+
+def test_strangers_are_refused() -> None:
+    sampler, server = made()
+    with server as live:
+        for headers in (
+            {},
+            {"authorization": "Bearer wrong"},
+            {"authorization": TOKEN},
+            {"authorization": "Basic eDp5"},
+        ):
+            answer = post(live, headers=headers)
+            assert answer.status_code == 401
+            assert answer.json()["error"]["code"] == "invalid_api_key"
+            assert TOKEN not in answer.text
+        with client(live, "wrong") as api, pytest.raises(openai.AuthenticationError):
+            api.chat.completions.create(model="m", messages=asked())
+        assert not sampler.seen
+        assert post(live).status_code == 200
+        # What tells nothing needs no token on loopback: some harnesses wait for it without theirs.
+        root = live.address.removesuffix("/v1")
+        assert httpx.get(f"{root}/health").json() == {"status": "ok"}
+        assert httpx.get(f"{root}/v1/models").status_code == 200
+        assert httpx.get(f"{root}/v1/models/m").status_code == 401
+
+
+def test_beyond_loopback_only_health_is_open() -> None:
+    _, server = made(host="0.0.0.0")
+    with server as live:
+        root = live.address.removesuffix("/v1")
+        assert httpx.get(f"{root}/health").status_code == 200
+        assert httpx.get(f"{root}/v1/models").status_code == 401
+        assert httpx.get(f"{root}/v1/models", headers=KEY).status_code == 200
+
+
+def test_names_that_are_not_ours_are_refused() -> None:
+    _, server = made()
+    with server as live:
+        for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1", ""):
+            assert post(live, headers=KEY | {"host": name}).status_code == 421
+        for name in (f"localhost:{live.port}", "127.0.0.1", "[::1]:9", f"LOCALHOST:{live.port + 1}"):
+            assert post(live, headers=KEY | {"host": name}).status_code == 200
+    _, server = made(host="0.0.0.0", names=("models.example",))
+    with server as live:
+        for name, status in (("evil.example", 421), ("models.example", 200), ("10.0.0.1:80", 200)):
+            assert post(live, headers=KEY | {"host": name}).status_code == status
+
+
+def test_no_other_pages_may_read_the_answers() -> None:
+    _, server = made()
+    with server as live:
+        answer = post(live, headers=KEY | {"origin": "http://evil.example"})
+        assert not [h for h in answer.headers if h.startswith("access-control")]
+        asked_first = httpx.options(f"{live.address}/chat/completions", headers={"origin": "http://evil.example"})
+        assert asked_first.status_code in (401, 405)
+
+
+def test_large_and_broken_bodies() -> None:
+    sampler, server = made(body=10_000)
+    with server as live:
+        assert post(live, json={"model": "m", "messages": asked("x" * 20_000)}).status_code == 413
+
+        def pieces() -> Any:  # of unknown length
+            for _ in range(40):
+                yield b" " * 1000
+
+        assert post(live, json=None, content=pieces()).status_code == 413
+        broken = post(live, json=None, content=b'{"model"')
+        assert (broken.status_code, broken.json()["error"]["type"]) == (400, "invalid_request_error")
+        assert httpx.get(f"{live.address}/chat/completions", headers=KEY).status_code == 405
+        assert httpx.get(f"{live.address}/nothing", headers=KEY).json()["error"]["message"]
+        assert not sampler.seen
+        assert post(live).status_code == 200
+
+
+def test_a_head_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "HEAD_SECONDS", 0.3)
+    _, server = made()
+    with server as live:
+        with socket.create_connection(("127.0.0.1", live.port), timeout=10) as silent:
+            with socket.create_connection(("127.0.0.1", live.port), timeout=10) as slow:
+                slow.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+                assert slow.recv(1000) == b""
+            assert silent.recv(1000) == b""
+        assert post(live).status_code == 200
+
+
+def test_a_body_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("muarl.inference.server.app.BODY_SECONDS", 0.3)
+    _, server = made()
+    with server as live, socket.create_connection(("127.0.0.1", live.port), timeout=10) as slow:
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
+        slow.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+        assert b" 408 " in slow.recv(1000)
+
+
+def test_a_full_queue_is_told_to_come_back() -> None:
+    sampler, server = made("word " * 30, pause=0.01, most=3)
+    with server as live, ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: post(live), range(8)))
+        codes = [a.status_code for a in answers]
+        assert set(codes) == {200, 429}
+        assert codes.count(200) >= 3
+        assert sampler.most <= 3
+        late = next(a for a in answers if a.status_code == 429)
+        assert int(late.headers["retry-after"]) >= 1
+        assert late.json()["error"]["code"] == "rate_limit_exceeded"
+        assert post(live, json={"model": "m", "messages": asked(), "n": 4}).status_code == 429
+        assert live.service.engine.under_way == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_who_goes_away_frees_the_slot(stream: bool) -> None:
+    sampler, server = made("word " * 400, pause=0.01)
+    with server as live:
+        body = {"model": "m", "messages": asked(), "stream": stream}
+        if stream:
+            with httpx.stream("POST", f"{live.address}/chat/completions", json=body, headers=KEY) as answer:
+                next(answer.iter_lines())
+        else:
+            with pytest.raises(httpx.ReadTimeout):
+                post(live, json=body, timeout=0.5)
+        until(lambda: sampler.cancelled == 1)
+        until(lambda: live.service.engine.under_way == 0)
+        assert sampler.running == 0
+        sampler.replies = ("Hi",)
+        assert post(live).status_code == 200  # and nothing of it is left behind
+        assert len(live.service.served.memory) == 1
+
+
+def test_the_end_waits_for_what_is_under_way() -> None:
+    sampler, server = made("word " * 40, pause=0.02, grace=20)
+    with server as live, ThreadPoolExecutor(2) as pool:
+        whole = pool.submit(post, live)
+        streamed = pool.submit(post, live, json={"model": "m", "messages": asked(), "stream": True})
+        until(lambda: sampler.running == 2)
+        live.stop()
+        until(lambda: live.service.engine.stopping)
+        assert whole.result().status_code == 200
+        assert streamed.result().text.endswith("data: [DONE]\n\n")
+    assert sampler.cancelled == 0
+
+
+def test_the_end_does_not_wait_for_ever() -> None:
+    sampler, server = made("word " * 4000, pause=0.02, grace=0.3)
+    with server as live, ThreadPoolExecutor(2) as pool:
+        whole = pool.submit(post, live)
+        streamed = pool.submit(post, live, json={"model": "m", "messages": asked(), "stream": True})
+        until(lambda: sampler.running == 2)
+        live.stop()
+        assert whole.result().status_code == 503
+        assert whole.result().json()["error"]["code"] == "shutting_down"
+        said = [json.loads(e.removeprefix("data: ")) for e in streamed.result().text.split("\n\n") if e]
+        assert said[-1]["error"]["code"] == "shutting_down"
+    assert sampler.cancelled == 2
+    assert not [t for t in threading.enumerate() if t.name in ("sampler", "muarl serve")]
+
+
+def test_an_address_that_is_taken() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"--port {port}.*choose another port"):
+            listen("127.0.0.1", port)
+    with pytest.raises(ConfigError, match="--host"):
+        listen("no.such.host.invalid", 0)
+
+
+def test_tokens() -> None:
+    made_up = {token_for("127.0.0.1", "") for _ in range(3)}
+    assert len(made_up) == 3 and min(map(len, made_up)) >= 24
+    assert token_for("localhost", "short") == "short"
+    assert token_for("0.0.0.0", "x" * 16) == "x" * 16
+    with pytest.raises(ConfigError, match="MUARL_SERVE_TOKEN"):
+        token_for("0.0.0.0", "")
+    with pytest.raises(ConfigError, match="16 characters"):
+        token_for("192.168.0.1", "short")
+
+
+def test_a_token_in_a_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("old")
+    file.chmod(0o644)
+    save_token(file, "new")
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("new\n", 0o600)
+    with pytest.raises(ConfigError, match="--token-to"):
+        save_token(tmp_path / "no" / "folder", "new")
