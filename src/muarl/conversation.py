@@ -88,6 +88,10 @@ async def run_episode(
                 user.close()
     except InfrastructureError as failure:
         stop, error = StopReason.INFRASTRUCTURE, f"{failure.boundary}: {failure}"
+        if failure.usage is not None and failure.boundary == "user":
+            play.user_usage += failure.usage
+        elif failure.usage is not None and failure.boundary == "agent":
+            play.agent_usage += failure.usage
         tags |= {"boundary": failure.boundary, "retryable": failure.retryable}
         if isinstance(failure, VoidReply):
             tags["void"] = True

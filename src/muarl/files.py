@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,34 @@ from typing import IO, Any
 
 from muarl.errors import MuarlError
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The operating system's words for no room: on the disk, within a quota, within the largest file that is allowed."""
+
+
+def free_space(path: Path) -> int | None:
+    """Bytes free where ``path`` is or will be; None where nobody knows."""
+    for place in (path, *path.absolute().parents):
+        try:
+            return shutil.disk_usage(place).free
+        except OSError:
+            continue
+    return None
+
+
+def size_text(size: float) -> str:
+    """A number of bytes for people: "1.5 GiB", "312 KiB"."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def room_left(path: Path) -> str:
+    """How much room there is, for an error's text: " (312 KiB free)", or nothing."""
+    free = free_space(path)
+    return "" if free is None else f" ({size_text(free)} free)"
+
 
 @contextmanager
 def clear_disk_errors(path: Path) -> Iterator[None]:
@@ -21,9 +50,10 @@ def clear_disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        if problem.errno in FULL:
+            what = "A limit on the size of files is reached" if problem.errno == errno.EFBIG else "The disk is full"
             raise MuarlError(
-                f"The disk is full: {path} could not be written. Nothing half-written is left. Free some space "
+                f"{what}: {path} could not be written{room_left(path)}. Nothing half-written is left. Free some space "
                 "(old runs and checkpoints are the usual suspects) and start again with resume."
             ) from problem
         if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -78,7 +108,12 @@ def write_json(path: Path, data: Any) -> None:
 
 def append_line(path: Path, data: Mapping[str, Any]) -> None:
     """Append one JSON object as one whole line. If it does not fit on the disk, the file stays as it was."""
-    append_bytes(path, (json.dumps(plain(data), ensure_ascii=False, allow_nan=False) + "\n").encode())
+    append_bytes(path, json_line(data).encode())
+
+
+def json_line(data: Mapping[str, Any]) -> str:
+    """One JSON object as a line of a JSON-lines file."""
+    return json.dumps(plain(data), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def append_bytes(path: Path, data: bytes) -> None:

@@ -102,12 +102,17 @@ class Budget:
     """What a rollout may spend: US dollars, and tokens (prompt and completion, agent and users). None: no bound.
 
     When it is spent, no new episode begins; those under way finish. ``besides``: what else counts against it, such as
-    the judge's usage and what an interrupted run had spent.
+    the judge's usage and what an interrupted run had spent. ``users_only``: the agent is one's own, and costs nothing.
     """
 
     cost: float | None = None
     tokens: int | None = None
     besides: Callable[[], Usage] | None = None
+    users_only: bool = False
+
+    def of(self, episode: Episode) -> Usage:
+        """What an episode takes of it."""
+        return episode.user_usage if self.users_only else episode.agent_usage + episode.user_usage
 
     def gone(self, spent: Usage) -> RolloutEnd | None:
         """Which of the bounds is reached, None if neither."""
@@ -154,58 +159,115 @@ async def rollout(
     *,
     budget: Budget | None = None,
     give_up: int | None = None,
+    rounds: int = 1,
     progress: Progress | None = None,
 ) -> Rollout:
     """Have one episode played and scored for each request, wherever ``executor`` plays them.
 
     ``progress`` is called with each episode when it is final, how many are, and how many there will be: keep the
-    episode there if it must survive an interruption.
+    episode there if it must survive an interruption. ``rounds``: what infrastructure ended is begun again, from the
+    same seed, when all others are done; in all so often. What was under way when something broke is as a rule what
+    takes long, and must not be missing for that.
 
     RolloutError where trying again cannot help, after ``give_up`` episodes in a row for which agent or user could not
     be reached, or for any other MuarlError; cancellation ends what is under way.
     """
-    budget = budget or Budget()
-    started = perf_counter()
-    spent = Usage()
-    end = RolloutEnd.COMPLETE
+    if rounds < 1:
+        raise ValueError(f"rounds must be at least 1, not {rounds}")
     places = {r.episode_id: n for n, r in enumerate(requests)}
     if len(places) != len(requests):
         raise ValueError("requests: two have the same group and number")
-    done: dict[int, Episode] = {}
-
-    def affordable() -> Iterator[RolloutRequest]:
-        nonlocal end
-        for request in requests:
-            if (gone := budget.gone(spent)) is not None:
-                end = gone
-                return
-            yield request
-
-    running = executor.run(affordable())
-    in_a_row = 0
+    play = _Rollout(requests, places, executor, budget or Budget(), give_up, progress)
+    started = perf_counter()
     try:
-        async for episode in running:
-            if places[episode.id] in done:
-                raise RuntimeError(f"the executor gave the episode {episode.id} twice")
-            done[places[episode.id]] = episode
-            spent += episode.agent_usage + episode.user_usage
-            if progress is not None:
-                progress(episode, len(done), len(requests))
-            failed = episode.stop is StopReason.INFRASTRUCTURE
-            if failed and not episode.tags["retryable"]:
-                raise RolloutError(f"The run stopped, since trying again cannot help. {episode.error}", _ordered(done))
-            gone = failed and episode.tags["boundary"] in ("agent", "user") and not episode.tags.get("void")
-            in_a_row = in_a_row + 1 if gone else in_a_row if failed else 0
-            if give_up is not None and in_a_row >= give_up:
-                text = f"The run stopped: {in_a_row} episodes in a row failed. The last failure: {episode.error}"
-                raise RolloutError(text, _ordered(done))
+        waiting = list(requests)
+        for left in reversed(range(rounds)):
+            await play.round(waiting, last=left == 0)
+            waiting = [requests[n] for n in sorted(play.held)]
+            if not waiting or play.end is not RolloutEnd.COMPLETE:
+                break
+        for place in sorted(play.held):
+            play.final(place, play.held.pop(place))
     except RolloutError:
         raise
     except MuarlError as problem:
-        raise RolloutError(str(problem), _ordered(done)) from problem
-    finally:
-        await running.aclose()
-    return Rollout(_ordered(done), end, spent, perf_counter() - started)
+        raise play.error(str(problem)) from problem
+    return Rollout(_ordered(play.done), play.end, play.spent, perf_counter() - started)
+
+
+@dataclass(slots=True)
+class _Rollout:
+    """The accounts of one rollout. ``done``: final episodes by the place of their request; ``held``: those that are to
+    be begun again."""
+
+    requests: Sequence[RolloutRequest]
+    places: Mapping[str, int]
+    executor: Executor
+    budget: Budget
+    give_up: int | None
+    progress: Progress | None
+    done: dict[int, Episode] = field(default_factory=dict)
+    held: dict[int, Episode] = field(default_factory=dict)
+    spent: Usage = field(default_factory=Usage)
+    charged: Usage = field(default_factory=Usage)
+    end: RolloutEnd = RolloutEnd.COMPLETE
+    in_a_row: int = 0
+
+    def affordable(self, requests: Iterable[RolloutRequest]) -> Iterator[RolloutRequest]:
+        for request in requests:
+            if (gone := self.budget.gone(self.charged)) is not None:
+                self.end = gone
+                return
+            yield request
+
+    async def round(self, requests: Sequence[RolloutRequest], *, last: bool) -> None:
+        """Play these requests; what infrastructure ended is final in the last round only."""
+        before, self.held = self.held, {}
+        running = self.executor.run(self.affordable(requests))
+        try:
+            async for episode in running:
+                place = self.places[episode.id]
+                if place in self.done or place in self.held:
+                    raise RuntimeError(f"the executor gave the episode {episode.id} twice")
+                self.spent += episode.agent_usage + episode.user_usage
+                self.charged += self.budget.of(episode)
+                earlier = before.pop(place, None)
+                if earlier is not None:
+                    add_up(episode, earlier)
+                failed = episode.stop is StopReason.INFRASTRUCTURE
+                if failed and episode.tags["retryable"] and not last:
+                    self.held[place] = episode
+                else:
+                    self.final(place, episode)
+                self.count(episode, failed)
+        finally:
+            self.held |= before  # not begun again
+            await running.aclose()
+
+    def final(self, place: int, episode: Episode) -> None:
+        self.done[place] = episode
+        if self.progress is not None:
+            self.progress(episode, len(self.done), len(self.requests))
+
+    def count(self, episode: Episode, failed: bool) -> None:
+        """RolloutError where it makes no sense to go on."""
+        if failed and not episode.tags["retryable"]:
+            raise self.error(f"The run stopped, since trying again cannot help. {episode.error}")
+        gone = failed and episode.tags["boundary"] in ("agent", "user") and not episode.tags.get("void")
+        self.in_a_row = self.in_a_row + 1 if gone else self.in_a_row if failed else 0
+        if self.give_up is not None and self.in_a_row >= self.give_up:
+            text = f"The run stopped: {self.in_a_row} episodes in a row failed. The last failure: {episode.error}"
+            raise self.error(text)
+
+    def error(self, text: str) -> RolloutError:
+        return RolloutError(text, _ordered({**self.held, **self.done}))
+
+
+def add_up(episode: Episode, earlier: Episode) -> None:
+    """Put on an episode's account what earlier attempts at it took."""
+    episode.agent_usage += earlier.agent_usage
+    episode.user_usage += earlier.user_usage
+    episode.tags["attempts"] = int(episode.tags.get("attempts", 1)) + int(earlier.tags.get("attempts", 1))
 
 
 def _ordered(done: Mapping[int, Episode]) -> list[Episode]:

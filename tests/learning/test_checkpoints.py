@@ -23,7 +23,6 @@ from muarl.learning.checkpoints import (
     list_checkpoints,
     load_policy,
     load_trainer_state,
-    prune_checkpoints,
     save_policy,
 )
 
@@ -212,20 +211,16 @@ def test_saving_again_replaces_the_whole_folder(
     assert torch.equal(next(load_policy(saved).model.parameters()), next(make_model(1).parameters()))
 
 
-def test_finding_and_pruning(saved: Path, tmp_path: Path) -> None:
+def test_finding(saved: Path, tmp_path: Path) -> None:
     root = tmp_path / "checkpoints"
     assert latest_checkpoint(root) is None
-    assert prune_checkpoints(root, 1) == []
     for step in (2, 10, 1000000, 9):
         shutil.copytree(saved, checkpoint_path(root, step))
     (root / "best").mkdir()
-    (root / ".step-000011.x.partial").mkdir()  # what a killed run leaves
     assert [step for step, _ in list_checkpoints(root)] == [2, 9, 10, 1000000]
     latest = latest_checkpoint(root)
     assert latest is not None
     assert latest.name == "step-1000000"
-    prune_checkpoints(root, 2)
-    assert sorted(p.name for p in root.iterdir()) == ["best", "step-000010", "step-1000000"]
 
 
 def test_a_policy_without_memory_for_its_weights_reads_them_from_its_folder(saved: Path) -> None:

@@ -49,6 +49,12 @@ def configure(base_run: Path, tmp_path: Path) -> Callable[..., Any]:
 
 
 @pytest.fixture
+def small(base_run: Path) -> Callable[..., list[str]]:
+    """``small("rl.steps=2")``: the same settings as overrides of the quickstart's, without a place for runs."""
+    return lambda *more: [*SMALL, f"model.checkpoint={base_run}", *more]
+
+
+@pytest.fixture
 def muarl(base_run: Path, tmp_path: Path) -> Callable[..., Any]:
     """``muarl("train", "rl.steps=2")``: the command with the same settings; ``--resume RUN`` goes without them."""
     from typer.testing import CliRunner

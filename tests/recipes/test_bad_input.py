@@ -153,8 +153,7 @@ def test_a_disk_that_fills_up_at_a_checkpoint(
         original(tensors, path, **options)
 
     monkeypatch.setattr(checkpoint_files, "save_file", save)
-    monkeypatch.setattr("muarl.recipes.sft.CHECKPOINT_EVERY", 1)
-    result = muarl(command, "rl.checkpoint_every=1", "--name", "full")
+    result = muarl(command, "sft.checkpoint_every=1", "rl.checkpoint_every=1", "--name", "full")
     fails_clearly(result, "disk is full", "Run folder:")
     run = failed_run(tmp_path, litter)
     assert [p.name for p in sorted((run / folder).glob("step-*"))] == ["step-000001"]

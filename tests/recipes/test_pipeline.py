@@ -18,7 +18,7 @@ from muarl.episode import Episode, StopReason, TokenTrace, Verdict
 from muarl.errors import MuarlError
 from muarl.player import RolloutRequest, requests_for
 from muarl.recipes.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
-from muarl.recipes.rl import samples_of
+from muarl.recipes.updates import samples_of
 from muarl.rollout import LocalExecutor, RolloutError, collect_groups
 
 # ---- the window

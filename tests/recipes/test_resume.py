@@ -69,10 +69,9 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, method: str, calls: int) -> Call
 def test_sft_goes_on_where_it_stopped(
     configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, litter: Litter
 ) -> None:
-    monkeypatch.setattr(sft, "CHECKPOINT_EVERY", 2)
-    whole = sft.run(configure("sft.steps=5", name="whole"))
+    whole = sft.run(configure("sft.steps=5", "sft.checkpoint_every=2", name="whole"))
     mend = stop_after(monkeypatch, "sft_step", 4)
-    stopped = muarl("sft", "sft.steps=5", "--name", "cut")
+    stopped = muarl("sft", "sft.steps=5", "sft.checkpoint_every=2", "--name", "cut")
     mend()
     assert stopped.exit_code == 130
     assert "Traceback" not in stopped.output

@@ -162,6 +162,9 @@ class Endpoint:
             request = _Request(self, live.client, live.key, body, requestor, boundary, empty_ok)
             try:
                 reply = await request.run(attempts)
+            except InfrastructureError as problem:
+                problem.usage = request.usage
+                raise
             finally:
                 self._total += request.usage
         if cache is not None:

@@ -146,7 +146,10 @@ def brief(text: str, secret: str, limit: int = 200) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait: ``retry-after-ms``, or ``Retry-After`` as seconds or as a date."""
+    """Seconds that the server asks to wait: ``retry-after-ms``, or ``Retry-After`` as seconds or as a date.
+
+    A date is taken against the server's own clock where it says what that shows: this machine's may be wrong.
+    """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -155,9 +158,16 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if seconds is not None or text is None:
         return seconds
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(text).timestamp() - _now(headers))
     except (TypeError, ValueError):
         return None
+
+
+def _now(headers: Mapping[str, str]) -> float:
+    try:
+        return parsedate_to_datetime(headers["date"]).timestamp()
+    except (KeyError, TypeError, ValueError):
+        return time.time()
 
 
 def _number(text: str | None) -> float | None:

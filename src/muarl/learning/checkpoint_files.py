@@ -6,7 +6,6 @@ safetensors, everything else to JSON.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -22,6 +21,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from muarl.errors import CheckpointError, MuarlError
+from muarl.files import FULL, room_left
+from muarl.learning.manifest import MANIFEST, flush, seal
 
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
@@ -33,7 +34,8 @@ FILE_BYTES = 4 << 30
 def whole_folder(path: Path) -> Iterator[Path]:
     """A temporary folder that becomes ``path`` (replacing what is there) if the block succeeds, and vanishes if not.
 
-    MuarlError if the disk is full; the former contents of ``path`` are then untouched.
+    Before it takes its place it gets its manifest, unless it has one. MuarlError if the disk is full; the former
+    contents of ``path`` are then untouched.
     """
     path = Path(path)
     staging: Path | None = None
@@ -42,6 +44,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
         staging = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial"))
         staging.chmod(0o755)
         yield staging
+        if not (staging / MANIFEST).is_file():
+            seal(staging)
         old = None
         if path.exists():
             old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
@@ -54,6 +58,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
             raise
         if old is not None:
             shutil.rmtree(old, ignore_errors=True)
+        flush(path.parent)
     except BaseException as problem:
         if staging is not None:
             shutil.rmtree(staging, ignore_errors=True)
@@ -65,16 +70,16 @@ def whole_folder(path: Path) -> Iterator[Path]:
 def full_disk(path: Path) -> MuarlError:
     """The error about a checkpoint that found no room."""
     return MuarlError(
-        f"{path}: the disk is full, so this checkpoint was not written. Free some space, or keep fewer checkpoints; "
-        "the last whole checkpoint is intact"
+        f"{path}: the disk is full{room_left(path)}, so this checkpoint was not written. Free some space, or keep "
+        "fewer checkpoints (checkpoints.keep_last), and go on with --resume: the last whole checkpoint is intact"
     )
 
 
 def is_disk_full(problem: BaseException) -> bool:
-    """True for "no space left" and "quota exceeded", also as safetensors words them."""
+    """True for "no space left", "quota exceeded" and "file too large", also as safetensors words them."""
     if isinstance(problem, OSError):
-        return problem.errno in (errno.ENOSPC, errno.EDQUOT)
-    return isinstance(problem, SafetensorError) and any(f"os error {n}" in str(problem) for n in (28, 122))
+        return problem.errno in FULL
+    return isinstance(problem, SafetensorError) and any(f"os error {n})" in str(problem) for n in FULL)
 
 
 def read_json(path: Path) -> dict[str, Any]:

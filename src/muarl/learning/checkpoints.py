@@ -1,14 +1,14 @@
 """Checkpoints: Hugging Face folders (safetensors, config.json, tokenizer files), with the trainer's state beside them.
 
-A checkpoint is written into a temporary folder next to its place and then renamed, so that a folder with a checkpoint's
-name is always a whole one. Nothing is pickled: tensors go to safetensors, everything else to JSON.
+A checkpoint is written into a temporary folder next to its place, with a manifest of its files' sums, and then renamed,
+so that a folder with a checkpoint's name is always a whole one. What may befall it later is found when it is read.
+Nothing is pickled: tensors go to safetensors, everything else to JSON.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from transformers.utils import logging as transformers_logging
 
 from muarl.errors import CheckpointError
 from muarl.learning.checkpoint_files import WeightReader, WeightWriter, read_json, stored_shapes, whole_folder
+from muarl.learning.manifest import MANIFEST, verify
 from muarl.learning.state_files import StateReader, TrainerState, write_tensors, write_values
 
 ARCHITECTURE = "Qwen3ForCausalLM"
@@ -115,10 +116,12 @@ def load_policy(
     """Read a Qwen3 checkpoint folder. ``dtype`` None keeps the stored type. ``weights`` False leaves the model on the
     device "meta", without memory: enough where others read the folder themselves.
 
-    Everything is checked before any weight is read; CheckpointError names the file, the field and the remedy.
+    Everything is checked before any weight is read, the weights' sums included; CheckpointError names the file, the
+    field and the remedy.
     """
     path = Path(path)
     config = check_policy(path)
+    check_sums(path, state=False, contents=weights)
     tokenizer = load_tokenizer(path)
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if largest >= config.vocab_size:
@@ -201,16 +204,40 @@ def latest_checkpoint(root: Path) -> Path | None:
     return found[-1][1] if found else None
 
 
-def prune_checkpoints(root: Path, keep: int) -> list[Path]:
-    """Delete all but the ``keep`` newest checkpoints, and what killed runs left half-written; returns what went."""
-    if keep < 1:
-        raise ValueError("keep must be at least 1")
-    doomed = [p for _, p in list_checkpoints(root)[:-keep]]
-    if Path(root).is_dir():
-        doomed += [p for p in Path(root).glob(".step-*") if p.suffix in (".partial", ".old")]
-    for path in doomed:
-        shutil.rmtree(path, ignore_errors=True)
-    return doomed
+def check_whole(path: Path) -> None:
+    """Check that training can go on from a checkpoint: everything is there, and is what was written. CheckpointError
+    names the first thing wrong. All files are read, about a second for each GB."""
+    check_policy(path)
+    StateReader(path)
+    check_sums(path)
+
+
+def check_sums(path: Path, *, state: bool = True, contents: bool = True) -> None:
+    """Check a checkpoint's files against its manifest, where it has one. Without ``state`` only what is read to use the
+    model; without ``contents`` only sizes. CheckpointError names the file, and a checkpoint that may do instead."""
+
+    def weights_only(name: str) -> bool:
+        return name.startswith("model") and name.endswith((".safetensors", ".index.json"))
+
+    try:
+        # Weights may have been laid out in other files since: that they are all there is checked by their names.
+        verify(path, contents=contents, only=None if state else weights_only, missing_ok=not state)
+    except CheckpointError as problem:
+        raise CheckpointError(f"{problem}: {_instead(path)}") from None
+
+
+def _instead(path: Path) -> str:
+    """What can be done about a damaged checkpoint."""
+    step = STEP.fullmatch(path.name)
+    others = [p for n, p in list_checkpoints(path.parent) if step is not None and n < int(step[1])]
+    for other in reversed(others):
+        try:
+            check_policy(other)
+            verify(other, contents=False)
+        except CheckpointError:
+            continue
+        return f"copy it again if there is a copy, or use the checkpoint before it, {other}"
+    return f"copy it again if there is a copy, or remove {path / MANIFEST} if the file was changed on purpose"
 
 
 def _name_tokenizer_class(path: Path) -> None:

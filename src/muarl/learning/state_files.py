@@ -55,10 +55,12 @@ def write_tensors(
     rank: int = 0,
     world: int = 1,
     rows: Mapping[str, tuple[int, int]] | None = None,
-) -> None:
-    """Write one process's tensors. ``rows``: for those that are parts, the first row and the rows of the whole."""
+) -> str:
+    """Write one process's tensors; returns the file's name. ``rows``: for those that are parts, the first row and the
+    rows of the whole."""
     name = TENSORS if world == 1 else f"trainer-{rank + 1:05d}-of-{world:05d}.safetensors"
     save_tensors(folder / name, tensors, {ROWS: json.dumps(rows or {})})
+    return name
 
 
 @dataclass(frozen=True, slots=True)

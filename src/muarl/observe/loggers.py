@@ -6,6 +6,7 @@ import io
 import logging
 import math
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,9 @@ from muarl.files import append_bytes
 from muarl.observe.rundir import RunDirectory
 
 log = logging.getLogger(__name__)
+
+_STARTED = re.compile(r"events\.out\.tfevents\.([0-9.]+)\.\d+$")
+"""When an events file was begun, by its name."""
 
 
 class MetricLogger(Protocol):
@@ -45,35 +49,64 @@ class JsonlLogger:
 
 
 class TensorBoardLogger:
-    """Scalars as TensorBoard events, tags ``phase/name``. The tensorboard package is imported only here."""
+    """Scalars as TensorBoard events, tags ``phase/name``. The tensorboard package is imported only here.
 
-    def __init__(self, folder: str | Path) -> None:
+    ``run``: where its figures were rewound (see RunDirectory), the events are made anew from what is left of them.
+    """
+
+    def __init__(self, folder: str | Path, run: RunDirectory | None = None) -> None:
         # Its records are written here: torch's SummaryWriter adds a second of imports, and the package's own writer
         # has a thread whose trace is all that one sees of a full disk.
         from tensorboard.compat.proto import event_pb2, summary_pb2
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         self._event, self._summary, self._record = event_pb2.Event, summary_pb2.Summary, RecordWriter
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        now = time.time()
-        # The reader takes the files of a folder in the order of their names; a resumed run begins another.
-        self._path = Path(folder) / f"events.out.tfevents.{now:017.6f}.{os.getpid()}"
-        self._append(self._event(wall_time=now, file_version="brain.Event:2"))
+        self._folder, self._run, self._rewound = Path(folder), run, 0
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._path = self._new_file()
+        self._append(self._event(wall_time=time.time(), file_version="brain.Event:2"))
+
+    def _new_file(self) -> Path:
+        # The reader takes the files of a folder in the order of their names; a resumed run begins another, even if the
+        # clock was turned back since.
+        times = [float(m[1]) for p in self._folder.iterdir() if (m := _STARTED.search(p.name))]
+        at = max([time.time(), *(t + 1e-3 for t in times)])
+        return self._folder / f"events.out.tfevents.{at:017.6f}.{os.getpid()}"
 
     def log(self, values: Mapping[str, Any], *, phase: str, step: int) -> None:
         """Write the finite figures among the values as scalars."""
+        if self._run is not None and self._run.rewound != self._rewound:
+            self._rewrite(self._run)  # with this row, which is in the record already
+        else:
+            self._append(*self._events(values, phase, step, time.time()))
+
+    def _rewrite(self, run: RunDirectory) -> None:
+        """All rows of the record in a new file in place of the others."""
+        before = [p for p in self._folder.iterdir() if _STARTED.search(p.name)]
+        began = time.time() - run.seconds
+        events = [self._event(wall_time=began, file_version="brain.Event:2")]
+        for row in run.read_metrics():
+            figures = {k: v for k, v in row.items() if k not in ("phase", "step", "seconds")}
+            events += self._events(figures, row["phase"], row["step"], began + float(row.get("seconds") or 0))
+        self._path = self._new_file()
+        self._append(*events)
+        for path in before:
+            path.unlink(missing_ok=True)
+        self._rewound = run.rewound
+
+    def _events(self, values: Mapping[str, Any], phase: str, step: int, at: float) -> list[Any]:
         scalars = [
             self._summary.Value(tag=f"{phase}/{name}", simple_value=float(value))
             for name, value in values.items()
             if isinstance(value, (int, float)) and math.isfinite(value)
         ]
-        if scalars:
-            event = self._event(wall_time=time.time(), step=step, summary=self._summary(value=scalars))
-            self._append(event)
+        return [self._event(wall_time=at, step=step, summary=self._summary(value=scalars))] if scalars else []
 
-    def _append(self, event: Any) -> None:
+    def _append(self, *events: Any) -> None:
         record = io.BytesIO()
-        self._record(record).write(event.SerializeToString())
+        writer = self._record(record)
+        for event in events:
+            writer.write(event.SerializeToString())
         append_bytes(self._path, record.getvalue())
 
     def close(self) -> None:
@@ -141,7 +174,7 @@ def make_logger(
     for name in names:
         if name == "tensorboard":
             try:
-                others.append(TensorBoardLogger(run.tensorboard))
+                others.append(TensorBoardLogger(run.tensorboard, run))
             except (ImportError, OSError, MuarlError) as problem:
                 log.warning("No TensorBoard events: %s. metrics.jsonl has every figure.", problem)
         elif name == "wandb":

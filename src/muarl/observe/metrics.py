@@ -34,6 +34,21 @@ def scored(episodes: Iterable[Episode]) -> list[Episode]:
     return kept
 
 
+def exclusion_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """``excluded/WHO``: how many episodes failed for good at the user's, the agent's (its sampler's), the world's (its
+    tools') or the judge's side; ``excluded/void``: those in which somebody said nothing that can be used; and
+    ``retried``: how many of all took more than one attempt. Only what there was."""
+    everything = list(episodes)
+    lost = [e for e in everything if e.stop is StopReason.INFRASTRUCTURE]
+    sides = Counter(str(e.tags.get("boundary", "unknown")) for e in lost)
+    out = {f"excluded/{side}": float(n) for side, n in sorted(sides.items())}
+    if void := sum(bool(e.tags.get("void")) for e in lost):
+        out["excluded/void"] = float(void)
+    if retried := sum(int(e.tags.get("attempts", 1)) > 1 for e in everything):
+        out["retried"] = float(retried)
+    return out
+
+
 def agent_turns(episode: Episode) -> int:
     """How many messages the agent produced (tool calls and texts; the canned greeting does not count)."""
     messages = episode.messages
@@ -182,12 +197,14 @@ def timing_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
 def episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     """Everything above for one step's or one evaluation's episodes.
 
-    Besides those: ``episodes`` (scored), ``excluded``, ``reward`` and ``success`` (means), ``turns`` (agent messages),
+    Besides those: ``episodes`` (scored), ``excluded`` (see also ``exclusion_metrics``), ``reward`` and ``success``
+    (means), ``turns`` (agent messages),
     ``agent_tokens``, ``agent_tokens_per_turn``, ``truncated`` (share cut by a limit), ``diversity``.
     """
     everything = list(episodes)
     kept = scored(everything)
     out: dict[str, float] = {"episodes": float(len(kept)), "excluded": float(len(everything) - len(kept))}
+    out |= exclusion_metrics(everything)
     if not kept:
         return {**out, **usage_metrics(everything)}
     turns = [agent_turns(e) for e in kept]

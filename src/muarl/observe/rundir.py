@@ -9,6 +9,7 @@ runs/NAME/
   episodes/        eval-before.jsonl, eval-after.jsonl, train-NNNN.jsonl
   tasks.jsonl      the tasks behind those episodes (what the report needs of them)
   checkpoints/     weights in Hugging Face form
+  spending.jsonl   what a training run paid at endpoints, by conversation
   summary.json     the result
   report.html      the page to open
 """
@@ -19,7 +20,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -28,11 +29,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import yaml
 
 from muarl.episode import Episode, read_episodes, write_episodes
-from muarl.errors import MuarlError
+from muarl.errors import BudgetError, MuarlError
 from muarl.files import (
     append_line,
     clear_disk_errors,
     drop_broken_tail,
+    json_line,
     plain,
     read_lines,
     write_json,
@@ -91,6 +93,8 @@ class RunDirectory:
         self.path = path
         self.name = path.name
         self._began = time.monotonic()
+        self.rewound = 0
+        self._lock: int | None = None
         with clear_disk_errors(path):
             for folder in (self.path, self.episodes, self.checkpoints, self.tensorboard):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -108,6 +112,7 @@ class RunDirectory:
         run.path = Path(path)
         run.name = run.path.resolve().name
         run._began = time.monotonic()
+        run.rewound, run._lock = 0, None
         files = (run.metrics, run.summary, run.path / "status.json", *run.episodes.glob("*.jsonl"))
         if not any(file.is_file() for file in files):
             raise MuarlError(f"There is no run at {run.path}: neither metrics, nor episodes, nor a summary.")
@@ -150,6 +155,22 @@ class RunDirectory:
         """Seconds since the run began (a resumed run counts on)."""
         return time.monotonic() - self._began
 
+    # One at a time.
+
+    def hold(self) -> None:
+        """Hold the folder until the run ends, however it ends. MuarlError if another process does.
+
+        Where the file system knows no such locks nothing is held.
+        """
+        if self._lock is None:
+            self._lock = _locked(self.path)
+
+    def let_go(self) -> None:
+        """Let others go on in the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
     # Writing.
 
     def write_config(self, config: Mapping[str, Any]) -> None:
@@ -162,6 +183,24 @@ class RunDirectory:
         row = {"phase": phase, "step": step, "seconds": round(self.seconds, 3), **values}
         append_line(self.metrics, row)
         return row
+
+    def rewind(self, steps: Mapping[str, int] | None = None, episodes: Callable[[str], bool] | None = None) -> None:
+        """Go back to an earlier moment of the run, which writes anew what came later. ``steps``: of each phase named,
+        rows from this step on go. ``episodes``: whether an episodes file (by its name without .jsonl) goes.
+
+        Of rows that were written twice the later one stays. ``rewound`` counts how often the figures changed so.
+        """
+        steps = steps or {}
+        before = read_lines(self.metrics)
+        rows = [r for r in self.read_metrics() if r.get("phase") not in steps or r.get("step", 0) < steps[r["phase"]]]
+        if len(rows) < len(before):
+            write_text(self.metrics, "".join(json_line(row) for row in rows))
+            self.rewound += 1
+        for path in self.episodes.glob("*.jsonl"):
+            if episodes is not None and episodes(path.stem):
+                path.unlink()
+        for litter in (*self.path.glob(".*.tmp"), *self.episodes.glob(".*.tmp")):
+            litter.unlink()
 
     def write_episodes(self, name: str, episodes: Iterable[Episode]) -> Path:
         """Write episodes/NAME.jsonl whole or not at all. Names: "eval-before", "eval-after", "train-0010"."""
@@ -191,7 +230,7 @@ class RunDirectory:
         write_json(self.summary, summary)
 
     def write_status(self, state: str, message: str | None = None) -> None:
-        """Write status.json. On a full disk it is written in place, so that the state is still told."""
+        """Write status.json. On a full disk it is written over the old one's bytes, so that the state is still told."""
         data = {"state": state, "message": message, "seconds": round(self.seconds, 1), "pid": os.getpid()}
         data["at"] = datetime.now(UTC).isoformat(timespec="seconds")
         path = self.path / "status.json"
@@ -199,11 +238,12 @@ class RunDirectory:
             write_json(path, data)
         except MuarlError:
             try:
-                path.write_text(json.dumps(data) + "\n", encoding="utf-8")
+                _overwrite(path, (json.dumps(data) + "\n").encode())
             except OSError:  # nothing more can be done; the error that led here is the one to show
                 pass
 
     def __enter__(self) -> Self:
+        self.hold()
         self.write_status("running")
         return self
 
@@ -212,6 +252,8 @@ class RunDirectory:
     ) -> None:
         if problem is None:
             self.write_status("finished")
+        elif isinstance(problem, BudgetError):
+            self.write_status("interrupted", str(problem))
         elif isinstance(problem, KeyboardInterrupt) or type(problem).__name__ == "CancelledError":
             self.write_status("interrupted", "Stopped by hand. What was written is whole; resume goes on from there.")
         else:
@@ -219,6 +261,7 @@ class RunDirectory:
             self.write_status("failed", text)
         if problem is not None:
             problem.add_note(f"Run folder: {self.path}")  # the command line prints an error's notes
+        self.let_go()
 
     # Reading.
 
@@ -263,6 +306,36 @@ class RunDirectory:
         """The text of config.yaml, empty if there is none."""
         path = self.path / "config.yaml"
         return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _locked(folder: Path) -> int | None:
+    """A lock on a folder that ends with this process at the latest, so that none is left behind; no file is made."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return None
+    handle = None
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if handle is not None:
+            os.close(handle)
+        raise MuarlError(
+            f"Another process is at work in {folder}: only one at a time can go on there. Wait for it, or stop it "
+            "first (status.json has its process id)."
+        ) from None
+    except OSError:  # a file system without locks
+        if handle is not None:
+            os.close(handle)
+        return None
+    return handle
+
+
+def _overwrite(path: Path, data: bytes) -> None:
+    """Put JSON where a file's bytes are, which needs no room; what is left of those becomes blanks."""
+    with open(path, "r+b" if path.exists() else "wb") as file:
+        file.write(data.ljust(path.stat().st_size))
 
 
 def _occupied(path: Path) -> bool:

@@ -30,6 +30,7 @@ from muarl.recipes.demonstrations import demonstrate, supervised_samples
 from muarl.recipes.induction import lay_out_induction
 from muarl.recipes.preflight import check_roles
 from muarl.recipes.setting import Setting, make_setting
+from muarl.recipes.sft import timed
 from muarl.recipes.tiny import make_model, make_tokenizer
 from muarl.tokens import ChatTokens
 
@@ -76,7 +77,7 @@ def run(config: RunConfig) -> Path:
                     deck = [i for _ in range(rounds) for i in order.sample(range(len(samples)), len(samples))]
                 batch = [samples[deck.pop()] for _ in range(base.batch - drills)]
                 metrics = learner.sft_step(batch + [drill(order, entities) for _ in range(drills)])
-                logger.log(metrics, phase="base", step=step)
+                logger.log(timed(metrics), phase="base", step=step)
                 phase.advance(nll=metrics["nll"])
         folder = save_policy(run.checkpoints / "base", model, tokenizer, dtype=torch.float16)
         summary = {"nll": metrics["nll"], "conversations": len(samples), "steps": base.steps, "seconds": run.seconds}

@@ -9,13 +9,23 @@ from muarl.agents.expert import ExpertAgent
 from muarl.conversation import Rules, agent_view
 from muarl.domains.base import Domain, Task
 from muarl.domains.experts import Habits
-from muarl.episode import Episode, StopReason
+from muarl.episode import Episode, StopReason, Usage
 from muarl.errors import DataError
 from muarl.learning.packing import Sample
-from muarl.recipes.common import play
+from muarl.player import requests_for
+from muarl.recipes.common import play_requests
+from muarl.recipes.ledger import Ledger
 from muarl.recipes.setting import Setting
+from muarl.recipes.spending import Spending
+from muarl.rollout import RolloutEnd
 from muarl.tokens import ChatTokens
 from muarl.users.base import UserFactory
+
+CONCURRENCY = 256
+"""Demonstrations under way at once."""
+
+DEMONSTRATIONS = "demonstrations"
+"""Where they lie among a run's episodes; the label of their seeds is the same word in the singular."""
 
 
 def demonstrate(
@@ -26,11 +36,40 @@ def demonstrate(
     *,
     seed: int,
     progress: Callable[[Episode, int, int], None] | None = None,
+    ledger: Ledger | None = None,
+    spending: Spending | None = None,
 ) -> list[Episode]:
-    """One scored conversation of the expert for every task; those that broke for reasons of their own are left out."""
+    """One scored conversation of the expert for every task; those that broke for reasons of their own are left out.
+
+    ``ledger``: each is kept there as soon as it is final, and what it holds is not played again. ``spending``: enters
+    what they cost. BudgetError once the budget is spent.
+    """
     agent = ExpertAgent(habits, setting.generated.expert if setting.generated is not None else None)
-    played = asyncio.run(play(setting, agent, users, tasks, 1, seed=seed, label="demonstration", progress=progress))
-    return [e for e in played.episodes if e.stop is not StopReason.INFRASTRUCTURE]
+    requests = requests_for(tasks, 1, seed=seed, label="demonstration")
+    still = requests
+    if ledger is not None:
+        ledger.check(requests, agent.name, users.name)
+        still = ledger.open(requests)
+
+    def finished(episode: Episode, done: int, total: int) -> None:
+        if ledger is not None:
+            ledger.keep(episode, Usage())
+        if spending is not None:
+            spending.add(episode)
+        if progress is not None:
+            progress(episode, done, total)
+
+    budget = None if spending is None else spending.budget()
+    played = asyncio.run(
+        play_requests(setting, agent, users, still, concurrency=CONCURRENCY, progress=finished, budget=budget)
+    )
+    if played.end is not RolloutEnd.COMPLETE and spending is not None:
+        raise spending.spent()
+    found = played.episodes
+    if ledger is not None:
+        found = [ledger.kept[r.episode_id] for r in requests]
+        ledger.close(found)
+    return [e for e in found if e.stop is not StopReason.INFRASTRUCTURE]
 
 
 def supervised_samples(

@@ -76,22 +76,27 @@ class Ledger:
             episode.agent_usage += before.agent_usage
             episode.user_usage += before.user_usage
             episode.tags["resumed"] = True
+        # First what judges have used: were it lost, it would be spent twice.
+        self._log(judged, len(self.kept) + (episode.id not in self.kept))
         append_bytes(
             self._path, (json.dumps(episode.to_json(context=self._context), ensure_ascii=False) + "\n").encode()
         )
         _flush(self._path)
         self.kept[episode.id] = episode
-        self.log(judged)
 
     def log(self, judged: Usage) -> None:
         """One row of figures, from which a resumed run knows its clock and what judges had used."""
-        total = self.judged + judged
-        figures = {f"judge/{k}": v for k, v in total.to_json().items()}
-        self._run.log({"episodes": len(self.kept), **figures}, phase=self._phase, step=len(self.kept))
+        self._log(judged, len(self.kept))
 
     def close(self, episodes: Iterable[Episode]) -> None:
-        """Write the file anew, in this order, as an uninterrupted run would have left it."""
+        """Write the files anew, the episodes in this order, as an uninterrupted run would have left them."""
         self._run.write_episodes(self._path.stem, episodes)
+        self._run.rewind()
+
+    def _log(self, judged: Usage, count: int) -> None:
+        total = self.judged + judged
+        figures = {f"judge/{k}": v for k, v in total.to_json().items()}
+        self._run.log({"episodes": count, **figures}, phase=self._phase, step=count)
 
 
 def _read(path: Path) -> list[Episode]:

@@ -20,13 +20,14 @@ can still meet their deadlines*; where they could not, it waits for them. Two th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from muarl.episode import Episode
+from muarl.domains.base import Task
+from muarl.episode import Episode, StopReason
 from muarl.errors import MuarlError
-from muarl.rollout import Executor, Group, Groups, RolloutRequest, collect_groups, rollout
+from muarl.rollout import Executor, Group, Groups, RolloutRequest, add_up, collect_groups, rollout
 
 MAX_DRAWS = 4
 """Dynamic sampling draws a step's number of tasks at most this often."""
@@ -143,12 +144,13 @@ class Window:
 class Played:
     """What one step learns from: its groups, and all episodes that were played (and paid for) to get them.
 
-    ``figures``: metrics of the pipeline.
+    ``figures``: metrics of the pipeline. ``tasks``: of the episodes, by id.
     """
 
     groups: Groups
     episodes: list[Episode]
     figures: dict[str, float] = field(default_factory=dict)
+    tasks: Mapping[str, Task] = field(default_factory=dict)
 
 
 class Pipeline:
@@ -157,7 +159,8 @@ class Pipeline:
     ``requests``: the episodes of a task, by its number. ``minimum``: see ``collect_groups``. ``mixed``: dynamic
     sampling; groups of equal rewards are replaced, up to ``MAX_DRAWS`` - 1 times a batch's number of them.
     ``concurrency``: most episodes under way at once. ``patience``: seconds without a finished episode after which
-    waiting ends with a MuarlError. Leaving the context cancels what is under way.
+    waiting ends with a MuarlError. ``before`` is called when an episode is about to begin, and may raise; ``after``
+    with each one that is final. Leaving the context cancels what is under way.
     """
 
     def __init__(
@@ -170,8 +173,11 @@ class Pipeline:
         mixed: bool = False,
         concurrency: int = 256,
         patience: float = 1800.0,
+        before: Callable[[], None] | None = None,
+        after: Callable[[Episode], None] | None = None,
     ) -> None:
         self.window = window
+        self._before, self._after = before, after
         self._executor, self._requests = executor, requests
         self._minimum, self._mixed, self._patience = minimum, mixed, patience
         self._concurrency, self._gate = concurrency, asyncio.Semaphore(concurrency)
@@ -261,20 +267,35 @@ class Pipeline:
         self._news.set()
 
     async def _play_group(self, number: int, requests: Sequence[RolloutRequest]) -> None:
+        episodes = await self._play_all(requests)
+        # What was under way when something broke is as a rule what takes long, and must not be missing for that.
+        again = [n for n, e in enumerate(episodes) if e.stop is StopReason.INFRASTRUCTURE and e.tags["retryable"]]
+        if again:
+            self._active += len(again)
+            for n, episode in zip(again, await self._play_all([requests[n] for n in again]), strict=True):
+                add_up(episode, episodes[n])
+                episodes[n] = episode
+        self._judge(number, episodes)
+        self._begin()
+
+    async def _play_all(self, requests: Sequence[RolloutRequest]) -> list[Episode]:
         playing = [asyncio.create_task(self._play(r)) for r in requests]
         try:
-            episodes = await asyncio.gather(*playing)
+            return [*await asyncio.gather(*playing)]
         finally:
             for task in playing:
                 task.cancel()
             await asyncio.gather(*playing, return_exceptions=True)
-        self._judge(number, [*episodes])
-        self._begin()
 
     async def _play(self, request: RolloutRequest) -> Episode:
         try:
             async with self._gate:
-                return (await rollout([request], self._executor)).episodes[0]
+                if self._before is not None:
+                    self._before()
+                episode = (await rollout([request], self._executor)).episodes[0]
+                if self._after is not None:
+                    self._after(episode)
+                return episode
         finally:
             self._active -= 1
             self._news.set()

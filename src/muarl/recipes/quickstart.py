@@ -5,33 +5,41 @@ The agent learns with one simulated user and is judged with another; the tasks i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from muarl.benchmarks.statistics import evaluate_summary
 from muarl.config import RunConfig
+from muarl.domains.base import Task
 from muarl.episode import Episode
 from muarl.observe.metrics import episode_metrics
 from muarl.observe.progress import Progress
 from muarl.observe.report import collect, write_report
+from muarl.observe.rundir import RunDirectory
 from muarl.observe.system import peak_memory_bytes, process_seconds
+from muarl.player import requests_for
 from muarl.recipes import rl
-from muarl.recipes.common import closed, load_model, make_agent, make_users, open_logger, open_run, prepare
-from muarl.recipes.engines import make_sampler
-from muarl.recipes.evaluate import baselines, eval_tasks, evaluate
-from muarl.recipes.preflight import check_memory, check_roles, check_room
+from muarl.recipes.auditing import audit_episodes, write_audits
+from muarl.recipes.common import closed, load_model, make_users, open_logger, open_run, prepare
+from muarl.recipes.engines import make_agent, make_sampler
+from muarl.recipes.evaluate import LABEL, baselines, eval_tasks, evaluate
+from muarl.recipes.preflight import check_disk, check_memory, check_roles, check_room
+from muarl.recipes.resuming import ResumedRun
 from muarl.recipes.setting import make_setting
 from muarl.recipes.sft import check_demonstrations, cold_start
+from muarl.recipes.spending import Spending, check_prices
 
 
 def run(config: RunConfig) -> Path:
     """Run the whole job in one run folder and write summary.json and report.html there. Returns the folder."""
     prepare(config)
+    check_prices(config, config.user, config.eval_user)
     check_roles(config, "user", "eval_user", "judge")
     check_demonstrations(config)
     setting = make_setting(config)
     check_memory(config)
+    check_disk(config)
     policy = load_model(config.model)
     check_room(config, setting, policy)
     with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
@@ -43,31 +51,45 @@ def run(config: RunConfig) -> Path:
         demonstrations = cold_start(config, setting, policy, run, logger, progress)
         progress.say(f"The demonstrator itself succeeds on {_success(demonstrations):.0%} of its tasks.")
 
-        def measured(label: str, temperature: float, trials: int | None = None) -> list[Episode]:
+        def played(label: str, temperature: float, trials: int | None = None) -> list[Episode]:
             """The policy as it is now, on the held-out tasks."""
             engine = make_sampler(policy, config)
             with closed(engine):
                 agent = make_agent(policy, config, temperature=temperature, engine=engine)
-                return evaluate(config, setting, agent, tasks, progress, trials=trials, label=label)
+                return evaluate(
+                    config, setting, agent, tasks, progress, trials=trials, label=label, spending=Spending(config, run)
+                )
 
-        before = measured("evaluation after the cold start", config.eval.temperature)
-        run.write_episodes("eval-before", before)
-        logger.log(episode_metrics(before), phase="evaluation", step=0)
+        def measured(name: str, label: str, step: int) -> list[Episode]:
+            """The same, kept with the run's episodes and figures, unless an interrupted run has done so."""
+            found = _kept(config, run, name, tasks)
+            if found is None:
+                found = played(label, config.eval.temperature)
+                run.write_episodes(name, found)
+            if not any((r.get("phase"), r.get("step")) == ("evaluation", step) for r in run.read_metrics()):
+                logger.log(episode_metrics(found), phase="evaluation", step=step)
+            return found
+
+        before = measured("eval-before", "evaluation after the cold start", 0)
         progress.say(_line("After the cold start", before, floor))
 
         rl.train(config, setting, policy, run, logger, progress)
-        after = measured("evaluation after RL", config.eval.temperature)
-        run.write_episodes("eval-after", after)
-        logger.log(episode_metrics(after), phase="evaluation", step=config.rl.steps)
+        after = measured("eval-after", "evaluation after RL", config.rl.steps)
         progress.say(_line("After reinforcement learning", after, floor))
 
-        greedy = measured("greedy evaluation", 0.0, trials=1)
+        audits = [
+            audit_episodes(setting, tasks, episodes, name=name, file=name)
+            for name, episodes in (("eval-before", before), ("eval-after", after))
+        ]
+        write_audits(run, audits)
+        greedy = played("greedy evaluation", 0.0, trials=1)
         summary: dict[str, Any] = {
             "cold_start": evaluate_summary(before),
             "rl": evaluate_summary(after),
             "rl_greedy": evaluate_summary(greedy)["success"],
             **{name: evaluate_summary(episodes)["success"] for name, episodes in floor.items()},
             "demonstrator": _success(demonstrations),
+            "audit": {"cold_start": audits[0].summary.to_json(), "rl": audits[1].summary.to_json()},
             "seconds": round(process_seconds(), 1),
             "peak_memory_bytes": peak_memory_bytes(),
             "seed": config.seed,
@@ -78,6 +100,16 @@ def run(config: RunConfig) -> Path:
     write_report(run.report, collect(run))
     run.write_summary(summary | {"seconds": round(process_seconds(), 1), "peak_memory_bytes": peak_memory_bytes()})
     return run.path
+
+
+def _kept(config: RunConfig, run: RunDirectory, name: str, tasks: Sequence[Task]) -> list[Episode] | None:
+    """The episodes of an evaluation that an interrupted run had finished; None where there are none, or where it would
+    now be played otherwise. (What weights it was of need not be asked: training that goes on removes what follows.)"""
+    if not isinstance(run, ResumedRun) or run.changed("model", "domain", "eval", "eval_user", "engine", "rl"):
+        return None
+    requests = requests_for(tasks, config.eval.trials, seed=config.eval.seed, label=LABEL)
+    found = run.read_episodes(name)
+    return found if [(e.id, e.seed) for e in found] == [(r.episode_id, r.seed) for r in requests] else None
 
 
 def _success(episodes: list[Episode]) -> float:

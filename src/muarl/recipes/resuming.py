@@ -13,12 +13,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from muarl.episode import Episode
-from muarl.errors import InfrastructureError, MuarlError
+from muarl.errors import BudgetError, CheckpointError, InfrastructureError, MuarlError
 from muarl.files import write_text
-from muarl.observe.rundir import RunDirectory
+from muarl.learning.retention import Retention, newest_whole, prune_checkpoints, set_aside, tidy
+from muarl.observe.rundir import RunDirectory, without_secrets
 
 if TYPE_CHECKING:
+    from muarl.config import RunConfig
     from muarl.domains.base import Task
 
 OWN = ("status.json", "versions.json")
@@ -34,11 +38,30 @@ class ResumedRun(RunDirectory):
     """
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
-        self._config, self._went_on = config, False
+        self._went_on = False
+        self._lock = None
+        self.path = folder
+        self.hold()
+        self._config = config
+        self._was = _sections(folder / "config.yaml")
         self._waiting: list[Callable[[], object]] = []
         self._before = {name: _content(folder / name) for name in OWN}
         self._events = set((folder / "tensorboard").glob("*"))
+        held = self._lock
         super().__init__(folder.parent, folder.name, existing="resume")
+        self._lock = held
+
+    def changed(self, *sections: str) -> bool:
+        """Whether the run is to go on with other settings in one of these sections than it had."""
+        now = without_secrets(self._config)
+        return any(self._was.get(name) != now.get(name) for name in sections)
+
+    def later(self, action: Callable[[], object]) -> None:
+        """Do something to the folder once the run goes on."""
+        if self._went_on:
+            action()
+        else:
+            self._waiting.append(action)
 
     def go_on(self) -> None:
         """From here on the folder is the resumed run's."""
@@ -62,10 +85,11 @@ class ResumedRun(RunDirectory):
 
     def write_tasks(self, tasks: Iterable[Task]) -> None:
         """See RunDirectory; written once the run goes on."""
-        if self._went_on:
-            super().write_tasks(tasks)
-        else:
-            self._waiting.append(partial(super().write_tasks, list(tasks)))
+        self.later(partial(super().write_tasks, list(tasks)))
+
+    def rewind(self, steps: Mapping[str, int] | None = None, episodes: Callable[[str], bool] | None = None) -> None:
+        """See RunDirectory; done once the run goes on."""
+        self.later(partial(super().rewind, steps, episodes))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """See RunDirectory; the run goes on."""
@@ -77,10 +101,13 @@ class ResumedRun(RunDirectory):
     ) -> None:
         if problem is None:
             self.go_on()
+        held, self._lock = self._lock, None
         super().__exit__(kind, problem, trace)
-        refused = isinstance(problem, MuarlError) and not isinstance(problem, InfrastructureError)
+        refused = isinstance(problem, MuarlError) and not isinstance(problem, (InfrastructureError, BudgetError))
         if refused and not self._went_on:
             self._put_back()
+        self._lock = held
+        self.let_go()
 
     def _put_back(self) -> None:
         for name, content in self._before.items():
@@ -90,6 +117,58 @@ class ResumedRun(RunDirectory):
                 write_text(self.path / name, content)
         for events in set(self.tensorboard.glob("*")) - self._events:
             events.unlink(missing_ok=True)
+
+
+def resume_point(root: Path, say: Callable[[str], None]) -> Path | None:
+    """The newest whole checkpoint under ``root``; None if there is none at all. Newer ones that are damaged are passed
+    over, and ``say`` is told. CheckpointError if all are damaged."""
+    found, problems = newest_whole(root)
+    if found is None and problems:
+        raise CheckpointError(
+            f"{problems[0]}. No checkpoint in {root} is whole: put a copy back, or remove those folders to begin this "
+            "stage again"
+        )
+    for problem in problems:
+        say(f"{problem}. Going on from {found}.")
+    return found
+
+
+def go_back(
+    run: RunDirectory,
+    root: Path,
+    checkpoint: Path | None,
+    steps: Mapping[str, int],
+    episodes: Callable[[str], bool] | None = None,
+) -> None:
+    """The run goes on from ``checkpoint`` of those under ``root`` (None: from the beginning): what it wrote after that
+    goes, since it is written anew. For ``steps`` and ``episodes`` see ``RunDirectory.rewind``."""
+
+    def back() -> None:
+        tidy(root)
+        set_aside(root, checkpoint)
+
+    if isinstance(run, ResumedRun):
+        run.later(back)
+    else:
+        back()
+    run.rewind(steps, episodes)
+
+
+def prune(config: RunConfig, root: Path, scores: Mapping[int, float] | None = None) -> None:
+    """Delete the checkpoints under ``root`` that ``checkpoints`` does not ask to keep; the newest one was just written.
+    ``scores``: success in validation, by the checkpoint's step."""
+    kept = config.checkpoints
+    named = (config.model.checkpoint, config.user.checkpoint, config.eval_user.checkpoint)
+    needed = [Path(name).expanduser() for name in named if name is not None]
+    prune_checkpoints(root, Retention(kept.keep_last, kept.keep_best, kept.keep_every), scores=scores, needed=needed)
+
+
+def _sections(config: Path) -> dict[str, Any]:
+    try:
+        found = yaml.safe_load(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _content(path: Path) -> str | None:

@@ -21,13 +21,10 @@ from muarl.agents.sampled import SampledAgent
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.episode import Episode
-from muarl.errors import ConfigError
+from muarl.errors import BudgetError, ConfigError
 from muarl.inference.base import PolicySampler
-from muarl.learning.advantages import group_advantages
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
-from muarl.learning.corrections import Correction
-from muarl.learning.learner import Learner, LearnerConfig, PolicyLossConfig
-from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
+from muarl.learning.learner import Learner
 from muarl.learning.packing import Sample
 from muarl.observe.loggers import MetricLogger
 from muarl.observe.metrics import episode_metrics
@@ -38,7 +35,6 @@ from muarl.recipes.common import (
     close_endpoints,
     closed,
     load_model,
-    make_agent,
     make_player,
     make_users,
     open_logger,
@@ -46,27 +42,44 @@ from muarl.recipes.common import (
     play,
     prepare,
 )
-from muarl.recipes.engines import learns_here, machines, make_executor, make_learner, make_sampler, samples_here
+from muarl.recipes.engines import (
+    learns_here,
+    machines,
+    make_agent,
+    make_executor,
+    make_learner,
+    make_sampler,
+    samples_here,
+)
 from muarl.recipes.evaluate import LABEL, evaluate
 from muarl.recipes.pipeline import MAX_DRAWS, Pipeline, Played, Window, nothing_left, staleness
-from muarl.recipes.preflight import Role, check_memory, check_roles, check_room
+from muarl.recipes.preflight import Role, check_disk, check_memory, check_roles, check_room
+from muarl.recipes.restarting import Attempt, with_restarts
+from muarl.recipes.resuming import go_back, prune, resume_point
 from muarl.recipes.setting import Setting, make_setting
-from muarl.rewards.shaped import shaped_reward
-from muarl.rollout import Executor, Group, Groups, LocalExecutor, collect_groups, rollout
+from muarl.recipes.spending import Spending, check_prices
+from muarl.recipes.updates import learner_config, samples_of
+from muarl.recipes.user_review import look_at_users
+from muarl.rollout import Executor, Group, Groups, LocalExecutor, RolloutEnd, collect_groups, rollout
 from muarl.users.base import UserFactory
 
 SAVED_EPISODES = 64
+ROUNDS = 2
+"""How often a step's episode is begun that infrastructure ended, beyond what its player tries at once."""
+VALIDATION = "validation"
+"""The phase of its rows of figures."""
 PIPELINE = "pipeline"
 """Where an asynchronous run's checkpoint says which tasks are used up."""
-ADVANTAGES: Mapping[str, Mapping[str, Any]] = {
-    "group_std": {"baseline": "mean", "scale": "std"},
-    "group_mean": {"baseline": "mean", "scale": "none"},
-    "leave_one_out": {"baseline": "leave_one_out", "scale": "none"},
-}
 
 
 def run(config: RunConfig) -> Path:
-    """Train ``model.checkpoint`` by reinforcement learning. Returns the run's folder, with checkpoints in it."""
+    """Train ``model.checkpoint`` by reinforcement learning. Returns the run's folder, with checkpoints in it.
+
+    A run that loses its learner is taken up again, ``learner.restarts`` times."""
+    return with_restarts(config, _run)
+
+
+def _run(config: RunConfig, attempt: Attempt) -> Path:
     prepare(config)
     if config.resume is not None and latest_checkpoint(config.resume.expanduser() / "checkpoints"):
         # Its reinforcement learning began with the weights of its own cold start, not with model.checkpoint.
@@ -76,12 +89,15 @@ def run(config: RunConfig) -> Path:
     if config.rl.eval_every:
         setting.draw("validation", 1, config.eval.seed, 0)  # there must be such tasks
         roles.append("eval_user")
+    check_prices(config, config.user, config.eval_user)
     check_roles(config, *roles)
     check_memory(config)
+    check_disk(config)
     policy = load_model(config.model, weights=learns_here(config) or samples_here(config))
     check_room(config, setting, policy)
     with machines(config), open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
-        train(config, setting, policy, run, logger, progress)
+        attempt.folder = run.path
+        train(config, setting, policy, run, logger, progress, after_step=attempt.step)
     return run.path
 
 
@@ -106,23 +122,40 @@ def train(
     users = make_users(config.user, setting)
     executor = make_executor(make_player(setting, agent, users), config)
     first, done = 0, {}
-    resumed = latest_checkpoint(run.checkpoints / "rl") if config.resume is not None else None
+    root = run.checkpoints / "rl"
+    resumed = resume_point(root, progress.say) if config.resume is not None else None
     with closing(learner), closed(engine), progress.phase("reinforcement learning", rl.steps) as phase:
         if resumed is not None:
             done = learner.load(resumed)
             first = int(done["step"])
             asyncio.run(engine.update(learner.weights, learner.version))
-        phase.advance(first)
-        loop = _Loop(config, setting, learner, engine, agent, users, executor, run, logger, progress, phase, after_step)
-        if rl.asynchrony != "synchronous":
-            asyncio.run(_run_ahead(loop, first, done.get(PIPELINE)))
-        elif PIPELINE in done:
+        if rl.asynchrony == "synchronous" and PIPELINE in done:
             raise ConfigError(
                 "rl.asynchrony: this run was asynchronous and has used tasks in another order: resume it so"
             )
+        if config.resume is not None:
+            _go_back(run, resumed, first, done=first >= rl.steps)
+        phase.advance(first)
+        spending = Spending(config, run)
+        loop = _Loop(
+            config, setting, learner, engine, agent, users, executor, run, logger, progress, phase, after_step, spending
+        )
+        if rl.asynchrony != "synchronous":
+            asyncio.run(_run_ahead(loop, first, done.get(PIPELINE)))
         else:
             _in_turns(loop, first)
-    policy.path = latest_checkpoint(run.checkpoints / "rl") or policy.path
+    policy.path = latest_checkpoint(root) or policy.path
+
+
+def _go_back(run: RunDirectory, checkpoint: Path | None, first: int, *, done: bool) -> None:
+    """The run goes on with step ``first``. ``done``: there is none any more, so that what comes after them stays."""
+
+    def later(name: str) -> bool:
+        number = name.removeprefix("train-")
+        return int(number) >= first if number.isdecimal() else name == "eval-after" and not done
+
+    phases = {"rl": first, VALIDATION: first} | ({} if done else {"evaluation": 1})
+    go_back(run, run.checkpoints / "rl", checkpoint, phases, later)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +174,7 @@ class _Loop:
     progress: Progress
     phase: Phase
     after_step: Callable[[int, SampledAgent], None] | None
+    spending: Spending
 
     def due(self, every: int, step: int) -> bool:
         """Whether something that happens every so many steps (0: never) does after this one."""
@@ -156,7 +190,10 @@ class _Loop:
     ) -> None:
         """Log a step, and keep its episodes as ``rl.save_episodes`` says."""
         rl = self.config.rl
-        metrics = episode_metrics(played.episodes) | {f"update/{k}": v for k, v in update.items()}
+        metrics = episode_metrics(played.episodes)
+        if self.config.user.kind in ("llm", "sampled"):  # those of rules make none
+            metrics |= look_at_users(self.setting, played.tasks, [e for e in played.episodes if e.verdict is not None])
+        metrics |= {f"update/{k}": v for k, v in update.items()}
         metrics |= {k: update[k] for k in ("kl", "entropy") if k in update}
         metrics |= {
             "groups_kept": float(len(played.groups.kept)),
@@ -170,32 +207,62 @@ class _Loop:
         if every or (rl.save_episodes == "some" and (step in (0, rl.steps - 1) or self.due(rl.checkpoint_every, step))):
             self.run.write_episodes(f"train-{step:04d}", played.episodes[: None if every else SAVED_EPISODES])
 
-    def save(self, step: int, **extra: Any) -> None:
-        """Write a checkpoint if one is due."""
+    def save(self, step: int, extra: Mapping[str, Any] | None = None, *, now: bool = False) -> None:
+        """Write the checkpoint of ``step`` steps if one is due (or ``now``), and delete those that need not be kept."""
         rl = self.config.rl
-        if step + 1 == rl.steps or self.due(rl.checkpoint_every, step):
-            path = checkpoint_path(self.run.checkpoints / "rl", step + 1)
-            self.learner.save(path, {"step": step + 1, "phase": "rl", **extra})
+        root = self.run.checkpoints / "rl"
+        path = checkpoint_path(root, step)
+        if (now and step > 0 and not path.exists()) or step == rl.steps or self.due(rl.checkpoint_every, step - 1):
+            self.learner.save(path, {"step": step, "phase": "rl", **(extra or {})})
+            prune(self.config, root, self.validated())
+
+    def validated(self) -> dict[int, float]:
+        """Success in validation by the number of steps made before."""
+        rows = (r for r in self.run.read_metrics() if r.get("phase") == VALIDATION and "success" in r)
+        return {int(r["step"]) + 1: float(r["success"]) for r in rows}
+
+    def validation_due(self, step: int) -> bool:
+        """Whether a validation comes after this step."""
+        return self.due(self.config.rl.eval_every, step) and step + 1 < self.config.rl.steps
+
+    def missed(self, first: int) -> bool:
+        """Whether an interrupted run, which goes on with step ``first``, has saved its checkpoint, and no more."""
+        return first > 0 and self.validation_due(first - 1) and first not in self.validated()
 
 
 def _in_turns(loop: _Loop, first: int) -> None:
     """Synchronous training: the learner waits for a step's episodes, which all come from its weights of that moment."""
     config, learner = loop.config, loop.learner
-    rl = config.rl
-    for step in range(first, rl.steps):
+
+    def validate(step: int, *, log: bool = True) -> None:
+        tasks, own = _validation(loop)
+        episodes = evaluate(
+            config, loop.setting, own, tasks, loop.progress, trials=1, label=VALIDATION, spending=loop.spending
+        )
+        if log:
+            loop.logger.log(episode_metrics(episodes), phase=VALIDATION, step=step)
+
+    missed = loop.missed(first)
+    # What it leaves in the sampler's cache moves the next step's last bits: so one that was held just before a resumed
+    # run's checkpoint is held again, where that gives the same and costs nothing.
+    if missed or (first > 0 and loop.validation_due(first - 1) and config.eval_user.kind != "llm"):
+        validate(first - 1, log=missed)
+    for step in range(first, config.rl.steps):
         started = time.perf_counter()
-        played = asyncio.run(_roll_out(loop, step))
+        try:
+            played = asyncio.run(_roll_out(loop, step))
+        except BudgetError:
+            loop.save(step, now=True)
+            raise
         rolled_out = time.perf_counter()
         samples = samples_of(played.groups, config)
         update = learner.policy_step(samples)
         asyncio.run(loop.engine.update(learner.weights, learner.version))
         seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
         loop.note(step, played, samples, update, seconds)
-        loop.save(step)
-        if loop.due(rl.eval_every, step) and step + 1 < rl.steps:
-            tasks, own = _validation(loop)
-            episodes = evaluate(config, loop.setting, own, tasks, loop.progress, trials=1, label="validation")
-            loop.logger.log(episode_metrics(episodes), phase="validation", step=step)
+        loop.save(step + 1)
+        if loop.validation_due(step):
+            validate(step)
         if loop.after_step is not None:
             loop.after_step(step, loop.agent)
 
@@ -222,8 +289,11 @@ async def _run_ahead(loop: _Loop, first: int, used: Mapping[str, Any] | None) ->
         **(used or {"first": before}),
     )
 
+    known: dict[str, Task] = {}
+
     def requests(number: int) -> list[RolloutRequest]:
         tasks = loop.setting.draw("train", 1, seed, number)
+        known.update((task.id, task) for task in tasks)
         return requests_for(tasks, rl.group_size, seed=config.seed, label=str(number))
 
     here = asyncio.get_running_loop()
@@ -236,15 +306,37 @@ async def _run_ahead(loop: _Loop, first: int, used: Mapping[str, Any] | None) ->
         mixed=rl.dynamic_sampling,
         concurrency=rl.concurrency,
         patience=rl.patience,
+        before=loop.spending.check,
+        after=loop.spending.add,
     )
+
+    async def validate(step: int) -> None:
+        assert guests is not None
+        tasks, own = _validation(loop)
+        asked = requests_for(tasks, 1, seed=config.eval.seed, label=LABEL)
+        host = LocalExecutor(make_player(loop.setting, own, guests).play, rl.concurrency)
+        found = await rollout(asked, host, budget=loop.spending.budget(), progress=lambda e, *_: loop.spending.add(e))
+        if found.end is not RolloutEnd.COMPLETE:
+            raise loop.spending.spent()
+        loop.logger.log(episode_metrics(found.episodes), phase=VALIDATION, step=step)
+
     try:
         # The thread's pool is left last: what it does cannot be cancelled, and takes no longer than a step.
         with ThreadPoolExecutor(1, "learner") as thread:
             async with pipeline:
+                if loop.missed(first):
+                    await validate(first - 1)
                 for step in range(first, rl.steps):
                     started = time.perf_counter()
-                    played = await pipeline.batch()
+                    try:
+                        played = await pipeline.batch()
+                    except BudgetError:
+                        await here.run_in_executor(
+                            thread, partial(loop.save, step, {PIPELINE: window.state()}, now=True)
+                        )
+                        raise
                     came = time.perf_counter()
+                    played = replace(played, tasks={e.task_id: known[e.task_id] for e in played.episodes})
                     oldest = learner.version - window.staleness
                     samples = samples_of(played.groups, config, oldest=oldest)
                     age = staleness(played.groups, learner.version, oldest)
@@ -255,13 +347,9 @@ async def _run_ahead(loop: _Loop, first: int, used: Mapping[str, Any] | None) ->
                     figures = age | dict(played.figures)
                     figures |= {"time/rollout": waited, "time/update": updated - came}
                     loop.note(step, played, samples, update, figures)
-                    await here.run_in_executor(thread, partial(loop.save, step, **{PIPELINE: window.state()}))
-                    if loop.due(rl.eval_every, step) and step + 1 < rl.steps and guests is not None:
-                        tasks, own = _validation(loop)
-                        asked = requests_for(tasks, 1, seed=config.eval.seed, label=LABEL)
-                        host = LocalExecutor(make_player(loop.setting, own, guests).play, rl.concurrency)
-                        found = await rollout(asked, host)
-                        loop.logger.log(episode_metrics(found.episodes), phase="validation", step=step)
+                    await here.run_in_executor(thread, loop.save, step + 1, {PIPELINE: window.state()})
+                    if loop.validation_due(step):
+                        await validate(step)
                     if loop.after_step is not None:
                         loop.after_step(step, loop.agent)
     finally:
@@ -276,39 +364,6 @@ def _validation(loop: _Loop) -> tuple[Sequence[Task], SampledAgent]:
     return tasks, SampledAgent(loop.agent.sampler, loop.agent.chat, sampling)
 
 
-def learner_config(config: RunConfig) -> LearnerConfig:
-    """The learner's settings that a configuration's rl section stands for."""
-    rl = config.rl
-    correction = Correction(rl.correction, rl.correction_cap, rl.sequence_mask)
-    policy = PolicyLossConfig(
-        ratio=rl.ratio,
-        clip_low=rl.clip_low,
-        clip_high=rl.clip_high,
-        dual_clip=rl.dual_clip,
-        aggregation=rl.loss_aggregation,
-        constant_length=config.model.max_context if rl.loss_aggregation == "dr_grpo" else None,
-        kl_coef=rl.kl_coef,
-        kl_estimator=rl.kl_estimator,
-        temperature=rl.temperature,
-        epochs=rl.epochs,
-        minibatches=rl.minibatches,
-        # Filters of the sampler change what its log-probabilities mean, and a correction accounts for the difference
-        # itself; the ratio is then taken to the learner's own.
-        old_logprobs="sampler" if rl.top_p == 1.0 and not correction.active else "recompute",
-        correction=correction,
-    )
-    updates = max(1, rl.steps * rl.epochs * rl.minibatches)
-    schedule = ScheduleConfig(rl.schedule, rl.warmup, updates)
-    optimizer = OptimizerConfig(lr=rl.lr, weight_decay=rl.weight_decay, max_grad_norm=rl.grad_clip, schedule=schedule)
-    return LearnerConfig(
-        optimizer=optimizer,
-        policy=policy,
-        token_budget=rl.pack_tokens,
-        precision=config.model.dtype,
-        seed=config.seed,
-    )
-
-
 async def _roll_out(loop: _Loop, step: int) -> Played:
     """Roll out one step's groups; under dynamic sampling, more tasks until enough groups have differing rewards.
 
@@ -319,9 +374,11 @@ async def _roll_out(loop: _Loop, step: int) -> Played:
     kept: list[Group] = []
     dropped: list[Group] = []
     episodes: list[Episode] = []
+    known: dict[str, Task] = {}
     for draw in range(draws):
         start = (step * draws + draw) * rl.tasks_per_step
         tasks = setting.draw("train", rl.tasks_per_step, rl.seed + 1000 * config.seed + 500_000, start)
+        known |= {task.id: task for task in tasks}
         played = await play(
             setting,
             loop.agent,
@@ -331,7 +388,12 @@ async def _roll_out(loop: _Loop, step: int) -> Played:
             seed=config.seed,
             label=f"{step}.{draw}",
             executor=loop.executor,
+            budget=loop.spending.budget(),
+            rounds=ROUNDS,
+            progress=lambda episode, *_: loop.spending.add(episode),
         )
+        if played.end is not RolloutEnd.COMPLETE:
+            raise loop.spending.spent()
         episodes += played.episodes
         groups = collect_groups(played.episodes, rl.group_size, minimum=rl.min_group)
         kept += groups.kept
@@ -343,24 +405,4 @@ async def _roll_out(loop: _Loop, step: int) -> Played:
     if rl.dynamic_sampling:
         mixed = [g for g in kept if len(set(g.rewards)) > 1]
         kept = mixed[: rl.tasks_per_step] or kept[: rl.tasks_per_step]
-    return Played(Groups(kept, dropped, groups.minimum), episodes)
-
-
-def samples_of(groups: Groups, config: RunConfig, *, oldest: int | None = None) -> list[Sample]:
-    """Groups of scored episodes as samples for the learner: ids, log-probabilities and an advantage each.
-
-    ``oldest``: episodes with tokens of an older version than this count in their group's baseline, and are left out.
-    """
-    episodes = [e for g in groups.kept for e in g.episodes]
-    names = [g.name for g in groups.kept for _ in g.episodes]
-    weights = config.rl.shaping.model_dump()
-    rewards = [shaped_reward(e, weights) for e in episodes]
-    kind = ADVANTAGES[config.rl.advantage]
-    advantages = group_advantages(rewards, names, drop_zero_variance=config.rl.drop_zero_variance, **kind)
-    samples = []
-    for episode, advantage, kept in zip(episodes, advantages.values, advantages.kept, strict=True):
-        t = episode.tokens
-        episode.tags["advantage"] = float(advantage)  # for whoever reads the episode; the learner has its own
-        if kept and t is not None and t.sampled_count and (oldest is None or t.oldest_version >= oldest):
-            samples.append(Sample.sampled(t.ids, t.loss_mask, t.logprobs, float(advantage)))
-    return samples
+    return Played(Groups(kept, dropped, groups.minimum), episodes, tasks=known)

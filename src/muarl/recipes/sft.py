@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,13 +19,17 @@ from muarl.observe.loggers import MetricLogger
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.common import load_model, make_users, open_logger, open_run, prepare
-from muarl.recipes.demonstrations import demonstrate, supervised_samples
-from muarl.recipes.engines import learns_here, make_learner, settle
-from muarl.recipes.preflight import check_memory, check_roles
+from muarl.recipes.demonstrations import DEMONSTRATIONS, demonstrate, supervised_samples
+from muarl.recipes.engines import learns_here, machines, make_learner, settle
+from muarl.recipes.ledger import Ledger
+from muarl.recipes.preflight import check_disk, check_memory, check_roles
+from muarl.recipes.resuming import go_back, prune, resume_point
 from muarl.recipes.setting import Setting, make_setting
+from muarl.recipes.spending import Spending, check_prices
 from muarl.tokens import ChatTokens
 
-CHECKPOINT_EVERY = 200
+COLD_START = "cold_start"
+"""The phase of its rows of figures."""
 
 
 def run(config: RunConfig) -> Path:
@@ -33,9 +37,11 @@ def run(config: RunConfig) -> Path:
     prepare(config)
     setting = make_setting(config)
     check_demonstrations(config)
-    check_memory(config)
+    check_memory(config, sampling=False)
+    check_disk(config)
     policy = load_model(config.model, weights=learns_here(config))
-    with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
+    held = machines(config, alone=True)
+    with held, open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
         cold_start(config, setting, policy, run, logger, progress)
     return run.path
 
@@ -50,23 +56,41 @@ def check_demonstrations(config: RunConfig) -> None:
             f"sft: the scripted expert knows generated tasks only, not those of {config.domain.name}: set "
             "sft.demonstrations_file"
         )
+    check_prices(config, config.user)
     check_roles(config, "user")
 
 
-def demonstrations(config: RunConfig, setting: Setting, progress: Progress) -> list[Episode]:
+def demonstrations(config: RunConfig, setting: Setting, progress: Progress, run: RunDirectory) -> list[Episode]:
     """The demonstrations to learn from: a file's, or the scripted expert's with the configured bad habits.
+
+    The first 50 are kept in the run's folder. Those with a language model as the user are paid for, and would be others
+    a second time: each is kept there as soon as it is final.
 
     DataError if the file is missing, malformed or empty, or if every conversation failed.
     """
     if config.sft.demonstrations_file is not None:
-        return read_demonstrations(config.sft.demonstrations_file)
+        found = read_demonstrations(config.sft.demonstrations_file)
+        run.write_episodes(DEMONSTRATIONS, found[:50])
+        return found
     tasks = setting.draw("train", config.sft.demonstrations, config.sft.seed + 1000 * config.seed, 0)
     habits = Habits(**config.sft.habits.model_dump())
     users = make_users(config.user, setting)
+    ledger = Ledger(run, DEMONSTRATIONS, phase=DEMONSTRATIONS) if config.user.kind == "llm" else None
     with progress.phase("demonstrations", len(tasks), "conversations") as phase:
-        found = demonstrate(setting, users, tasks, habits, seed=config.seed, progress=lambda *_: phase.advance())
+        found = demonstrate(
+            setting,
+            users,
+            tasks,
+            habits,
+            seed=config.seed,
+            progress=lambda *_: phase.advance(),
+            ledger=ledger,
+            spending=Spending(config, run),
+        )
     if not found:
         raise DataError("demonstrations: every conversation failed; is the simulated user's endpoint in order?")
+    if ledger is None:
+        run.write_episodes(DEMONSTRATIONS, found[:50])
     return found
 
 
@@ -86,8 +110,7 @@ def cold_start(
     config: RunConfig, setting: Setting, policy: Policy, run: RunDirectory, logger: MetricLogger, progress: Progress
 ) -> list[Episode]:
     """Fine-tune the policy's model in place and leave a checkpoint; returns the demonstrations that it learned from."""
-    found = demonstrations(config, setting, progress)
-    run.write_episodes("demonstrations", found[:50])
+    found = demonstrations(config, setting, progress, run)
     chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
     weight = config.sft.other_token_weight
     samples = supervised_samples(found, setting.domain, chat, setting.rules, system=setting.system, other_weight=weight)
@@ -129,18 +152,33 @@ def fit(
     )
     learner = make_learner(policy, config, settings)
     first = 0
-    resumed = latest_checkpoint(run.checkpoints) if config.resume is not None else None
-    if resumed is not None:
-        first = int(learner.load(resumed)["step"])
+    if config.resume is not None:
+        resumed = resume_point(run.checkpoints, progress.say)
+        if resumed is not None:
+            first = int(learner.load(resumed)["step"])
+        later = first < steps and latest_checkpoint(run.checkpoints / "rl") is None
+        go_back(
+            run,
+            run.checkpoints,
+            resumed,
+            {COLD_START: first} | ({"rl": 0, "validation": 0, "evaluation": 0} if later else {}),
+            (lambda name: name != DEMONSTRATIONS) if later else None,
+        )
     with progress.phase(name, steps) as phase:
         phase.advance(first)
         for step in range(first, steps):
             metrics = learner.sft_step(_batch(samples, step, sft.batch, config.seed))
-            logger.log(metrics, phase="cold_start", step=step)
+            logger.log(timed(metrics), phase=COLD_START, step=step)
             phase.advance(nll=metrics.get("agent_nll", 0.0))
-            if (step + 1) % CHECKPOINT_EVERY == 0 or step + 1 == steps:
-                learner.save(checkpoint_path(run.checkpoints, step + 1), {"step": step + 1, "phase": "cold_start"})
+            if step + 1 == steps or (sft.checkpoint_every and (step + 1) % sft.checkpoint_every == 0):
+                learner.save(checkpoint_path(run.checkpoints, step + 1), {"step": step + 1, "phase": COLD_START})
+                prune(config, run.checkpoints)
     settle(policy, learner, latest_checkpoint(run.checkpoints))
+
+
+def timed(metrics: Mapping[str, float]) -> dict[str, float]:
+    """A step's figures with its seconds as ``time/update``: in a row, ``seconds`` are those of the run."""
+    return {"time/update" if name == "seconds" else name: value for name, value in metrics.items()}
 
 
 def step_count(sft: SftConfig, demonstrations: int) -> int:

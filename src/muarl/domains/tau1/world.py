@@ -13,7 +13,7 @@ from muarl.domains.database import Database, View
 from muarl.domains.retail import calculator
 from muarl.domains.schema import ToolSchema, compile_check
 from muarl.domains.tau1.state import StateTexts
-from muarl.errors import DataError
+from muarl.errors import DataError, InfrastructureError
 
 Record = dict[str, Any]
 Schema = dict[str, Any]
@@ -146,6 +146,8 @@ class Tau1World(World):
         try:
             value = self.invoke(requestor, call.name, call.arguments)
             content = NO_OBSERVATION if value is None else kit.render(call.name, value)
+        except (InfrastructureError, MemoryError):
+            raise
         except Exception as error:
             return ToolResult(f"Error: {error}", True)
         if kit._tools[call.name].kind == "write":
