@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,11 +52,7 @@ async def review_users(
         return UserReview()
     known = {task.id: task for task in tasks}
     seen = [e for e in episodes if e.verdict is not None]
-    for episode in seen:
-        task = known[episode.task_id]
-        found = find_user_errors(task, episode.messages, user_tools=setting.user_tools(task))
-        judged = [e for e in episode.tags.get(TAG, ()) if e["rule"] == "judge"]
-        _write(episode, [*(e.to_json() for e in found), *judged])
+    look_at_users(setting, known, seen)
     unjudged = 0
     if config.eval.user_judge is not None:
         unjudged = await _judge(config.eval.user_judge, known, seen, budget, config.rl.concurrency, progress)
@@ -68,6 +64,23 @@ async def review_users(
         if rules:
             flagged.add(episode.id)
     return UserReview(dict(sorted(counts.items())), frozenset(flagged), unjudged)
+
+
+def look_at_users(setting: Setting, tasks: Mapping[str, Task], episodes: Sequence[Episode]) -> dict[str, float]:
+    """What the rules find of the users of these episodes, written into their tags; ``tasks`` by id. Returns figures:
+    ``user_errors``, the share of episodes with any, and ``user_errors/RULE``."""
+    counts: Counter[str] = Counter()
+    for episode in episodes:
+        task = tasks[episode.task_id]
+        found = find_user_errors(task, episode.messages, user_tools=setting.user_tools(task))
+        judged = [e for e in episode.tags.get(TAG, ()) if e["rule"] == "judge"]
+        _write(episode, [*(e.to_json() for e in found), *judged])
+        counts.update({e.rule for e in found})
+        counts["any"] += bool(found)
+    if not episodes:
+        return {}
+    shares = {rule: n / len(episodes) for rule, n in sorted(counts.items())}
+    return {TAG: shares.pop("any", 0.0), **{f"{TAG}/{rule}": share for rule, share in shares.items()}}
 
 
 async def _judge(
