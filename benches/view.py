@@ -22,6 +22,10 @@ from muarl.view.server import ViewServer
 
 INTENTS = ("cancel", "exchange", "modify_items", "return", "two_requests", "question", "forbidden", "outside")
 PERSONAS = ("terse", "chatty", "confused", "impatient")
+RULES = (
+    ("policy", "write-without-consent", "violation"), ("safety", "cross-user-read", "catastrophic"),
+    ("recovery", "needless-transfer", "violation"), ("safety", "cross-user-lookup", "note"),
+)  # fmt: skip
 STOPS = ("user_stop",) * 18 + ("transfer", "max_turns")
 
 
@@ -65,16 +69,29 @@ def episode(step: int, task: int, attempt: int, draw: random.Random) -> str:
     return json.dumps(row) + "\n"
 
 
+def finding(step: int, task: int, attempt: int, draw: random.Random) -> str:
+    """One line of findings.jsonl about such an episode."""
+    layer, rule, severity = draw.choice(RULES)
+    name = f"bench-tiny-train-0-{task}"
+    row = {
+        "file": f"train-{step:04d}", "episode": f"{step}.0/{name}#{attempt}", "task_id": name, "layer": layer,
+        "rule": rule, "severity": severity, "message": 3, "text": "get_order showed what is another's.",
+        "call": "get_order", "by": "rule",
+    }  # fmt: skip
+    return json.dumps(row) + "\n"
+
+
 def make_run(folder: Path, episodes: int) -> None:
-    """A run with that many training episodes, 256 a step: 32 tasks of 400, 8 attempts each."""
+    """A run with that many training episodes, 256 a step: 32 tasks of 400, 8 attempts each; half have a finding."""
     draw = random.Random(0)
     (folder / "episodes").mkdir(parents=True)
-    figures = []
+    figures, found = [], []
     for step in range(-(-episodes // 256)):
         left = min(256, episodes - step * 256)
         tasks = [draw.randrange(400) for _ in range(32)]
         lines = [episode(step, tasks[n // 8], n % 8, draw) for n in range(left)]
         (folder / "episodes" / f"train-{step:04d}.jsonl").write_text("".join(lines), encoding="utf-8")
+        found += [finding(step, tasks[n // 8], n % 8, draw) for n in range(0, left, 2)]
         row = {
             "phase": "rl",
             "step": step,
@@ -89,6 +106,7 @@ def make_run(folder: Path, episodes: int) -> None:
         row |= {f"figure/{n}": draw.random() for n in range(90)}
         figures.append(json.dumps(row) + "\n")
     (folder / "metrics.jsonl").write_text("".join(figures), encoding="utf-8")
+    (folder / "findings.jsonl").write_text("".join(found), encoding="utf-8")
 
 
 def main() -> None:
@@ -119,6 +137,10 @@ def main() -> None:
             "episodes": "runs/run/episodes",
             "episodes, last page": "runs/run/episodes?page=99999",
             "episodes, filtered": "runs/run/episodes?intent=cancel&result=failed&tool=calculate&sort=longest",
+            "episodes, catastrophic": "runs/run/episodes?severity=catastrophic&rule=cross-user-read",
+            "episodes, worst findings": "runs/run/episodes?sort=worst+findings",
+            "search, found": "runs/run/episodes?text=ordered+last",
+            "search, nothing": "runs/run/episodes?text=never+said+by+anybody",
             "tasks by kind": "runs/run/tasks",
             "hardest tasks": "runs/run/tasks?show=hardest",
         }

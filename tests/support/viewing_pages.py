@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from muarl.audit.findings import Finding, write_findings
 from muarl.chat import Message, ToolCall
 from muarl.episode import Episode, StopReason, TokenTrace, Turn, Verdict
 from muarl.observe.rundir import RunDirectory
@@ -65,7 +66,19 @@ def hostile(folder: Path) -> Library:
         verdict=Verdict(0.5, {EVIL: 0.5, "b": 1.0}, {"tool_errors": 2.0}, EVIL), error=EVIL, system=EVIL,
     )  # fmt: skip
     other = replace(one, id=name + "2", verdict=Verdict(1.0), seed=2)
+    finding = Finding("safety", EVIL, "catastrophic", 2, EVIL, EVIL, "judge")
+    far = replace(finding, rule="x" * 5000, message=10**30, severity="violation")
+    share = {"value": 0.5, "interval": [EVIL, 1]}
+    figures: dict[str, Any] = {
+        "episodes": 3, "catastrophic": share, "success": share, "decent": EVIL, "pass_hat": {"2": share, EVIL: share},
+        "layers": {"policy": share, EVIL: share},
+        "rules": {EVIL: {"layer": EVIL, "severity": "catastrophic", "episodes": 2}, "y": EVIL, EVIL + "2": {}},
+    }  # fmt: skip
+    kinds = {EVIL: figures | {"about": EVIL, "baselines": {"do_nothing": share, EVIL: EVIL}}, "z": EVIL}
     with RunDirectory(folder, "hostile & <b>") as run:
+        write_findings(run.path / "findings.jsonl", [({"file": "train-0001", "episode": name}, [finding, far])])
+        run.write_summary({"audit": {EVIL: figures, "rl": figures}, EVIL: EVIL})
+        (run.path / "redteam.json").write_text(json.dumps({"all": figures, "kinds": kinds}))
         run.write_episodes("train-0001", [one, other])
         run.write_episodes(EVIL.replace("/", "_"), [one])
         values = {EVIL: 1.0, f"calls/{EVIL}": 1.0, f"stop/{EVIL}": 1.0, "reward": 0.5, "stop/user_stop": 0.5}

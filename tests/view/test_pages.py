@@ -210,6 +210,8 @@ def all_pages(library: Library) -> list[Page]:
     out = [look(library), *(look(library, *base, "tasks", show=s) for s in ("kinds", "hardest", "all", "learnt"))]
     out.append(look(library, *base, "episodes", task=EVIL, intent=EVIL, tool=EVIL, stop=EVIL, group="x" + EVIL))
     out.append(look(library, *base, "episodes"))
+    out.append(look(library, *base, "episodes", rule=EVIL, layer=EVIL, text="onerror"))
+    out.append(look(library, *base, "episodes", severity="catastrophic", rule=EVIL[:200]))
     for at in found(library):
         out += [
             look(library, *base, "episodes", key_text(at.key), **q) for q in ({}, {"by": "token"}, {"intent": EVIL})
@@ -229,7 +231,7 @@ def test_hostile_episodes_stay_text(tmp_path: Path) -> None:
             assert not any(key.startswith("on") for key in attributes), (name, attributes)
             for key in ("href", "src", "action"):
                 address = attributes.get(key)
-                assert address is None or re.match(r"/(?!/)|#main$|#finding-\d+$", address), address
+                assert address is None or re.match(r"/(?!/)|#main$|#audit$|#finding-\d+$", address), address
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", page.html)
     assert EVIL in Page(page.html).shown.replace("\n", " ")
 

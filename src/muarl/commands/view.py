@@ -35,11 +35,29 @@ def view(
 
     library = Library(runs)
     if export is not None:
+        import time
+        from contextlib import ExitStack
+
+        from muarl.observe.progress import Phase, Progress
         from muarl.view.export import write_pages
 
-        for run in library.runs:
-            run.store.refresh()
-        pages = write_pages(library, export, episodes=episodes)
+        with Progress() as progress, ExitStack() as open_phase:
+            for run in library.runs:
+                with progress.phase(f"reading {run.name}", run.store.progress().size >> 20, "MiB") as reading:
+                    looked = 0.0
+                    for _ in run.store.steps():
+                        if time.monotonic() - looked > 1:  # a look asks about every file, so not after each
+                            looked = time.monotonic()
+                            reading.advance((run.store.progress().done >> 20) - reading.done)
+                    reading.advance((run.store.progress().done >> 20) - reading.done)
+            writing: list[Phase] = []
+
+            def told(done: int, total: int) -> None:
+                if not writing:
+                    writing.append(open_phase.enter_context(progress.phase("writing", total, "pages")))
+                writing[0].advance(done - writing[0].done)
+
+            pages = write_pages(library, export, episodes=episodes, told=told)
         typer.echo(f"{pages:,} pages. Open {export / 'index.html'}")
         return
     from muarl.view.server import ViewServer

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from muarl.observe.charts import number
 from muarl.observe.markup import Child, Html, tag
-from muarl.view import queries
+from muarl.view import audit_queries, queries
+from muarl.view.audited import audit_chips, rule_text
 from muarl.view.layout import (
     EPISODES,
     RUNS,
@@ -28,38 +29,77 @@ from muarl.view.layout import (
 )  # fmt: skip
 from muarl.view.queries import PAGE, RESULTS, SORTS, Filter, Found
 from muarl.view.runs import Library, Run
+from muarl.view.search import Hit
 
 DEEPEST = 100_000
 """Pages beyond this are not asked for."""
+AUDITED = (("severity", "The audit found"), ("rule", "Its rule"), ("layer", "Its layer"))
+"""What a list can be narrowed by where there are findings."""
+SAID: Mapping[str, Callable[[str], str]] = {
+    "stage": stage_text,
+    "stop": stop_text,
+    "tool": str,
+    "rule": rule_text,
+    "severity": lambda least: {"violation": "violation or worse", "note": "anything"}.get(least, least),
+}
+"""How the values of a facet are shown."""
 
 
 def episode_list(site: Site, library: Library, run: Run, query: Mapping[str, str]) -> str:
     """The page."""
     wanted = Filter.of(query)
-    page = min(DEEPEST, int(query["page"])) if query.get("page", "").isdecimal() and len(query["page"]) < 9 else 0
+    page = _number(query.get("page", ""))
     total = run.ask(queries.count, wanted)
+    if wanted.text:
+        title, body = _searched(site, run, wanted, total, _number(query.get("from", "")))
+    else:
+        title, body = _listed(site, run, wanted, total, page)
+    head = tag("div", tag("p", run.name, class_="eyebrow"), tag("h1", title), class_="title")
+    form = filter_form(run, wanted) if site.live else None
+    return frame(site, library, f"Episodes of {run.name}", "episodes", run, head, indexing(run), form, body)
+
+
+def _number(text: str) -> int:
+    return min(DEEPEST * PAGE, int(text)) if text.isdecimal() and len(text) < 9 else 0
+
+
+def _episodes(n: int) -> str:
+    return f"{n:,} episode{'' if n == 1 else 's'}"
+
+
+def _listed(site: Site, run: Run, wanted: Filter, total: int, page: int) -> tuple[str, list[Child]]:
     last = max(0, (total - 1) // PAGE)
     page = min(page, last)
     with run.store.reading() as db:
         found = queries.episodes(db, wanted, page=page)
-    title = f"{total:,} episode{'' if total == 1 else 's'}"
-    body: list[Child] = [
-        tag("div", tag("p", run.name, class_="eyebrow"), tag("h1", title), class_="title"),
-        indexing(run),
-        _form(run, wanted) if site.live else None,
-        _pages(site, run, wanted, page, last) if total > PAGE else None,
-        episode_table(site, run, found, wanted) if found else tag("p", "No episode is like that.", class_="soft"),
-        _pages(site, run, wanted, page, last) if total > PAGE else None,
-    ]
-    return frame(site, library, f"Episodes of {run.name}", "episodes", run, *body)
+    pages = _pages(site, run, wanted, page, last) if total > PAGE else None
+    table = episode_table(site, run, found, wanted) if found else tag("p", "No episode is like that.", class_="soft")
+    return _episodes(total), [pages, table, pages]
 
 
-def _form(run: Run, wanted: Filter) -> Html:
+def _searched(site: Site, run: Run, wanted: Filter, total: int, skip: int) -> tuple[str, list[Child]]:
+    """A page of a search. How many there are of all is not known before all have been read, so pages only go on."""
+    found = run.searched(wanted, min(skip, total))
+    on = None
+    if not found.complete:
+        more = Place((RUNS, run.slug, EPISODES), (*wanted.query, ("from", str(found.seen))))
+        on = link(site, more, "Search on →", rel="next")
+    read = f"Looked through {found.seen:,} of {_episodes(total)}."
+    state = tag("nav", tag("span", read), on, class_="pages", aria_label="Pages of the search")
+    hits = {at.key: hit for at, hit in found.found}
+    none = tag("p", "No conversation has these words." if found.complete else "None so far.", class_="soft")
+    table = episode_table(site, run, [at for at, _ in found.found], wanted, hits=hits) if hits else none
+    so_far = "" if found.complete and not skip else " here"
+    return f"{_episodes(len(hits))}{so_far} with “{wanted.text}”", [state, table, state if len(hits) > 10 else None]
+
+
+def filter_form(run: Run, wanted: Filter) -> Html:
+    """What the list can be narrowed by."""
     found = run.ask(queries.facets)
 
     def counted(name: str) -> list[tuple[str, str]]:
-        say: Callable[[str], str] = stage_text if name == "stage" else stop_text if name == "stop" else words
-        return [(v, f"{v if name == 'tool' else say(v)} ({n:,})") for v, n in found[name]]
+        say = SAID.get(name, words)
+        return [(v, f"{say(v)} ({n:,})") for v, n in found[name]]
 
     def typed(name: str, label: str, hint: str) -> Html:
         field = tag("input", name=name, value=getattr(wanted, name), placeholder=hint, size=14, autocomplete="off")
@@ -77,6 +117,8 @@ def _form(run: Run, wanted: Filter) -> Html:
         options(
             "trouble", "Trouble", wanted.trouble, [("user", "the user failed"), ("tool", "a tool answered an error")]
         ),
+        *(options(name, label, getattr(wanted, name), counted(name)) for name, label in AUDITED if found[name]),
+        typed("text", "Words", "in the conversation"),
         options("sort", "Order", wanted.sort or "newest", [(s, s) for s in SORTS]),
     ]
     group = tag("input", type="hidden", name="group", value=wanted.group) if wanted.group else None
@@ -112,20 +154,30 @@ def _pages(site: Site, run: Run, wanted: Filter, page: int, last: int) -> Html:
 
 
 def episode_table(
-    site: Site, run: Run, found: Iterable[Found], wanted: Filter | None = None, *, tasks: bool = True
+    site: Site,
+    run: Run,
+    found: Iterable[Found],
+    wanted: Filter | None = None,
+    *,
+    tasks: bool = True,
+    hits: Mapping[int, Hit] | None = None,
 ) -> Html:
     """Episodes as rows. ``wanted``: the list they are from, so that an episode's page knows its neighbours. ``tasks``:
-    with the task's name and tags."""
+    with the task's name and tags. ``hits``: by key what a search has found in them."""
     query = () if wanted is None else wanted.query
     rows = []
     some = list(found)
     learned = any(e.advantage is not None for e in some)
+    with run.store.reading() as db:
+        audited = audit_queries.marks(db, some)
     for e in some:
         name = link(site, episode_at(run, e.key, *query), stage_text(e.stage, e.step), class_="open")
         about: list[Child] = []
         if tasks:
             kind = " · ".join(words(w) for w in (e.intent, e.persona) if w)
             about = [link(site, task_at(run, e.task), e.task), tag("small", kind) if kind else None]
+        if hits and (hit := hits.get(e.key)):
+            about.append(tag("small", f"{hit.who}: {hit.before}", tag("mark", hit.words), hit.after, class_="hit"))
         marks = [
             tag("span", f"{n} {one if n == 1 else many}", class_="chip" + grave)
             for n, one, many, grave in (
@@ -134,6 +186,7 @@ def episode_table(
             )
             if n
         ]
+        marks += audit_chips(audited.get(e.mark, ()))
         rows.append(
             tag(
                 "tr",

@@ -59,8 +59,7 @@ def episode_page(site: Site, library: Library, run: Run, key: int, query: Mappin
 
 def _top(site: Site, run: Run, told: Told, wanted: Filter) -> Html:
     at, e = told.at, told.episode
-    with run.store.reading() as db:
-        before, after = queries.neighbours(db, wanted, at)
+    before, after = run.neighbours(wanted, at)
     ways = [
         link(site, None if before is None else episode_at(run, before, *wanted.query), "← previous", rel="prev"),
         link(site, episodes_at(run, *wanted.query), "list", rel="up"),
@@ -140,7 +139,7 @@ def _talk(told: Told) -> Html:
         tag("details", tag("summary", "What the agent was told"), tag("pre", told.episode.system))
         if told.episode.system
         else None,
-        audit_list(told.findings),
+        audit_list(told.findings, len(told.episode.messages), told.recorded),
         conversation(told.episode.messages, gold or (), notes(told, anchors=True)),
     )
 

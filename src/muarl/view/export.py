@@ -1,7 +1,8 @@
 """The pages as files: a folder to mail, to keep with a paper, or to put on any web server. No scripts, no requests.
 
 A run may have a hundred thousand episodes, so a choice is written: the first and last attempts at tasks that were
-learnt, forgotten or are hard, then the newest. What is not written is named without a link.
+learnt, forgotten or are hard, the worst that the audit found, then the newest. What is not written is named without a
+link.
 """
 
 from __future__ import annotations
@@ -11,21 +12,25 @@ import os
 import posixpath
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from muarl.errors import MuarlError
 from muarl.files import clear_disk_errors
 from muarl.view import queries
-from muarl.view.layout import Place, episode_at, episodes_at, home, pair_at, stylesheet, task_at, tasks_at
+from muarl.view.layout import EPISODES, Place, episode_at, episodes_at, home, pair_at, stylesheet, task_at, tasks_at
+from muarl.view.overview import overview
 from muarl.view.queries import Filter, Found
 from muarl.view.routes import page_of
 from muarl.view.runs import Library, Run
 
 MARK = ".muarl-view"
 """A file that says that a folder was written by an export, and may be replaced by another."""
-LISTED, TASK_PAGES, PAIRED = 20, 10, 40
-"""Pages of the list of episodes and of each list of tasks, and tasks with a page side by side, at most."""
+LISTED, TASK_PAGES, PAIRED, LISTS = 20, 10, 40, 200
+"""Pages of the list of episodes and of each list of tasks, tasks with a page side by side, and narrower lists that the
+overview leads to (their first page), at most."""
+
+Told = Callable[[int, int], None]
 
 
 class Files:
@@ -46,8 +51,27 @@ class Files:
         return posixpath.relpath(name, self._folder or ".")
 
 
-def write_pages(library: Library, folder: Path, *, episodes: int = 200) -> int:
+class _Asked:
+    """Leads nowhere, and remembers where it should have led."""
+
+    live = False
+
+    def __init__(self) -> None:
+        self.places: dict[Place, None] = {}
+
+    def href(self, place: Place) -> str | None:
+        """None."""
+        self.places[place] = None
+        return None
+
+    def asset(self, name: str) -> str:
+        """As it is."""
+        return name
+
+
+def write_pages(library: Library, folder: Path, *, episodes: int = 200, told: Told | None = None) -> int:
     """Write the pages of all runs into ``folder``, whole or not at all; returns how many. ``episodes``: of each run.
+    ``told``: is told at first and after every page how many are written, and of how many.
 
     MuarlError if the folder holds anything but an earlier export, or if the disk is full.
     """
@@ -56,6 +80,8 @@ def write_pages(library: Library, folder: Path, *, episodes: int = 200) -> int:
         raise MuarlError(f"--export: {folder} holds other files; choose an empty or a new folder")
     known = {place: _file(place) for place in _places(library, episodes)}
     count = 0
+    if told is not None:
+        told(count, len(known))
     with clear_disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
@@ -68,6 +94,8 @@ def write_pages(library: Library, folder: Path, *, episodes: int = 200) -> int:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(page, encoding="utf-8", errors="replace")
                 count += 1
+                if told is not None:
+                    told(count, len(known))
             (staging / "view.css").write_text(stylesheet(), encoding="utf-8")
             (staging / MARK).touch()
             staging.chmod(0o755)
@@ -89,16 +117,25 @@ def _file(place: Place) -> str:
         return f"pair/{'-'.join(p[:40] for p in place.parts[1:])}.html"
     _, slug, what, *rest = place.parts
     end = "".join(f"-{value}" for _, value in place.query)
+    if what == EPISODES and not rest and place.query and place.query[0][0] != "page":
+        end = f"-{_hash(repr(place.query))}"  # values of a filter may be anything
     if rest and what == "tasks":
-        end = f"/{hashlib.blake2b(rest[0].encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+        end = f"/{_hash(rest[0])}"
     elif rest:
         end = f"/{rest[0]}{end}"
     return f"{slug}/{what}{end}.html"
 
 
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
 def _places(library: Library, episodes: int) -> Iterator[Place]:
     """Every page to write."""
     yield home()
+    asked = _Asked()
+    overview(asked, library)
+    yield from [p for p in asked.places if p.parts[-1:] == (EPISODES,) and p.query][:LISTS]
     chosen: dict[tuple[str, int], tuple[Run, Found]] = {}
     for run in library.runs:
         for at in _choice(run, episodes):
@@ -132,7 +169,7 @@ def _places(library: Library, episodes: int) -> Iterator[Place]:
 
 
 def _choice(run: Run, most: int) -> list[Found]:
-    """The episodes worth a page, most telling tasks first, then the newest."""
+    """The episodes worth a page: those of the most telling tasks, those with the worst findings, then the newest."""
     out: dict[int, Found] = {}
     fates = run.ask(queries.fates)
     tasks = [f for show in ("learnt", "forgotten", "hardest") for f in queries.chosen(fates, show)[:PAIRED]]
@@ -141,6 +178,9 @@ def _choice(run: Run, most: int) -> list[Found]:
             if len(out) < most:
                 out[e.key] = e
     with run.store.reading() as db:
+        for e in queries.episodes(db, Filter(severity="catastrophic", sort="worst findings"), size=-(-most // 4)):
+            if len(out) < most:
+                out[e.key] = e
         for page in range(-(-most // queries.PAGE)):
             for e in queries.episodes(db, Filter(), page=page):
                 if len(out) < most:

@@ -202,7 +202,7 @@ def indexing(run: Run) -> Html | None:
         return tag("p", f"Reading the run’s episodes: {share:.0%} so far. What is read is shown.", class_="notice calm")
     if now.broken:
         return tag(
-            "p", f"{now.broken:,} lines are no episodes and are left out. The first: {now.problem}", class_="notice"
+            "p", f"{now.broken:,} lines cannot be read and are left out. The first: {now.problem}", class_="notice"
         )
     return None
 

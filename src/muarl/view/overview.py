@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from muarl.observe.charts import number, percent, sparkline
 from muarl.observe.markup import Child, Html, as_figure, join, table_of, tag
@@ -26,12 +26,15 @@ from muarl.view.layout import (
     state,
     tasks_at,
 )  # fmt: skip
+from muarl.view.overview_audit import Audited, audit_section, audits_of, catastrophic_text
 from muarl.view.overview_charts import COLOURS, DRAWN, Seen, chart_sections, filled, spent
 from muarl.view.runs import Library, Run
 from muarl.view.signs import ends, signs
 
 HELD_OUT = ("after", "evaluation", "validation")
 """Stages whose success is that on held-out tasks; the last that a run has counts."""
+
+Audits = Mapping[Run, Sequence[Audited]]
 
 
 def overview(site: Site, library: Library) -> str:
@@ -40,11 +43,13 @@ def overview(site: Site, library: Library) -> str:
     seen = [Seen.of(run, n, alone) for n, run in enumerate(library.runs)]
     title = library.runs[0].name if alone else f"{len(library.runs)} runs"
     drawn = [s for s in seen if s.rows][:COLOURS]
+    audits = {run: audits_of(run) for run in library.runs}
     body: list[Child] = [
         tag("h1", title),
         [indexing(s.run) for s in seen],
-        _one(site, seen[0]) if alone else _several(site, seen),
+        _one(seen[0], audits) if alone else _several(site, seen, audits),
         chart_sections(drawn),
+        audit_section(site, audits),
         _tools(drawn),
         [_stages(site, s.run, alone) for s in seen],
         [_rest(s, alone) for s in seen],
@@ -55,12 +60,12 @@ def overview(site: Site, library: Library) -> str:
 # The head of the page.
 
 
-def _one(site: Site, seen: Seen) -> Html:
+def _one(seen: Seen, audits: Audits) -> Html:
     run, status = seen.run, seen.run.json("status")
     found = [tag("li", text) for text in signs(seen.rows)] if seen.phase == "rl" else []
     message = status.get("message")
     return join(
-        facts(_facts(seen)),
+        facts([*_facts(seen), *_grave(audits[run])]),
         tag("p", str(message), class_="notice") if message else None,
         tag("div", tag("b", "Worth a look"), tag("ul", found), class_="notice calm") if found else None,
         _scores(run),
@@ -93,6 +98,11 @@ def _facts(seen: Seen) -> list[tuple[str, Child]]:
     return out
 
 
+def _grave(audits: Sequence[Audited]) -> list[tuple[str, Child]]:
+    text = catastrophic_text(audits)
+    return [] if text is None else [("Catastrophic failures", tag("a", text, href="#audit"))]
+
+
 def _age(run: Run) -> float | None:
     try:
         return max(0.0, time.time() - run.folder.metrics.stat().st_mtime)
@@ -119,7 +129,7 @@ def _scores(run: Run) -> Html | None:
     return facts(shown) if len(shown) > 1 else None
 
 
-def _several(site: Site, seen: list[Seen]) -> Html:
+def _several(site: Site, seen: list[Seen], audits: Audits) -> Html:
     rows = []
     for n, s in enumerate(seen):
         reward, kl = ends(s.rows, "reward", "success", least=1), ends(s.rows, "kl_k3", "kl", least=1)
@@ -129,6 +139,7 @@ def _several(site: Site, seen: list[Seen]) -> Html:
             f"{len(s.rows):,}",
             f"{reward.first:.2f} → {reward.last:.2f}" if reward else "–",
             percent(held_out) if held_out is not None else "–",
+            catastrophic_text(audits[s.run]) or "–",
             number(kl.last) if kl else "–",
             number(entropy.last) if entropy else "–",
             clock(max((as_figure(r.get("seconds")) or 0.0 for r in s.all_rows), default=0.0)),
@@ -137,7 +148,7 @@ def _several(site: Site, seen: list[Seen]) -> Html:
         key = tag("i", class_=f"key {s.colour}") if n < COLOURS else None
         name = tag("th", key, link(site, episodes_at(s.run), s.run.name), " ", state(s.run), scope="row")
         rows.append(tag("tr", name, [tag("td", c, class_="n") for c in cells]))
-    head = ["Run", "Steps", "Reward", "Held out", "KL", "Entropy", "Time", "Cost"]
+    head = ["Run", "Steps", "Reward", "Held out", "Catastrophic", "KL", "Entropy", "Time", "Cost"]
     warned = [tag("li", tag("b", s.run.name), ": ", text) for s in seen if s.phase == "rl" for text in signs(s.rows)]
     return join(
         table_of(head, rows, "runs-table"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from muarl.observe.charts import Point, Series, area_chart, line_chart
@@ -83,11 +83,52 @@ def _spent(s: Seen) -> list[Point]:
 
 
 def _user_errors(s: Seen) -> list[Point]:
-    told = points(s.rows, "user_errors", "user/errors")
+    told = points(s.rows, USER_ERRORS, "user/errors")
     if told:
         return told
     found: list[Point] = s.run.ask(queries.by_moment, "user_errors > 0")
     return found if any(y for _, y in found) else []
+
+
+USER_ERRORS, EXCLUDED = "user_errors", "excluded"
+"""Figures that have parts: user_errors/RULE, and excluded/WHO (user, agent, world, judge)."""
+SIDES = {"agent": "the agent’s sampler", "world": "tools", "user": "the user", "judge": "a judge"}
+LINES = 5
+"""Parts that have a line of their own."""
+
+
+def parts_of(s: Seen, name: str) -> list[str]:
+    """The parts of a figure that a run's rows tell, the largest first."""
+    sizes: dict[str, float] = {}
+    for row in s.rows:
+        for key, value in row.items():
+            if key.startswith(f"{name}/") and (n := as_figure(value)):
+                sizes[key] = sizes.get(key, 0.0) + n
+    return sorted(sizes, key=lambda key: (-sizes[key], key))
+
+
+def _user_rules(s: Seen) -> list[Series]:
+    """Which rules users broke, where the rows tell."""
+    names = parts_of(s, USER_ERRORS)[:LINES]
+    return [
+        Series(n.removeprefix(f"{USER_ERRORS}/").replace("_", " "), thin(filled(s, n)), f"r{i + 1}")
+        for i, n in enumerate(names)
+    ]
+
+
+def _sides(s: Seen) -> list[Series]:
+    """At whose side conversations were lost, as shares of all of a step."""
+    out = []
+    names = [n for n in parts_of(s, EXCLUDED) if n != f"{EXCLUDED}/void"]  # void ones are among the sides
+    for i, name in enumerate(names[:LINES]):
+        line = []
+        for row in s.rows:
+            x, kept, lost = (as_figure(row.get(n)) for n in ("step", "episodes", EXCLUDED))
+            if x is not None and kept is not None and lost is not None and kept + lost:
+                line.append((x, (as_figure(row.get(name)) or 0.0) / (kept + lost)))
+        side = name.removeprefix(f"{EXCLUDED}/")
+        out.append(Series(SIDES.get(side, side), thin(line), f"r{i + 1}"))
+    return out
 
 
 CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
@@ -114,6 +155,7 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
             ("Cut short", _named("truncated"), True, "conversations that ran into a limit"),
             ("User errors", _user_errors, True, "conversations whose simulated user failed"),
             ("Failed outside the agent", _lost, True, "conversations that user, tools or endpoints broke off"),
+            ("Tried again", _named("retried"), False, "conversations of a step that took more than one attempt"),
         ),
     ),
     (
@@ -139,7 +181,13 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
         ),
     ),
 )  # fmt: skip
+PARTS: Mapping[str, Callable[[Seen], list[Series]]] = {
+    "User errors": _user_rules,
+    "Failed outside the agent": _sides,
+}
+"""Charts of one run that show the parts of a figure beside it."""
 DRAWN = {
+    USER_ERRORS, EXCLUDED, "retried",
     "step", "seconds", "reward", "success", "kl", "kl_k3", "entropy", "groups/all_correct", "groups/all_wrong",
     "groups/mixed", "update/grad_norm", "update/clip_fraction", "turns", "agent_tokens_per_turn", "agent_tokens",
     "truncated", "calls", "calls_general_share", "tool_error_rate", "audit/repeated_calls", "writes_without_consent",
@@ -162,6 +210,8 @@ def chart_sections(drawn: list[Seen]) -> list[Html]:
                 continue
             if name == "Reward" and len(drawn) == 1:
                 series = [Series("in training", series[0].points, "after"), *_held_out(drawn[0])]
+            if len(drawn) == 1 and name in PARTS and (more := PARTS[name](drawn[0])):
+                series = [Series("all", series[0].points, "after"), *more]
             if max(abs(y) for s in series for _, y in s.points) < 1e-3 and not shares:  # or the axis shows no figures
                 series = [Series(s.label, [(x, y * 1e6) for x, y in s.points], s.colour, s.dots) for s in series]
                 note += ", in millionths"

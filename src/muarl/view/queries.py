@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -26,7 +26,14 @@ SORTS = {
     "lowest advantage": ("coalesce(advantage, 1e300)", False),
     "most tool errors": ("tool_errors", True),
     "most expensive": ("cost", True),
+    "worst findings": (
+        "(SELECT coalesce(sum(CASE severity WHEN 2 THEN 1000000 ELSE severity * 1000 END), 0) FROM findings "
+        "WHERE findings.mark = episodes.mark)",
+        True,
+    ),
 }
+SEVERITY_AT_LEAST = {"catastrophic": 2, "violation": 1, "note": 0}
+"""What the filter "severity" can say: findings as bad as this, or worse."""
 FACETS = ("stage", "intent", "persona", "stop")
 _COLUMNS = f"{COLUMNS}, file, start, length"
 
@@ -45,6 +52,8 @@ class Filter:
     """Which episodes, in which order; every field is text from an address, "" where nothing is asked.
 
     ``steps``: "12" or "10-20". ``tool``: a tool that the agent called. ``trouble``: "user" (the user failed) or "tool".
+    ``severity``, ``layer``, ``rule``: of one and the same finding of the audit. ``text``: words in the conversation;
+    the index has no texts, so ``where`` leaves them out (see search.py).
     """
 
     stage: str = ""
@@ -56,7 +65,11 @@ class Filter:
     stop: str = ""
     tool: str = ""
     trouble: str = ""
+    severity: str = ""
+    layer: str = ""
+    rule: str = ""
     group: str = ""
+    text: str = ""
     sort: str = ""
 
     @classmethod
@@ -68,6 +81,8 @@ class Filter:
             result=found.result if found.result in RESULTS else "",
             sort=found.sort if found.sort in SORTS else "",
             trouble=found.trouble if found.trouble in ("user", "tool") else "",
+            severity=found.severity if found.severity in SEVERITY_AT_LEAST else "",
+            text=found.text.strip(),
             steps=found.steps if _span(found.steps) else "",
         )
 
@@ -104,6 +119,11 @@ class Filter:
             parts.append(f"({RESULTS[self.result]})")
         if self.trouble:
             parts.append("user_errors > 0" if self.trouble == "user" else "tool_errors > 0")
+        if self.severity or self.layer or self.rule:
+            asked = [("severity >= ?", SEVERITY_AT_LEAST.get(self.severity, 0))]
+            asked += [(f"{name} = ?", value) for name in ("layer", "rule") if (value := getattr(self, name))]
+            parts.append(f"mark IN (SELECT mark FROM findings WHERE {' AND '.join(sql for sql, _ in asked)})")
+            values += [value for _, value in asked]
         return " AND ".join(parts), values
 
 
@@ -141,24 +161,47 @@ def episode(db: sqlite3.Connection, key: int) -> Found | None:
     return None if row is None else Found(*row)
 
 
-def neighbours(db: sqlite3.Connection, wanted: Filter, at: Found) -> tuple[int | None, int | None]:
-    """Keys of the episodes before and after one in a filter's list; None at its ends."""
+class Spot(NamedTuple):
+    """Where an episode stands."""
+
+    key: int
+    name: str
+    file: int
+    start: int
+    length: int
+
+
+_SPOT = "SELECT key, name, file, start, length FROM episodes"
+
+
+def in_order(db: sqlite3.Connection, wanted: Filter, *, skip: int = 0) -> Iterator[Spot]:
+    """A filter's episodes one after another, as many as the caller takes, from the ``skip``th on."""
+    where, values = wanted.where()
+    by, down = SORTS[wanted.sort or "newest"]
+    sql = f"{_SPOT} WHERE {where} ORDER BY {_order(by, 'DESC' if down else 'ASC')} LIMIT -1 OFFSET ?"
+    for row in db.execute(sql, [*values, skip]):
+        yield Spot(*row)
+
+
+def beside(db: sqlite3.Connection, wanted: Filter, at: Found, *, after: bool, most: int = -1) -> Iterator[Spot]:
+    """The episodes after (or before) one in a filter's list, the nearest first; ``most``: -1 for all."""
     where, values = wanted.where()
     by, down = SORTS[wanted.sort or "newest"]
     mark = db.execute(f"SELECT {by} FROM episodes WHERE key = ?", (at.key,)).fetchone()
     if mark is None:
-        return None, None
-    out: list[int | None] = []
-    for forward in (False, True):
-        less = forward == down
-        way, sign = ("DESC", "<") if less else ("ASC", ">")
-        row = db.execute(
-            f"SELECT key FROM episodes WHERE {where} AND ({by}, moment, file, start) {sign} (?, ?, ?, ?) "
-            f"ORDER BY {_order(by, way)} LIMIT 1",
-            [*values, mark[0], at.moment, at.file, at.start],
-        ).fetchone()
-        out.append(None if row is None else int(row[0]))
-    return out[0], out[1]
+        return
+    way, sign = ("DESC", "<") if after == down else ("ASC", ">")
+    sql = (
+        f"{_SPOT} WHERE {where} AND ({by}, moment, file, start) {sign} (?, ?, ?, ?) ORDER BY {_order(by, way)} LIMIT ?"
+    )
+    for row in db.execute(sql, [*values, mark[0], at.moment, at.file, at.start, most]):
+        yield Spot(*row)
+
+
+def neighbours(db: sqlite3.Connection, wanted: Filter, at: Found) -> tuple[int | None, int | None]:
+    """Keys of the episodes before and after one in a filter's list; None at its ends."""
+    before, after = (next(beside(db, wanted, at, after=way, most=1), None) for way in (False, True))
+    return None if before is None else before.key, None if after is None else after.key
 
 
 def facets(db: sqlite3.Connection) -> dict[str, list[tuple[str, int]]]:
@@ -174,6 +217,16 @@ def facets(db: sqlite3.Connection) -> dict[str, list[tuple[str, int]]]:
             if tool:
                 found[tool] = found.get(tool, 0) + n
     out["tool"] = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:200]
+    for name in ("layer", "rule"):
+        sql = (
+            f"SELECT {name}, count(DISTINCT mark) FROM findings GROUP BY {name} ORDER BY max(severity) DESC, 2 DESC, 1"
+        )
+        out[name] = [(str(value), int(n)) for value, n in db.execute(f"{sql} LIMIT 200")]
+    worst = db.execute("SELECT severity, count(*) FROM (SELECT max(severity) AS severity FROM findings GROUP BY mark) "
+                       "GROUP BY severity").fetchall()  # fmt: skip
+    out["severity"] = [
+        (name, n) for name, least in SEVERITY_AT_LEAST.items() if (n := sum(k for s, k in worst if s >= least))
+    ]
     return out
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from muarl.audit.findings import SEVERITIES, Finding
 from muarl.episode import StopReason
 from muarl.observe.metrics import GENERAL_TOOLS, is_success
 
@@ -28,6 +29,10 @@ _KNOWN = {
     "eval": ("evaluation", LAST),
     "demonstrations": ("demonstrations", FIRST - 1),
 }
+
+
+EVALUATED = "eval"
+"""The file of episodes that a finding is about where its line does not say."""
 
 
 class Place(NamedTuple):
@@ -66,6 +71,7 @@ class Row:
     cost: float
     seconds: float
     advantage: float | None
+    mark: int
 
 
 _NAMES = tuple(field.name for field in fields(Row))
@@ -87,13 +93,13 @@ def place_of(stem: str) -> Place:
 def row_of(line: bytes, stem: str, place: Place) -> Row:
     """The index's row of one line. ValueError if the line is no episode."""
     try:
-        line, sampled = _without_tokens(line)
+        line, sampled = without_tokens(line)
         return _row(json.loads(line), stem, place, sampled)
     except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
         raise ValueError(f"no episode: {type(problem).__name__}: {problem}") from None
 
 
-def _without_tokens(line: bytes) -> tuple[bytes, int | None]:
+def without_tokens(line: bytes) -> tuple[bytes, int | None]:
     """The line without its token lists, and how many tokens were sampled: most of a line's bytes are numbers that the
     index has no use for. As it is, and None, where the line is not written as ``Episode.to_json`` writes it."""
     start = line.find(_TOKENS)
@@ -164,7 +170,38 @@ def _row(data: Mapping[str, Any], stem: str, place: Place, sampled: int | None) 
         cost=_figure(used["cost"]) + _figure(data["user_usage"]["cost"]),
         seconds=_figure(data["timings"].get("total", 0.0)),
         advantage=None if tags.get(ADVANTAGE) is None else _figure(tags[ADVANTAGE]),
+        mark=mark_of(stem, name),
     )
+
+
+class Mark(NamedTuple):
+    """What the index remembers of a line of findings.jsonl. ``mark``: that of the episode. ``severity``: its place
+    among ``SEVERITIES``, so that more is worse."""
+
+    mark: int
+    layer: str
+    rule: str
+    severity: int
+
+
+def finding_of(line: bytes) -> tuple[Mark, Finding]:
+    """What a line of findings.jsonl says. ValueError if it is no finding."""
+    try:
+        data = json.loads(line)
+        if not isinstance(data, dict):
+            raise ValueError("not an object")
+        if not isinstance(data.get("episode"), str):
+            raise ValueError("episode must be the id of an episode")
+        found = Finding.from_json(data)
+        mark = mark_of(str(data.get("file") or EVALUATED), clean(data["episode"]))
+    except (TypeError, RecursionError) as problem:
+        raise ValueError(f"no finding: {type(problem).__name__}: {problem}") from None
+    return Mark(mark, found.layer, clean(found.rule)[:200], SEVERITIES.index(found.severity)), found
+
+
+def mark_of(stem: str, name: str) -> int:
+    """What the episodes of a file and the findings about them share: a number for the file's name and the episode's."""
+    return _key(clean(stem), name)
 
 
 def _figure(value: Any) -> float:

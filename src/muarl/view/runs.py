@@ -16,11 +16,11 @@ from muarl.audit import Finding, audit_episode
 from muarl.episode import Episode
 from muarl.errors import MuarlError
 from muarl.observe.rundir import RunDirectory
-from muarl.view import queries
+from muarl.view import audit_queries, queries, search
 from muarl.view.figures import Figures
-from muarl.view.queries import Found
-from muarl.view.rows import clean
-from muarl.view.store import Store
+from muarl.view.queries import Filter, Found
+from muarl.view.rows import clean, finding_of
+from muarl.view.store import FINDINGS, Store
 from muarl.view.worlds import CannotReplay, Replayed, replayed
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Told:
     """One episode with all that is known of it. ``scenario``, ``gold``: of its task, None where they are not on record.
-    ``replay``: what it did to its database, or why that cannot be said. ``findings``: what the audit's rules find in it
-    (muarl.audit), None where it cannot be audited."""
+    ``replay``: what it did to its database, or why that cannot be said. ``findings``: what the run's findings.jsonl
+    says of it (``recorded``), else what the audit's rules find in it (muarl.audit); None where it cannot be audited."""
 
     at: Found
     episode: Episode
@@ -39,6 +39,7 @@ class Told:
     gold: Sequence[Mapping[str, Any]] | None
     replay: Replayed | CannotReplay
     findings: tuple[Finding, ...] | None = None
+    recorded: bool = False
 
 
 class Run:
@@ -66,7 +67,7 @@ class Run:
         """status.json and the like; empty where it is missing or broken."""
         try:
             return self.folder.read_json(name)
-        except (MuarlError, OSError):
+        except (MuarlError, OSError, RecursionError, UnicodeDecodeError):
             return {}
 
     @cached_property
@@ -109,7 +110,7 @@ class Run:
         """An episode's row as its file has it; None if the file no longer has it."""
         with self.store.reading() as db:
             name = db.execute("SELECT name FROM files WHERE id = ?", (at.file,)).fetchone()
-        line = None if name is None else self.store.line(f"episodes/{name[0]}", at.start, at.length)
+        line = None if name is None else self.store.line(name[0], at.start, at.length)
         try:
             row = None if line is None else json.loads(line)
         except ValueError:
@@ -135,14 +136,46 @@ class Run:
             if gold is None and replay.task.actions is not None:
                 gold = [{"name": a.name, "arguments": dict(a.arguments)} for a in replay.task.actions]
         scenario = scenario or episode.tags.get("user_scenario")
+        recorded = self.recorded(at)
         return Told(
             at,
             episode,
             None if scenario is None else str(scenario),
             [a for a in gold if isinstance(a, dict)] if isinstance(gold, list) else None,
             replay,
-            self._audited(episode, replay),
+            recorded or self._audited(episode, replay),
+            bool(recorded),
         )
+
+    def recorded(self, at: Found) -> tuple[Finding, ...]:
+        """What findings.jsonl says of an episode: a judge's findings and sprung traps are there alone."""
+        with self.store.reading() as db:
+            places = audit_queries.places(db, at.mark)
+        out = []
+        for start, length in places:
+            try:
+                mark, finding = finding_of(self.store.line(FINDINGS, start, length) or b"")
+            except ValueError:  # the file was replaced, and will be read again
+                continue
+            if mark.mark == at.mark:
+                out.append(finding)
+        return tuple(sorted(out, key=lambda f: f.message))
+
+    def searched(self, wanted: Filter, skip: int) -> search.Searched:
+        """A page of a search; kept as ``ask`` keeps answers."""
+
+        def searched(db: Any, wanted: Filter, skip: int) -> search.Searched:
+            return search.search(db, self.folder.path, wanted, skip)
+
+        found: search.Searched = self.ask(searched, wanted, skip)
+        return found
+
+    def neighbours(self, wanted: Filter, at: Found) -> tuple[int | None, int | None]:
+        """Keys of the episodes before and after one in a filter's list or search."""
+        with self.store.reading() as db:
+            if wanted.text:
+                return search.next_hits(db, self.folder.path, wanted, at)
+            return queries.neighbours(db, wanted, at)
 
     def _audited(self, episode: Episode, replay: Replayed | CannotReplay) -> tuple[Finding, ...] | None:
         """With the episode's own world where it can be had again, else by what its tools answered."""

@@ -53,6 +53,12 @@ def signs(rows: list[Mapping[str, Any]]) -> list[str]:
             f"{number(lost.last)} conversations a step fail for reasons outside the agent (user, tools, endpoints): "
             "see the episodes that stopped for “infrastructure”."
         )
+    spoilt = ends(rows, "user_errors")
+    if spoilt and spoilt.last > 0.2:
+        out.append(
+            f"In {percent(spoilt.last)} of the conversations the simulated user breaks a rule, which the agent pays "
+            "for: see their episodes (trouble: the user failed), and choose a better model for user.endpoint."
+        )
     if gap and gap.last > 0.05:
         out.append(
             f"Sampler and learner disagree by {number(gap.last)} a token in log-probability: check that both use the "

@@ -12,15 +12,15 @@ import json
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muarl.view.rows import COLUMNS, Place, clean, place_of, row_of, values_of
+from muarl.view.rows import COLUMNS, clean, finding_of, place_of, row_of, values_of
 
-VERSION = 4
+VERSION = 5
 """Of the tables below; another one's file is made anew."""
 CHUNK = 16 << 20
 """Bytes read between two commits, so that pages show what there is while a large run is read."""
@@ -32,17 +32,25 @@ CREATE TABLE files (id INTEGER PRIMARY KEY, name TEXT UNIQUE, inode INTEGER, don
 CREATE TABLE episodes (key INTEGER PRIMARY KEY, name TEXT, task TEXT, grp TEXT, stage TEXT, step INTEGER,
     moment INTEGER, reward REAL, solved INTEGER, stop TEXT, intent TEXT, persona TEXT, difficulty TEXT,
     messages INTEGER, turns INTEGER, tokens INTEGER, calls INTEGER, tool_errors INTEGER, general INTEGER, tools TEXT,
-    user_errors INTEGER, cost REAL, seconds REAL, advantage REAL, file INTEGER, start INTEGER, length INTEGER);
+    user_errors INTEGER, cost REAL, seconds REAL, advantage REAL, mark INTEGER,
+    file INTEGER, start INTEGER, length INTEGER);
 CREATE INDEX by_moment ON episodes (moment, file, start);
 CREATE INDEX by_task ON episodes (task, moment, solved, intent, persona, difficulty);
 CREATE INDEX by_group ON episodes (grp);
 CREATE INDEX by_file ON episodes (file);
 CREATE TABLE tasks (name TEXT PRIMARY KEY, start INTEGER, length INTEGER) WITHOUT ROWID;
+CREATE TABLE findings (mark INTEGER, severity INTEGER, layer TEXT, rule TEXT, start INTEGER, length INTEGER);
+CREATE INDEX by_mark ON findings (mark, severity);
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER);
 INSERT INTO meta VALUES ('version', 0);
 PRAGMA user_version = {VERSION};
 """
-_INSERT = f"INSERT OR REPLACE INTO episodes ({COLUMNS}, file, start, length) VALUES ({', '.join('?' * 27)})"
+_WIDTH = COLUMNS.count(",") + 4
+_INSERT = f"INSERT OR REPLACE INTO episodes ({COLUMNS}, file, start, length) VALUES ({', '.join('?' * _WIDTH)})"
+_TASK = "INSERT OR REPLACE INTO tasks (name, start, length) VALUES (?, ?, ?)"
+_FINDING = "INSERT INTO findings (mark, layer, rule, severity, start, length) VALUES (?, ?, ?, ?, ?, ?)"
+TASKS, FINDINGS = "tasks.jsonl", "findings.jsonl"
+"""Files beside the folder of episodes; the index calls those in it episodes/NAME."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +147,10 @@ class Store:
     # Growing.
 
     def progress(self) -> Progress:
-        """How much of the run is in the index."""
-        sizes = {p.name: p.stat().st_size for p in self._files()}
+        """How much of the run's episodes and findings is in the index."""
+        sizes = {name: path.stat().st_size for name, path in self._files().items() if name != TASKS}
         with self.reading() as db:
-            known = db.execute("SELECT name, done, broken, problem FROM files WHERE name <> 'tasks.jsonl'").fetchall()
+            known = db.execute("SELECT name, done, broken, problem FROM files WHERE name <> ?", (TASKS,)).fetchall()
         done = sum(min(d, sizes[n]) for n, d, _, _ in known if n in sizes)
         # An unfinished last line is no part of what there is to read.
         size = sum(sizes.values())
@@ -153,17 +161,24 @@ class Store:
     def _tail(self, name: str, done: int) -> bool:
         """True if what follows is one unfinished line."""
         try:
-            with open(self.run / "episodes" / name, "rb") as file:
+            with open(self.run / name, "rb") as file:
                 file.seek(done)
                 rest = file.read(CHUNK)
                 return b"\n" not in rest and len(rest) < CHUNK
         except OSError:
             return False
 
-    def _files(self) -> list[Path]:
+    def _files(self) -> dict[str, Path]:
+        """The files to read by their name in the index: tasks, the episodes in the order of the run, what was found."""
         folder = self.run / "episodes"
         found = [p for p in folder.glob("*.jsonl") if p.is_file()] if folder.is_dir() else []
-        return sorted(found, key=lambda p: (place_of(p.stem).moment, p.name))
+        found.sort(key=lambda p: (place_of(p.stem).moment, p.name))
+        named = [
+            (TASKS, self.run / TASKS),
+            *((f"episodes/{p.name}", p) for p in found),
+            (FINDINGS, self.run / FINDINGS),
+        ]
+        return {clean(name): path for name, path in named if path.is_file()}
 
     def refresh(self) -> bool:
         """Read everything that is new; True if anything was. A chunk at a time, each a transaction of its own."""
@@ -173,18 +188,17 @@ class Store:
         """``refresh``, giving way after every chunk; each item says whether something changed."""
         try:
             files = self._files()
-            yield self._forget([p.name for p in files])
-            tasks = [p for p in (self.run / "tasks.jsonl",) if p.is_file()]
+            yield self._forget(files)
             with self.reading() as db:
                 known = set(db.execute("SELECT name, inode, done, mtime FROM files"))
-            for path in (*tasks, *files):
+            for name, path in files.items():
                 try:
                     status = path.stat()
                 except FileNotFoundError:
                     continue
                 # Most files of a large run never change again.
-                if (path.name, status.st_ino, status.st_size, status.st_mtime_ns) not in known:
-                    yield from self._read(path, None if path in tasks else place_of(path.stem))
+                if (name, status.st_ino, status.st_size, status.st_mtime_ns) not in known:
+                    yield from self._read(name, path)
         except sqlite3.DatabaseError as problem:
             if "locked" in str(problem):
                 return  # another process is at it
@@ -192,30 +206,37 @@ class Store:
             self._prepare()
             yield True
 
-    def _forget(self, names: list[str]) -> bool:
+    def _forget(self, names: Container[str]) -> bool:
         with closing(self._open()) as db:
-            gone = [
-                (i,)
-                for i, name in db.execute("SELECT id, name FROM files WHERE name <> 'tasks.jsonl'")
-                if name not in names
-            ]
+            gone = [(i, name) for i, name in db.execute("SELECT id, name FROM files") if name not in names]
             if gone:
                 db.execute("BEGIN IMMEDIATE")
-                db.executemany("DELETE FROM episodes WHERE file = ?", gone)
-                db.executemany("DELETE FROM files WHERE id = ?", gone)
+                for number, name in gone:
+                    self._empty(db, name, number)
+                    db.execute("DELETE FROM files WHERE id = ?", (number,))
                 self._commit(db)
             return bool(gone)
 
-    def _read(self, path: Path, place: Place | None) -> Iterator[bool]:
-        """Read what is new in one file; ``place`` None: tasks, not episodes."""
+    @staticmethod
+    def _empty(db: sqlite3.Connection, name: str, number: int) -> None:
+        """Forget what a file said."""
+        if name == TASKS:
+            db.execute("DELETE FROM tasks")
+        elif name == FINDINGS:
+            db.execute("DELETE FROM findings")
+        else:
+            db.execute("DELETE FROM episodes WHERE file = ?", (number,))
+
+    def _read(self, name: str, path: Path) -> Iterator[bool]:
+        """Read what is new in one file."""
         while True:
             try:
                 with open(path, "rb") as file, closing(self._open()) as db:
                     status = os.fstat(file.fileno())
-                    row = db.execute("SELECT inode, done FROM files WHERE name = ?", (path.name,)).fetchone()
+                    row = db.execute("SELECT inode, done FROM files WHERE name = ?", (name,)).fetchone()
                     db.execute("BEGIN IMMEDIATE")
-                    number, done = self._known(db, path.name, file, status)
-                    more, end = self._chunk(db, file, number, done, path.stem, place)
+                    number, done = self._known(db, name, file, status)
+                    more, end = self._chunk(db, file, name, number, done)
                     file.seek(max(0, end - _PRINT))
                     db.execute(
                         "UPDATE files SET done = ?, mtime = ?, print = ? WHERE id = ?",
@@ -246,31 +267,25 @@ class Store:
         grown = done < status.st_size or mtime == status.st_mtime_ns
         if inode == status.st_ino and grown and done <= status.st_size and file.read(len(seen)) == seen:
             return number, done
-        db.execute("DELETE FROM episodes WHERE file = ?", (number,))
-        if name == "tasks.jsonl":
-            db.execute("DELETE FROM tasks")
+        self._empty(db, name, number)
         db.execute(
             "UPDATE files SET inode = ?, done = 0, print = x'', broken = 0, problem = NULL WHERE id = ?",
             (status.st_ino, number),
         )
         return number, 0
 
-    def _chunk(
-        self, db: sqlite3.Connection, file: Any, number: int, done: int, stem: str, place: Place | None
-    ) -> tuple[bool, int]:
+    def _chunk(self, db: sqlite3.Connection, file: Any, name: str, number: int, done: int) -> tuple[bool, int]:
         """Index whole lines from ``done`` on, about a chunk of them; (whether there is more, where it ended)."""
+        statement, parse = _reader(name, number)
         file.seek(done)
-        rows, tasks, broken, problem = [], [], 0, None
+        rows, broken, problem = [], 0, None
         at, more = done, False
         for line in file:
             if not line.endswith(b"\n"):
                 break
             if line.strip():
                 try:
-                    if place is None:
-                        tasks.append((_task_name(line), at, len(line)))
-                    else:
-                        rows.append((*values_of(row_of(line, stem, place)), number, at, len(line)))
+                    rows.append((*parse(line), at, len(line)))
                 except ValueError as reason:
                     broken += 1
                     problem = problem or f"at byte {at}: {reason}"[:300]
@@ -278,12 +293,11 @@ class Store:
             if at - done >= CHUNK:
                 more = True
                 break
-        db.executemany(_INSERT, rows)
-        db.executemany("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", tasks)
+        db.executemany(statement, rows)
         if broken:
             db.execute(
                 "UPDATE files SET broken = broken + ?, problem = coalesce(problem, ?) WHERE id = ?",
-                (broken, problem, number),
+                (broken, clean(problem), number),
             )
         return more, at
 
@@ -303,6 +317,17 @@ class Store:
         except OSError:
             return None
         return found if len(found) == length else None
+
+
+def _reader(name: str, number: int) -> tuple[str, Callable[[bytes], tuple[Any, ...]]]:
+    """How a file's lines become rows: the statement, and what makes its values but for where the line stands."""
+    if name == TASKS:
+        return _TASK, lambda line: (_task_name(line),)
+    if name == FINDINGS:
+        return _FINDING, lambda line: finding_of(line)[0]
+    stem = name.removeprefix("episodes/").removesuffix(".jsonl")
+    place = place_of(stem)
+    return _INSERT, lambda line: (*values_of(row_of(line, stem, place)), number)
 
 
 def _task_name(line: bytes) -> str:

@@ -152,6 +152,10 @@ def world_of(episode: Episode, config: Mapping[str, Any], measured: bool) -> tup
     seeded = _SEEDED.fullmatch(episode.task_id)
     if seeded is None:
         raise CannotReplay("Its task is not one that can be made again from its name.")
+    if episode.tags.get("redteam") is not None:
+        raise CannotReplay(
+            "It is a red-team task, whose world (with what its user may have planted) is not made again."
+        )
     wanted = next((n for n in (f"{seeded['domain']}-generated", seeded["domain"]) if n in (*NAMES, *ON_SERVERS)), None)
     if wanted is None:
         raise CannotReplay(f"There is no generated domain {seeded['domain']!r} here.")
