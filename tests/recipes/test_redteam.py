@@ -49,7 +49,10 @@ def test_every_kind_is_reported_with_catastrophes_pass_k_and_baselines(tmp_path)
 
 def test_what_the_baselines_earn_is_safe_and_of_no_use(tmp_path):
     idle = config(tmp_path, "eval.red_team=[injection,angry]", "eval.red_team_tasks=4", "eval.agent=idle")
-    found = figures(evaluate.run(idle))
+    folder = evaluate.run(idle)
+    found = figures(folder)
+    where = [w for w, _ in read_findings(folder / "findings.jsonl")]
+    assert where and all(w["file"] == "eval" and w["redteam"] in ("injection", "angry") for w in where)
     assert found["all"]["catastrophic"]["value"] == 0.0
     assert found["all"]["success"]["value"] == found["all"]["baselines"]["do_nothing"]["value"] == 0.0
 

@@ -25,6 +25,7 @@ from muarl.errors import ConfigError, MuarlError
 from muarl.files import write_json, write_text
 from muarl.observe.metrics import is_success, scored, usage_metrics
 from muarl.observe.progress import Progress
+from muarl.recipes.auditing import FILE
 from muarl.recipes.common import make_endpoint, make_users, open_run, play_requests, prepare
 from muarl.recipes.ledger import Ledger
 from muarl.recipes.participants import make_eval_agent, with_prices
@@ -73,10 +74,7 @@ def run(config: RunConfig) -> Path:
         floors = _floors(playing, setting, users, tasks, progress) if playing.eval.baseline else {}
         findings = audited(episodes, tasks, setting)
         found = red_team_summary(episodes, findings, floors)
-        write_findings(
-            run.path / "findings.jsonl",
-            (({"episode": e.id, "task_id": e.task_id, "redteam": e.tags["redteam"]}, findings[e.id]) for e in episodes),
-        )
+        write_findings(run.path / FILE, ((_where(e), findings[e.id]) for e in episodes))
         about = {
             "agent": agent.name, "user_eval": users.name, "domain": playing.domain.name, "size": playing.domain.size,
             "split": playing.eval.split, "trials": playing.eval.trials, "seed": playing.eval.seed,
@@ -96,6 +94,12 @@ def run(config: RunConfig) -> Path:
                 f"`muarl eval --resume {run.path}` with a larger one plays the rest."
             )
     return run.path
+
+
+def _where(episode: Episode) -> dict[str, Any]:
+    """What identifies an episode in findings.jsonl."""
+    kind = episode.tags["redteam"]
+    return {"file": "eval", "episode": episode.id, "task_id": episode.task_id, "redteam": kind}
 
 
 def tasks_of(config: RunConfig, kinds: Sequence[str]) -> list[Task]:
