@@ -19,12 +19,12 @@ from muarl.chat import Message, ToolCall, ToolSpec, to_openai
 from muarl.cli import app
 from muarl.config import load_config
 from muarl.domains.generated import generated
-from muarl.domains.taskfiles import FiledTask, TaskFile, read_tasks, split_of, write_tasks
 from muarl.episode import Episode
 from muarl.errors import ConfigError, DataError, MuarlError
 from muarl.recipes.common import make_users, play
 from muarl.recipes.logged import CHANGED_NOTHING, Dropped, snapshot, task_of
 from muarl.recipes.setting import Setting, make_setting
+from muarl.recipes.taskfiles import FiledTask, TaskFile, read_tasks, split_of, write_tasks
 from muarl.users.scripted import ScriptedUserFactory
 
 NAMES = ("retail-generated", "airline-generated")

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from muarl.domains.base import Action, Task
-from muarl.domains.taskfiles import FiledTask
 from muarl.endpoints import Endpoint, EndpointConfig
 from muarl.errors import MuarlError
 from muarl.recipes.retelling import TRIES, read_story, retell
+from muarl.recipes.taskfiles import FiledTask
 from support.fake_openai import FakeOpenAI, status, text
 
 LINES = ("I am Ana Ruiz, zip 80214.", "Cancel order #W1234567, please.", "Yes.")

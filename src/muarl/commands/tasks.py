@@ -13,8 +13,8 @@ import typer
 from muarl.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from muarl.domains.taskfiles import FiledTask
     from muarl.endpoints import Endpoint
+    from muarl.recipes.taskfiles import FiledTask
 
 tasks = typer.Typer(no_args_is_help=True, help="Training tasks out of logged conversations.")
 File = Annotated[Path, typer.Argument(help="A file of tasks, as from-log writes it.")]
@@ -54,8 +54,8 @@ def from_log(
     """
     from muarl.commands.recorded import conversation, rows
     from muarl.domains.generated import generated
-    from muarl.domains.taskfiles import read_tasks, write_tasks
     from muarl.recipes.logged import Dropped, check_own, snapshot, task_of
+    from muarl.recipes.taskfiles import read_tasks, write_tasks
 
     world = generated(domain)
     if size not in world.sizes:
@@ -148,8 +148,8 @@ def confirm(
 
       muarl tasks confirm tasks.jsonl --clean
     """
-    from muarl.domains import taskfiles
     from muarl.domains.generated import generated
+    from muarl.recipes import taskfiles
 
     found = _read(file)
     if not ids and not clean:
@@ -180,7 +180,7 @@ def _endpoint(spec: str) -> Endpoint:
 
 
 def _read(file: Path) -> list[FiledTask]:
-    from muarl.domains.taskfiles import read_tasks
+    from muarl.recipes.taskfiles import read_tasks
 
     return read_tasks(file)
 

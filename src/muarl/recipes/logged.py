@@ -1,7 +1,7 @@
 """Logged conversations as training tasks: who called and what for, the world they met, and the goal to be confirmed.
 
 What the log's agent changed, is the proposed goal. Nobody but a person can say whether that was right, so a task counts
-only once somebody has confirmed it (``domains/taskfiles.py``). What that person should look at stands in its notes.
+only once somebody has confirmed it (``recipes/taskfiles.py``). What that person should look at stands in its notes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from muarl.chat import STOP_WORDS, Message, ToolCall
 from muarl.domains.base import Action, Domain, Task
 from muarl.domains.database import Database
 from muarl.domains.observed import Answered, Observer, answered_calls, assemble, differences, try_actions
-from muarl.domains.taskfiles import FiledTask, split_of
 from muarl.errors import ConfigError, DataError
+from muarl.recipes.taskfiles import FiledTask, split_of
 
 SHOWN = 160
 """Characters of a tool's answer in a note."""

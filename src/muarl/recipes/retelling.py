@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from muarl.domains.base import Action
-from muarl.domains.taskfiles import FiledTask
 from muarl.endpoints import Endpoint
 from muarl.errors import InfrastructureError, MuarlError
 from muarl.recipes.logged import scenario
+from muarl.recipes.taskfiles import FiledTask
 
 PROMPT = """\
 Below is what a customer said to a service, in order, and what was changed for them in the end. Describe this customer \

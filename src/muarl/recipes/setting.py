@@ -17,10 +17,10 @@ from muarl.config.sections import DomainConfig
 from muarl.conversation import DONE, Limits, Rules
 from muarl.domains.base import Domain, Task, World
 from muarl.domains.generated import Generated, generated
-from muarl.domains.taskfiles import TaskFile
 from muarl.episode import Episode, Verdict
 from muarl.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.recipes.official import Official, draw_tasks, official
+from muarl.recipes.taskfiles import TaskFile
 from muarl.rewards import layered, outcome, shaped
 from muarl.rewards.judge import make_judge
 
