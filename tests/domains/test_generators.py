@@ -226,3 +226,15 @@ def test_the_clean_expert_serves_nearly_everybody(case, size):
     tasks = case.kit.made(size, "test", case.served[size])
     failed = [t.id for t, e in zip(tasks, case.kit.expert(tasks, size), strict=True) if e.reward < 1]
     assert len(failed) <= case.fails * len(tasks), failed
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "split", "index"),
+    [("food-delivery-generated", "tiny", "validation", 15), ("airline-generated", "small", "test", 12_000)],
+)
+def test_a_kind_that_has_no_place_in_its_world_gives_way_to_another(
+    name: str, size: str, split: str, index: int
+) -> None:
+    """A run draws thousands of tasks, and must not end for one that no world can host."""
+    task = generated(name).tasks(split, 1, size=size, start=index)[0]
+    assert task.id.endswith(f"-{split}-0-{index}") and task.actions is not None

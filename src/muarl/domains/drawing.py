@@ -10,6 +10,9 @@ from typing import Any
 from muarl.chat import ToolCall
 from muarl.domains.base import Domain, Task
 
+DRAWS = 5
+"""How many kinds of first request are tried for a task before it is given up: rare worlds have no place for some."""
+
 
 class Infeasible(Exception):
     """The world that was made cannot host the request that was drawn; another one is tried."""

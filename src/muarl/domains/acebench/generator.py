@@ -22,7 +22,7 @@ from muarl.domains.acebench.trips import TRIPS
 from muarl.domains.acebench.wishes import SECONDS, Draw, Drawer, clash, draw_request, kinds, request_key
 from muarl.domains.acebench.worlds import SIZES, Family, World, make_world
 from muarl.domains.base import Task
-from muarl.domains.drawing import Infeasible, Request, split_of
+from muarl.domains.drawing import DRAWS, Infeasible, Request, split_of
 from muarl.domains.generated import SPLITS
 
 PERSONAS = ("terse", "chatty", "confused", "impatient")
@@ -59,13 +59,14 @@ def make_task(split: str, index: int, *, size: str = "tiny", seed: int = 0) -> T
     """Task number ``index`` of a split. Its gold actions have been replayed: every call succeeded."""
     world_size = SIZES[size]
     rng = random.Random(f"acebench task {size} {split} {seed} {index}")
-    family = rng.choices(list(FAMILIES), list(FAMILIES.values()))[0]
-    shares = kinds(family, tiny=world_size.tiny)
-    kind = rng.choices(list(shares), list(shares.values()))[0]
-    alone = kind in ("flown", "outside", "todo") or rng.random() >= (
-        SECOND_IF_FORBIDDEN if kind == "forbidden" else SECOND_REQUEST
-    )
-    for attempt in range(600):
+    for attempt in range(600 * DRAWS):
+        if attempt % 600 == 0:  # worlds may have no place for a kind, and a run must not end for that
+            family = rng.choices(list(FAMILIES), list(FAMILIES.values()))[0]
+            shares = kinds(family, tiny=world_size.tiny)
+            kind = rng.choices(list(shares), list(shares.values()))[0]
+            alone = kind in ("flown", "outside", "todo") or rng.random() >= (
+                SECOND_IF_FORBIDDEN if kind == "forbidden" else SECOND_REQUEST
+            )
         world = make_world(family, f"{split} {seed} {index} {attempt}", world_size)
         try:
             task = _assemble(f"acebench-{size}-{split}-{seed}-{index}", rng, world, split, kind, alone, seed)

@@ -18,7 +18,7 @@ from muarl.domains.airline.network import SIZES, Network, NetworkSize, make_netw
 from muarl.domains.airline.scenario import scenario_text
 from muarl.domains.airline.wishes import Draw, draw_request
 from muarl.domains.base import Action, Database, Task
-from muarl.domains.drawing import Infeasible, Request, replay_gold, split_of
+from muarl.domains.drawing import DRAWS, Infeasible, Request, replay_gold, split_of
 from muarl.domains.generated import SPLITS
 
 PERSONAS = ("terse", "chatty", "confused", "impatient")
@@ -68,11 +68,12 @@ def make_task(split: str, index: int, *, size: str = "tiny", seed: int = 0) -> T
     network_size = SIZES[size]
     rng = random.Random(f"airline task {size} {split} {seed} {index}")
     shares = kinds(network_size)
-    kind = rng.choices(list(shares), list(shares.values()))[0]
-    second = kind not in ("flown", "outside") and rng.random() < (
-        SECOND_IF_FORBIDDEN if kind == "forbidden" else SECOND_REQUEST
-    )
-    for attempt in range(600):
+    for attempt in range(600 * DRAWS):
+        if attempt % 600 == 0:  # a network may have no place for a kind, and a run must not end for that
+            kind = rng.choices(list(shares), list(shares.values()))[0]
+            second = kind not in ("flown", "outside") and rng.random() < (
+                SECOND_IF_FORBIDDEN if kind == "forbidden" else SECOND_REQUEST
+            )
         if network_size.tasks_per_network == 1:
             network = _network(f"{split} {seed} {index} {attempt}", network_size, split)
             database = None

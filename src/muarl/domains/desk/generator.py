@@ -18,7 +18,7 @@ from muarl.domains.desk.people import Maker
 from muarl.domains.desk.scenario import scenario_text
 from muarl.domains.desk.spec import Script
 from muarl.domains.desk.wishes import Source, draw_request, split
-from muarl.domains.drawing import Infeasible, Request, replay_gold, split_of
+from muarl.domains.drawing import DRAWS, Infeasible, Request, replay_gold, split_of
 from muarl.domains.generated import SPLITS
 
 PERSONAS = ("terse", "chatty", "confused", "impatient")
@@ -76,12 +76,13 @@ class TaskMaker:
         rng = random.Random(f"{name} task {size} {split} {seed} {index}")
         intents = self.intents(size)
         variants = {v: w for v, w in VARIANTS.items() if v in ("outside", "impostor") or _fit(self.script, intents, v)}
-        variant = rng.choices(list(variants), list(variants.values()))[0]
-        many = 1 + sum(itertools.takewhile(bool, (int(rng.random() < share) for share in MORE_REQUESTS)))
-        if variant in ("refuse", "transfer", "outside", "impostor"):
-            many = 1
         task_id = f"{name}-{size}-{split}-{seed}-{index}"
-        for attempt in range(300):
+        for attempt in range(300 * DRAWS):
+            if attempt % 300 == 0:  # worlds may have no place for a variant, and a run must not end for that
+                variant = rng.choices(list(variants), list(variants.values()))[0]
+                many = 1 + sum(itertools.takewhile(bool, (int(rng.random() < share) for share in MORE_REQUESTS)))
+                if variant in ("refuse", "transfer", "outside", "impostor"):
+                    many = 1
             tables, database = self.world(split, seed, index, attempt, SIZES[size])
             try:
                 return self._draw(rng, task_id, intents, variant, many, tables, database, split, seed)

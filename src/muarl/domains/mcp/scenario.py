@@ -23,7 +23,7 @@ import yaml
 
 from muarl.chat import ToolSpec
 from muarl.domains.base import Action, Database, Task
-from muarl.domains.drawing import Infeasible, Request, split_of
+from muarl.domains.drawing import DRAWS, Infeasible, Request, split_of
 from muarl.domains.generated import SPLITS
 from muarl.domains.mcp import servers
 from muarl.domains.mcp.domain import McpDomain
@@ -166,9 +166,10 @@ class Desk(ABC):
         """Task number ``index`` of a split. The same arguments give the same task."""
         files = read_files(self.folder)
         rng = random.Random(f"{self.name} task {size} {split} {seed} {index}")
-        kind = rng.choices(list(files.shares), list(files.shares.values()))[0]
-        second = kind != "forbidden" and bool(files.second) and rng.random() < SECOND_REQUEST
-        for _ in range(TRIES):
+        for attempt in range(TRIES * DRAWS):
+            if attempt % TRIES == 0:  # worlds may have no place for a kind, and a run must not end for that
+                kind = rng.choices(list(files.shares), list(files.shares.values()))[0]
+                second = kind != "forbidden" and bool(files.second) and rng.random() < SECOND_REQUEST
             try:
                 tables = self.world(rng, size, split, kind)
                 requests = [self.request(rng, tables, kind, split, not second)]

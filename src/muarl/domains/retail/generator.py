@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 from muarl.domains.base import Action, Database, Task
-from muarl.domains.drawing import Infeasible, Request, replay_gold, split_of
+from muarl.domains.drawing import DRAWS, Infeasible, Request, replay_gold, split_of
 from muarl.domains.generated import SPLITS
 from muarl.domains.retail import catalogue as cat
 from muarl.domains.retail.domain import Retail
@@ -56,9 +56,10 @@ def make_task(split: str, index: int, *, size: str = "tiny", seed: int = 0) -> T
     """Task number ``index`` of a split. Its gold actions have been replayed: every call succeeded."""
     shop_size = SIZES[size]
     rng = random.Random(f"retail task {size} {split} {seed} {index}")
-    kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
-    second = rng.random() < SECOND_REQUEST and kind not in ("forbidden", "outside")
-    for attempt in range(400):
+    for attempt in range(400 * DRAWS):
+        if attempt % 400 == 0:  # a shop may have no place for a kind, and a run must not end for that
+            kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
+            second = rng.random() < SECOND_REQUEST and kind not in ("forbidden", "outside")
         if shop_size.tasks_per_shop == 1:
             shop, database = _shop(f"{split} {seed} {index} {attempt}", shop_size, split)
         else:

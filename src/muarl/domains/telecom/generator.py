@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from muarl.chat import ToolCall
 from muarl.domains.base import Action, Domain, Task, World
 from muarl.domains.database import Database
-from muarl.domains.drawing import Infeasible, split_of
+from muarl.domains.drawing import DRAWS, Infeasible, split_of
 from muarl.domains.generated import SPLITS
 from muarl.domains.telecom import catalogue as cat
 from muarl.domains.telecom.customers import SIZES, Carrier, CarrierSize, make_carrier
@@ -73,10 +73,11 @@ def make_task(split: str, index: int, *, size: str = "tiny", seed: int = 0) -> T
     """Task number ``index`` of a split. Its gold actions have been replayed: see ``check_gold``."""
     carrier_size = SIZES[size]
     rng = random.Random(f"telecom task {size} {split} {seed} {index}")
-    kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
-    second = rng.random() < SECOND_REQUEST and kind in SECOND
-    persona = rng.choice(PERSONAS)
-    for attempt in range(400):
+    for attempt in range(400 * DRAWS):
+        if attempt % 400 == 0:  # a carrier may have no place for a kind, and a run must not end for that
+            kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
+            second = rng.random() < SECOND_REQUEST and kind in SECOND
+            persona = rng.choice(PERSONAS)
         if carrier_size.tasks_per_carrier == 1:
             carrier, database = _carrier(f"{split} {seed} {index} {attempt}", carrier_size, split)
         else:
