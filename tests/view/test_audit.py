@@ -86,6 +86,15 @@ def test_the_overview_tells_the_audit(library: Library) -> None:
     assert order == sorted(order)
 
 
+def test_very_many_findings_are_not_summed_up_while_somebody_waits(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (library.runs[0].folder.path / "summary.json").unlink()
+    monkeypatch.setattr(audit_queries, "SUMMED", 1)
+    assert library.runs[0].ask(audit_queries.sums) == {}
+    assert 'id="audit"' not in look(library).html
+
+
 def test_without_a_summary_the_index_tells(library: Library) -> None:
     before = look(library).shown
     folder = library.runs[0].folder.path

@@ -9,6 +9,10 @@ from typing import NamedTuple
 
 from muarl.view.queries import Found
 
+GRAVE = 2
+"""The severity of a catastrophic finding in the index."""
+SUMMED = 20_000
+"""Findings that are summed up while somebody waits. Evaluations sum theirs up themselves, in summary.json."""
 MOST = 400
 """Findings of one episode that are shown."""
 
@@ -56,25 +60,37 @@ class Sum:
 
 def sums(db: sqlite3.Connection) -> dict[str, Sum]:
     """For every stage that has findings what they come to. An audit looks at whole files, so every episode of a file
-    counts that has findings at all, but for those that infrastructure ended."""
-    if db.execute("SELECT 1 FROM findings LIMIT 1").fetchone() is None:
+    counts that has findings at all, but for those that infrastructure ended. Empty if there are more than ``SUMMED``.
+    """
+    found = db.execute("SELECT mark, layer, rule, severity FROM findings LIMIT ?", (SUMMED + 1,)).fetchall()
+    if not 0 < len(found) <= SUMMED:
         return {}
+    worst: dict[int, int] = {}
+    for mark, _, _, severity in found:
+        if severity > worst.get(mark, -1):
+            worst[mark] = severity
+    # Rows are put together here, since joins and distinct counts of many findings take SQLite several times as long.
+    rows = db.execute("SELECT mark, file, stage, task FROM episodes WHERE stop <> 'infrastructure'").fetchall()
+    audited = {file for mark, file, _, _ in rows if mark in worst}
     out: dict[str, Sum] = {}
-    worst = "(SELECT max(severity) FROM findings WHERE findings.mark = episodes.mark)"
-    each = f"SELECT file, stage, task, {worst} AS worst FROM episodes WHERE stop <> 'infrastructure'"
-    sql = f"SELECT file, stage, task, count(*), count(worst), sum(worst = 2) FROM ({each}) GROUP BY file, task"
-    rows = db.execute(sql).fetchall()
-    audited = {file for file, _, _, _, marked, _ in rows if marked}
-    for file, stage, task, n, _, grave in rows:
+    stages: dict[int, str] = {}
+    for mark, file, stage, task in rows:
         if file in audited:
-            found = out.setdefault(stage, Sum(stage))
-            found.episodes += n
-            found.tasks.setdefault(task, []).extend([True] * (grave or 0) + [False] * (n - (grave or 0)))
-    joined = "FROM findings JOIN episodes USING (mark) WHERE stop <> 'infrastructure'"
-    sql = f"SELECT stage, layer, count(DISTINCT mark) {joined} AND severity > 0 GROUP BY stage, layer"
-    for stage, layer, n in db.execute(sql):
-        out[stage].bad[layer] = n
-    sql = f"SELECT stage, rule, min(layer), max(severity), count(DISTINCT mark) {joined} GROUP BY stage, rule"
-    for stage, rule, layer, severity, n in db.execute(sql):
-        out[stage].rules[rule] = (layer, severity, n)
+            part = out.get(stage) or out.setdefault(stage, Sum(stage))
+            part.episodes += 1
+            part.tasks.setdefault(task, []).append(worst.get(mark) == GRAVE)
+            if mark in worst:
+                stages[mark] = stage
+    for mark, layer in {(mark, layer) for mark, layer, _, severity in found if severity > 0}:
+        if mark in stages:
+            bad = out[stages[mark]].bad
+            bad[layer] = bad.get(layer, 0) + 1
+    counted: set[tuple[int, str]] = set()
+    for mark, layer, rule, severity in found:
+        if mark in stages:
+            rules = out[stages[mark]].rules
+            known, most, times = rules.get(rule, (layer, severity, 0))
+            new = (mark, rule) not in counted
+            counted.add((mark, rule))
+            rules[rule] = (min(known, layer), max(most, severity), times + new)
     return out
