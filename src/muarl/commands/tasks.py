@@ -50,7 +50,7 @@ def from_log(
 
       muarl tasks confirm tasks.jsonl log-3f2a9c01b7de
 
-      muarl train --config cpu domain.tasks=tasks.jsonl user.kind=llm user.endpoint.model=...
+      muarl train --config mua-8b domain.tasks=tasks.jsonl
     """
     from muarl.commands.recorded import conversation, rows
     from muarl.domains.generated import generated

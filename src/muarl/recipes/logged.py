@@ -158,11 +158,7 @@ def _short(text: str) -> str:
 
 def _doubts(messages: Sequence[Message], domain: Domain, calls: Sequence[Answered]) -> list[str]:
     """What speaks against taking the agent's changes for the customer's wish."""
-
-    def kind_of(name: str) -> str:
-        return domain.kind_of(name)
-
-    records = agent_calls(messages, kind_of)
+    records = agent_calls(messages, domain.kind_of)
     writes = [r for r in records if r.consented is not None]
     found = [
         f"message {r.index}: the customer was not asked, or did not agree, before {r.call.name}: did they want it?"
