@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from muarl.chat import Message, ToolCall
@@ -71,3 +72,19 @@ def items(row: Mapping[str, Any], name: str, place: str) -> Iterator[tuple[Any, 
     """The items of a list field, each with its place."""
     for i, item in enumerate(field(row, name, list, "a list", place)):
         yield item, f"{place}, {name}[{i}]"
+
+
+def json_rows(text: str, path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    """The object on each line of JSON lines, and where it stands; empty lines are passed over. ``path``: whose text it
+    is. DataError names file and line of anything else."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        place = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as problem:
+            raise DataError(f"{place}: not JSON: {problem}") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{place}: must be an object")
+        yield row, place

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muarl.benchmarks.messages import field as read_field
-from muarl.benchmarks.messages import items, read_message
+from muarl.benchmarks.messages import items, json_rows, read_message
 from muarl.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -168,14 +168,4 @@ def _text(path: Path) -> str:
 
 def rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
     """Each line's object and where it stands. DataError names file and line of anything else."""
-    for number, line in enumerate(_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        place = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as problem:
-            raise DataError(f"{place}: not JSON: {problem}") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{place}: must be an object")
-        yield row, place
+    yield from json_rows(_text(path), path)

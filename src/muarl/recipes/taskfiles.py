@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from muarl.benchmarks.messages import field, items
+from muarl.benchmarks.messages import field, items, json_rows
 from muarl.domains.base import Action, Domain, Task
 from muarl.domains.database import Database
 from muarl.domains.observed import try_actions
@@ -74,21 +74,14 @@ def write_tasks(path: Path, tasks: Iterable[FiledTask]) -> None:
 def read_tasks(path: Path) -> list[FiledTask]:
     """The tasks of a file. DataError names line and field of what is wrong, or of an id that stands twice."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        text = path.read_text(encoding="utf-8")
     except OSError as problem:
         raise DataError(f"{path}: {problem.strerror or problem}") from None
     except UnicodeDecodeError as problem:
         raise DataError(f"{path} is not UTF-8 text: {problem.reason} at byte {problem.start}") from None
     found: list[FiledTask] = []
     where: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        place = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as problem:
-            raise DataError(f"{place}: not JSON: {problem}") from None
+    for row, place in json_rows(text, path):
         filed = _filed(row, place)
         if filed.task.id in where:
             raise DataError(f"{place}: the id {filed.task.id!r} stands at {where[filed.task.id]}, too")

@@ -4,7 +4,6 @@ beside the scores (data_agent_CATEGORY_process.json), both with an object on eac
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from muarl.benchmarks.acebench.rows import score_row, scores
 from muarl.benchmarks.acebench.tasks import CATEGORIES, DOMAINS, language_of, task, tasks
 from muarl.benchmarks.acebench.verdicts import figures
-from muarl.benchmarks.messages import field
+from muarl.benchmarks.messages import field, json_rows
 from muarl.domains.acebench.execute import Category
 from muarl.domains.acebench.scenario import Language
 from muarl.errors import DataError
@@ -98,14 +97,4 @@ def _rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
         raise DataError(f"{path}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
         raise DataError(f"{path} is not UTF-8 text: {problem.reason} at byte {problem.start}") from None
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        place = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as problem:
-            raise DataError(f"{place}: not JSON: {problem}") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{place}: must be an object")
-        yield row, place
+    yield from json_rows(text, path)

@@ -6,7 +6,6 @@ function calling, a list of ``{name: arguments as JSON}``; where inference faile
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from muarl.benchmarks.bfcl.tasks import task
 from muarl.benchmarks.bfcl.toolspecs import NAME
 from muarl.benchmarks.bfcl.worlds import domain, long_context
 from muarl.benchmarks.messages import field as read_field
-from muarl.benchmarks.messages import items
+from muarl.benchmarks.messages import items, json_rows
 from muarl.domains.base import Task
 from muarl.domains.bfcl.api import Revision
 from muarl.domains.bfcl.apis import CLASSES
@@ -154,14 +153,4 @@ def read_results(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
     if not files:
         raise DataError(f"{path}: there is no result file of BFCL's multi-turn entries")
     for file in files:
-        for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
-            if not line.strip():
-                continue
-            place = f"{file}, line {number}"
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as problem:
-                raise DataError(f"{place}: not JSON: {problem}") from None
-            if not isinstance(row, dict):
-                raise DataError(f"{place}: must be an object")
-            yield row, place
+        yield from json_rows(file.read_text(encoding="utf-8"), file)
