@@ -18,7 +18,7 @@ from muarl.recipes import clustered
 
 from .conftest import SMALL, Found
 
-ray = pytest.importorskip("ray", reason="pip install muarl[ray]")
+ray = pytest.importorskip("ray", reason="pip install ray")
 pytestmark = pytest.mark.slow
 Train = Callable[..., Path]
 SLOW_USERS = ["user.delay=[0.3, 0.5]"]

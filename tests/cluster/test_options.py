@@ -16,7 +16,7 @@ from muarl.cli import app
 from muarl.config import RunConfig, load_config
 from muarl.errors import ConfigError
 
-ray = pytest.importorskip("ray", reason="pip install muarl[ray]")
+ray = pytest.importorskip("ray", reason="pip install ray")
 
 
 def muarl(*arguments: str) -> Any:

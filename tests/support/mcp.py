@@ -28,13 +28,13 @@ from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
 
 FAULTY = Path(__file__).parent / "faulty_mcp.py"
-needs_sdk = pytest.mark.skipif(not available(), reason="the mcp package is not installed: pip install muarl[mcp]")
+needs_sdk = pytest.mark.skipif(not available(), reason="the mcp package is not installed: pip install 'mcp>=2.3,<3'")
 
 
 def needs_server(name: str) -> None:
     """Skip the test where one of the public servers is not installed, saying so."""
     if not available():
-        pytest.skip("the mcp package is not installed: pip install muarl[mcp]")
+        pytest.skip("the mcp package is not installed: pip install 'mcp>=2.3,<3'")
     missing = servers.server(name.removeprefix("mcp-")).missing()
     if missing is not None:
         pytest.skip(missing)

@@ -186,7 +186,7 @@ def _connect(address: str, timeout: float, cores: float | None) -> bool:
     try:
         import ray
     except ImportError as missing:
-        raise ConfigError(f"cluster.address: Ray is not installed ({missing}): pip install 'muarl[ray]'") from None
+        raise ConfigError(f"cluster.address: Ray is not installed ({missing}): pip install ray") from None
     if ray.is_initialized():
         return False
     with _own_ways():

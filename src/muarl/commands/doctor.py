@@ -199,7 +199,7 @@ def check_extras() -> Check:
     present = [f"{name} {number}" for name, number in found.items() if number]
     absent = [f"{name} ({EXTRAS[name]})" for name, number in found.items() if not number]
     text = ", ".join(present) or "none installed"
-    remedy = f"Optional: pip install 'muarl[NAME]' for {', '.join(absent)}." if absent else ""
+    remedy = f"Optional: pip install {' '.join(absent)}" if absent else ""
     return Check("extras", "ok", text, remedy, dict(found))
 
 

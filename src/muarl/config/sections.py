@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from muarl.config.coldstart import ColdstartConfig
 from muarl.config.keeping import BudgetConfig, CheckpointsConfig
+from muarl.config.loggers import WandbConfig
 from muarl.config.rl import RlConfig
 from muarl.config.scale import ClusterConfig, EngineConfig, LearnerConfig, adapter_room
 from muarl.config.section import (
@@ -284,7 +285,6 @@ class RunConfig(Section):
     train_on_benchmark: bool = Field(
         False, description="Allow training on a benchmark's official tasks. Scores on them then mean nothing."
     )
-    wandb: bool = Field(False, description="Also log to Weights & Biases (extra `wandb`). TensorBoard is always on.")
     model: ModelConfig = Field(default_factory=ModelConfig)
     domain: DomainConfig = Field(default_factory=DomainConfig)
     user: UserConfig = Field(default_factory=UserConfig)
@@ -299,6 +299,7 @@ class RunConfig(Section):
     learner: LearnerConfig = Field(default_factory=LearnerConfig)
     cluster: ClusterConfig = Field(default_factory=ClusterConfig)
     eval: EvalConfig = Field(default_factory=EvalConfig)
+    wandb: WandbConfig = Field(default_factory=WandbConfig)
 
     @model_validator(mode="after")
     def _tasks_of_a_file(self) -> RunConfig:

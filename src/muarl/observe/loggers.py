@@ -8,13 +8,14 @@ import math
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from muarl.errors import ConfigError, MuarlError
+from muarl.errors import MuarlError
 from muarl.files import append_bytes
-from muarl.observe.rundir import RunDirectory
+from muarl.observe.rundir import RunDirectory, without_secrets
+from muarl.observe.weights_and_biases import WandbLogger, WandbSettings
 
 log = logging.getLogger(__name__)
 
@@ -113,31 +114,6 @@ class TensorBoardLogger:
         """Nothing to close: every event is whole as soon as it is written."""
 
 
-class WandbLogger:
-    """Figures to Weights & Biases. ConfigError if the extra is not installed; its key comes from wandb's own login."""
-
-    def __init__(self, project: str, name: str, folder: str | Path, config: Mapping[str, Any] | None = None) -> None:
-        try:
-            import wandb
-        except ImportError:
-            raise ConfigError(
-                "loggers: wandb is not installed. Install it with: pip install 'muarl[wandb]', or leave it out."
-            ) from None
-        self._run = wandb.init(project=project, name=name, dir=str(folder), config=dict(config or {}))
-        self._rows = 0
-
-    def log(self, values: Mapping[str, Any], *, phase: str, step: int) -> None:
-        """Send the figures among the values."""
-        # Steps count per phase and wandb wants one rising count, so the phase's step is a figure of its own.
-        row = {f"{phase}/{name}": value for name, value in values.items() if isinstance(value, (int, float))}
-        self._run.log({**row, f"{phase}/step": step}, step=self._rows)
-        self._rows += 1
-
-    def close(self) -> None:
-        """End the run at the service."""
-        self._run.finish()
-
-
 class CompositeLogger:
     """Several loggers as one. The first is the record: its errors are the run's. The others may fail (a lost
     connection, a broken install): that is said once, and the run goes on without them."""
@@ -167,18 +143,15 @@ class CompositeLogger:
 
 
 def make_logger(
-    run: RunDirectory, names: Sequence[str] = ("tensorboard",), *, config: Mapping[str, Any] | None = None
+    run: RunDirectory, *, wandb: WandbSettings | None = None, config: Mapping[str, Any] | None = None
 ) -> CompositeLogger:
-    """A run's logger: metrics.jsonl and the named others ("tensorboard", "wandb"). ConfigError for an unknown name."""
+    """A run's logger: metrics.jsonl, TensorBoard and, with ``wandb``, Weights & Biases, which is shown ``config`` with
+    its secrets masked. ConfigError if wandb is wanted and not installed."""
     others: list[MetricLogger] = []
-    for name in names:
-        if name == "tensorboard":
-            try:
-                others.append(TensorBoardLogger(run.tensorboard, run))
-            except (ImportError, OSError, MuarlError) as problem:
-                log.warning("No TensorBoard events: %s. metrics.jsonl has every figure.", problem)
-        elif name == "wandb":
-            others.append(WandbLogger("muarl", run.name, run.path, config))
-        elif name != "jsonl":
-            raise ConfigError(f"loggers: unknown logger {name!r}. Known: jsonl, tensorboard, wandb.")
+    try:
+        others.append(TensorBoardLogger(run.tensorboard, run))
+    except (ImportError, OSError, MuarlError) as problem:
+        log.warning("No TensorBoard events: %s. metrics.jsonl has every figure.", problem)
+    if wandb is not None:
+        others.append(WandbLogger(wandb, run.name, run.path, without_secrets(config or {})))
     return CompositeLogger(JsonlLogger(run), *others)

@@ -21,6 +21,7 @@ from muarl.learning.checkpoints import Policy, load_policy
 from muarl.observe.loggers import MetricLogger, make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.system import usable_cores
+from muarl.observe.weights_and_biases import WandbSettings, check_wandb
 from muarl.player import Player, RolloutRequest, requests_for
 from muarl.recipes.checkpoint_names import checkpoint_folder
 from muarl.recipes.resuming import ResumedRun
@@ -38,8 +39,11 @@ USER_SLOTS = 256
 
 
 def prepare(config: RunConfig) -> None:
-    """Threads and seeds of this process."""
+    """Threads and seeds of this process. ConfigError if a package is missing that the run would only ask for later."""
     import torch
+
+    if config.wandb.enabled:
+        check_wandb()
 
     torch.set_num_threads(config.threads or max(1, int(usable_cores())))
     torch.manual_seed(config.seed)
@@ -256,7 +260,8 @@ def open_run(config: RunConfig) -> RunDirectory:
 @contextmanager
 def open_logger(config: RunConfig, run: RunDirectory) -> Iterator[MetricLogger]:
     """The run's metric logger, closed (and so flushed) however the run ends."""
-    logger = make_logger(run, ("tensorboard", "wandb") if config.wandb else ("tensorboard",))
+    wandb = WandbSettings(**config.wandb.model_dump(exclude={"enabled"})) if config.wandb.enabled else None
+    logger = make_logger(run, wandb=wandb, config=config.model_dump(mode="json"))
     try:
         yield logger
     finally:

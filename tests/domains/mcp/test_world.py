@@ -307,5 +307,5 @@ def test_without_the_sdk_the_remedy_is_told(monkeypatch):
 
     monkeypatch.setattr(sdk, "find_spec", lambda name: None)
     assert not sdk.available()
-    with pytest.raises(ConfigError, match=r"pip install muarl\[mcp\]"):
+    with pytest.raises(ConfigError, match="pip install 'mcp>=2.3,<3'"):
         sdk.sdk("mcp")

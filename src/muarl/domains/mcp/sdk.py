@@ -9,7 +9,7 @@ from typing import Any
 
 from muarl.errors import ConfigError
 
-REMEDY = "install it with `pip install muarl[mcp]`"
+REMEDY = "install it with `pip install 'mcp>=2.3,<3'`"
 
 
 def available() -> bool:
