@@ -102,9 +102,15 @@ def test_a_draw_larger_than_the_split_is_the_split(monkeypatch: pytest.MonkeyPat
     assert list(draw_official("test", 2, 5, 0)) == ["a", "b"]
 
 
-def test_the_benchmark_has_no_validation_tasks() -> None:
+def test_a_benchmark_without_validation_tasks_gives_some_of_its_training_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="rl.eval_every=0"):
         draw_official("validation", 1, 0, 0)
+    FakeTasks(monkeypatch)
+    validating = draw_tasks("tau2-retail", validating=True)
+    train, held = set(validating("train", 32, 0, 0)), set(validating("validation", 32, 0, 0))
+    assert (len(train), len(held)) == (8, 2) and train | held == {f"t{i}" for i in range(10)}
+    assert held == set(validating("validation", 32, 9, 0)), "the same ones in every run"
+    assert list(validating("test", 9, 0, 0)) == list("abcd")
 
 
 @pytest.mark.data
@@ -125,7 +131,7 @@ def test_official_splits_do_not_meet() -> None:
         ("sft", [], ["train_on_benchmark=true"]),
         ("train", ["train_on_benchmark=true"], ["user.kind is agenda", "user.kind=llm"]),
         ("sft", ["train_on_benchmark=true", "user.kind=llm", "user.endpoint.model=m"], ["sft.demonstrations_file"]),
-        ("train", ["train_on_benchmark=true", "rl.eval_every=5"], ["no validation tasks"]),
+        ("train", ["train_on_benchmark=true", "rl.eval_every=5"], ["user.kind is agenda"]),
         ("eval", ["eval.split=validation"], ["no validation tasks"]),
         ("eval", ["eval.agent=expert"], ["knows generated tasks only"]),
         ("base", [], ["not a generated domain"]),

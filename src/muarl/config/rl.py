@@ -97,6 +97,12 @@ class RlConfig(Section):
         description="`group_std`: reward minus the group's mean, divided by the group's standard deviation (GRPO). "
         "`group_mean`: not divided (Dr.GRPO). `leave_one_out`: minus the mean of the others, not divided (RLOO).",
     )
+    reward_basis: Literal["task", "database"] = Field(
+        "task",
+        description="What a training task is rewarded for. `task`: all that it demands, such as something that must be "
+        "said or a call that must be made. `database`: the state that the conversation leaves behind, alone (MUA-RL). "
+        "Validation and evaluation go by all of it.",
+    )
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     layers: LayersConfig = Field(default_factory=LayersConfig)
     drop_zero_variance: bool = Field(True, description="Leave out groups whose rollouts all earned the same reward.")

@@ -84,7 +84,7 @@ def _users(config: UserConfig, setting: Setting | None) -> UserFactory:
 
     if config.endpoint is None:
         raise ConfigError("user.endpoint: an llm user needs the model that plays it")
-    tau1 = setting is not None and setting.official is not None and setting.official.user_style == "tau1"
+    tau1 = setting is not None and setting.benchmark is not None and setting.benchmark.user_style == "tau1"
     return LLMUserFactory(
         make_endpoint(config.endpoint),
         guidelines="tau1" if tau1 and config.guidelines == "auto" else config.guidelines,

@@ -28,7 +28,7 @@ from muarl.planning.nearest import nearest
 from muarl.planning.plan import Plan
 from muarl.recipes.local import learner_settings
 from muarl.recipes.planned import learning_plan, local_folder, model_shape, plan_of
-from muarl.recipes.preflight import Role, check_fits, check_memory, check_room
+from muarl.recipes.preflight import Role, check_fits, check_memory, check_room, check_tasks
 from muarl.recipes.setting import Setting, make_setting
 from muarl.recipes.sft import step_count
 from muarl.recipes.updates import learner_config
@@ -48,11 +48,13 @@ def dry_run(config: RunConfig, recipe: str) -> tuple[list[str], Plan, list[str] 
     CheckpointError or DataError. Endpoints are not asked.
     """
     setting = make_setting(config)
-    roles: list[Role] = ["user"] if recipe == "sft" else ["user", "eval_user"]
+    validates = recipe == "quickstart" or (recipe == "rl" and config.rl.eval_every > 0)
+    roles: list[Role] = ["user", "eval_user"] if validates else ["user"]
     check_fits(config, *roles)
+    notes = [] if recipe == "sft" else check_tasks(config, setting)
     folder, shape = local_folder(config.model.checkpoint), model_shape(config)
     model = _on_meta(config, shape, folder)
-    lines = [_model_line(config, shape, folder)]
+    lines = [_model_line(config, shape, folder), *notes]
     lines += _tasks(config, setting, shape, model, folder, training=recipe != "sft")
     lines += _users(config, roles)
     lines.append(_learner(config, model, recipe))

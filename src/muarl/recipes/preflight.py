@@ -22,7 +22,7 @@ from muarl.planning.models import ModelShape
 from muarl.planning.nearest import nearest
 from muarl.planning.setup import BYTES, deployment
 from muarl.recipes.common import judge_endpoint, make_endpoint
-from muarl.recipes.official import official
+from muarl.recipes.official import held_out, official
 from muarl.recipes.planned import check_present, free_memory, in_one_process, model_shape
 from muarl.recipes.setting import Setting
 
@@ -48,6 +48,23 @@ def check_roles(config: RunConfig, *roles: Role) -> None:
     if config.domain.generated:
         check_server(generated(config.domain.name).domain(config.domain.size))
     ask_endpoints(list(_endpoints(config, roles)))
+
+
+def check_tasks(config: RunConfig, setting: Setting) -> list[str]:
+    """Check that there are tasks to train on and, where training is to validate, to validate on; what is worth knowing
+    about them, line by line. DataError or ConfigError if there are none."""
+    setting.some_task("train")
+    source = setting.benchmark
+    if not config.rl.eval_every:
+        return []
+    setting.some_task("validation")
+    if source is None or source.validation_split is not None:
+        return []
+    kept, held = (len(part) for part in held_out(source))
+    return [
+        f"{source.name} has no tasks to validate on: {held} of its {kept + held} training tasks are held out for that "
+        "(rl.eval_every=0 trains on all of them)"
+    ]
 
 
 def check_server(domain: Domain) -> None:

@@ -53,7 +53,7 @@ from muarl.recipes.engines import (
 )
 from muarl.recipes.evaluate import LABEL, evaluate
 from muarl.recipes.pipeline import MAX_DRAWS, Pipeline, Played, Window, nothing_left, staleness
-from muarl.recipes.preflight import Role, check_disk, check_memory, check_roles, check_room
+from muarl.recipes.preflight import Role, check_disk, check_memory, check_roles, check_room, check_tasks
 from muarl.recipes.restarting import Attempt, with_restarts
 from muarl.recipes.resuming import go_back, prune, resume_point
 from muarl.recipes.setting import Setting, make_setting
@@ -86,8 +86,8 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
         raise ConfigError(f"resume: {config.resume} began with a cold start: use muarl quickstart --resume instead")
     setting = make_setting(config)
     roles: list[Role] = ["user", "judge"]
+    notes = check_tasks(config, setting)
     if config.rl.eval_every:
-        setting.draw("validation", 1, config.eval.seed, 0)  # there must be such tasks
         roles.append("eval_user")
     check_prices(config, config.user, config.eval_user)
     check_roles(config, *roles)
@@ -97,6 +97,8 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
     check_room(config, setting, policy)
     with machines(config), open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
         attempt.folder = run.path
+        for note in notes:
+            progress.say(note)
         train(config, setting, policy, run, logger, progress, after_step=attempt.step)
     return run.path
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
 
@@ -23,6 +23,7 @@ from muarl.recipes.official import Official, draw_tasks, official
 from muarl.recipes.taskfiles import TaskFile
 from muarl.rewards import layered, outcome, shaped
 from muarl.rewards.judge import make_judge
+from muarl.rewards.traps import SAFE
 
 Draw = Callable[[str, int, int, int], Sequence[Task]]
 """``draw(split, count, seed, start)``: that many tasks of a split, all different."""
@@ -32,10 +33,6 @@ GENERATED_RULES = Rules(greeting_in_context=False, transfer_ends=True)
 
 TRIES_PER_TASK = 1000
 """Generated tasks that may be looked at for each one with a wished intent. The rarest intent has a share of 2%."""
-
-OFFICIAL_TURNS = 100
-"""Agent turns at least in training on a benchmark's tasks, which are longer than generated ones."""
-
 
 PLAYED = "played"
 """The tag with what a model answered as the tools, from which a conversation can be had again."""
@@ -139,10 +136,15 @@ def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
         sampled = config.eval.agent == "sampled"
         source = official(config.domain.name, config.eval.mode, sampled=sampled, training=not measuring)
         domain = source.domain(source.semantics if measuring else "fixed")
-        draw = draw_tasks(source.name)
+        draw = draw_tasks(source.name, validating=not measuring and config.rl.eval_every > 0)
         if not measuring:
-            own = Limits(turns=max(config.rl.max_turns, OFFICIAL_TURNS), tool_errors=config.rl.max_tool_errors)
-            limits = source.training_limits() or own
+            if config.rl.reward_basis == "database":
+                if source.own_score:
+                    raise ConfigError(
+                        f"rl.reward_basis: {source.name} is scored by its own rules, not by parts: leave it out"
+                    )
+                draw = by_database(draw)
+            limits = source.training_limits(limits)
             prompt = source.prompt(policy or domain.policy_text)
             rules = source.training_rules()
             judge = config.eval.judge
@@ -174,8 +176,35 @@ def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
         made = TaskFile(config.domain.tasks.expanduser(), domain, name).draw
     if config.domain.red_team_share and not measuring:
         made = _with_red_team(config.domain, made)
+    if config.rl.reward_basis == "database" and not measuring:
+        made = by_database(made)
     judge = config.eval.judge
     return Setting(domain, made, GENERATED_RULES, limits, judge, policy, world, shaped=weighted, layered=in_layers)
+
+
+STATE = ("DB", "ENV_ASSERTION", SAFE)
+"""Parts of a reward basis that look at the world, or at what must not have been done to it."""
+
+
+def by_database(draw: Draw) -> Draw:
+    """The same draws, but that training tasks are rewarded by the state of the world alone: what they also demand of
+    words or calls is left out, as MUA-RL does. ConfigError for a task that demands nothing else."""
+
+    def drawn(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+        tasks = draw(split, count, seed, start)
+        return [_by_state(task) for task in tasks] if split == "train" else tasks
+
+    return drawn
+
+
+def _by_state(task: Task) -> Task:
+    basis = tuple(name for name in task.reward_basis if name in STATE)
+    if not basis:
+        raise ConfigError(
+            f"rl.reward_basis is database, and task {task.id} is rewarded by {', '.join(task.reward_basis)} alone: set "
+            "rl.reward_basis=task"
+        )
+    return task if basis == task.reward_basis else replace(task, reward_basis=basis)
 
 
 def _with_red_team(domain: DomainConfig, made: Draw) -> Draw:

@@ -39,11 +39,11 @@ class AceOfficial(Official):
     sampled_mode: ClassVar[Mode] = "text"
     training_mode: ClassVar[Mode] = "native"
     splits: ClassVar[tuple[str, ...]] = ("test", "multi_turn", "multi_step")
-    training_split: ClassVar[str] = "test"
     temperature: ClassVar[float] = 0.001
     user_temperature: ClassVar[float | None] = 0.001
     max_tokens: ClassVar[int | None] = 1000
     scores_cut: ClassVar[bool] = True
+    own_score: ClassVar[bool] = True
     fixed_users: ClassVar[bool] = True
     """Its users are prompted to end with a phrase of their own, and half of its tasks have none."""
 
@@ -77,9 +77,14 @@ class AceOfficial(Official):
         """Messages of all sides; the user's first does not count."""
         return Limits(turns=None, tool_errors=errors, user_calls=None, steps=1 + (steps or MESSAGES))
 
-    def training_limits(self) -> Limits:
+    def training_limits(self, own: Limits) -> Limits:
         """The same."""
         return self.limits()
+
+    @property
+    def training_split(self) -> str:
+        """All there is."""
+        return "test"
 
     def told(self, domain: Domain, task: Task) -> str:
         """The policy. In words, upstream's agent of multi-step tasks has none."""

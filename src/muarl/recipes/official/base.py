@@ -47,11 +47,11 @@ class Official:
     max_tokens: ClassVar[int | None] = None
     """Longest completion of a model behind an endpoint; None leaves it to the server."""
 
-    training_split: ClassVar[str] = "train"
-    """The tasks that are trained on, where that is allowed."""
-
     scores_cut: ClassVar[bool] = False
     """Whether an episode that a limit cut is scored by its world, too, rather than being 0."""
+
+    own_score: ClassVar[bool] = False
+    """Whether training, too, scores by the benchmark's own rules, so that a task has no reward basis to choose from."""
 
     fixed_users: ClassVar[bool] = False
     """Whether users say the same whatever they hear, so that there is no looking for their errors."""
@@ -80,8 +80,18 @@ class Official:
         """How episodes are played where a policy is trained on its tasks."""
         return Rules()
 
-    def training_limits(self) -> Limits | None:
-        """Where they are cut then; None for what the configuration says."""
+    def training_limits(self, own: Limits) -> Limits:
+        """Where they are cut then, given the configuration's ``own`` limits."""
+        return own
+
+    @property
+    def training_split(self) -> str:
+        """The tasks that are trained on, where that is allowed."""
+        return "train"
+
+    @property
+    def validation_split(self) -> str | None:
+        """The tasks that training validates on; None: the benchmark has none for that."""
         return None
 
     @property

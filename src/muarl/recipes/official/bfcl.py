@@ -35,9 +35,9 @@ class BfclOfficial(Official):
     sampled_mode: ClassVar[Mode] = "qwen"
     training_mode: ClassVar[Mode] = "qwen"
     splits: ClassVar[tuple[str, ...]] = ("test", "base", "miss_func", "miss_param", "long_context")
-    training_split: ClassVar[str] = "test"
     temperature: ClassVar[float] = TEMPERATURE
     scores_cut: ClassVar[bool] = True
+    own_score: ClassVar[bool] = True
     fixed_users: ClassVar[bool] = True
 
     def rules(self, *, solo: bool = False) -> Rules:
@@ -54,9 +54,14 @@ class BfclOfficial(Official):
         most = self.module.MAX_STEPS if steps is None else steps
         return Limits(turns=None, tool_errors=errors, user_calls=None, agent_calls=most)
 
-    def training_limits(self) -> Limits:
+    def training_limits(self, own: Limits) -> Limits:
         """The same."""
         return self.limits()
+
+    @property
+    def training_split(self) -> str:
+        """All there is."""
+        return "test"
 
     def offered(self, domain: Domain, task: Task) -> Sequence[ToolSpec]:
         """The benchmark's own descriptions of the tools; for Qwen its documents as they are."""

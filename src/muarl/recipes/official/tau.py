@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from muarl.agents.base import Agent
@@ -24,6 +25,9 @@ TAU1_DOMAINS = ("retail", "airline")
 
 STEPS, ERRORS, SEED = 200, 10, 300
 """TAU2's: steps and tool errors that end an episode, seed of the trials' seeds."""
+
+TRAINING_TURNS = 100
+"""Agent turns at least in training on TAU2's tasks, which are longer than generated ones."""
 
 TAU1_TURNS = 30
 """TAU1's: how often the agent may act."""
@@ -80,6 +84,10 @@ class Tau2(Official):
     def limits(self, *, steps: int | None = None, errors: int | None = None) -> Limits:
         """Steps and tool errors."""
         return Limits(turns=None, tool_errors=errors or ERRORS, user_calls=None, steps=steps or STEPS)
+
+    def training_limits(self, own: Limits) -> Limits:
+        """The configuration's, but for ``TRAINING_TURNS``."""
+        return replace(own, turns=max(own.turns or 0, TRAINING_TURNS))
 
     def prompt(self, policy: str, *, solo: bool = False) -> str:
         """TAU2's instructions around the policy."""
@@ -139,6 +147,23 @@ class Tau1(Official):
     def limits(self, *, steps: int | None = None, errors: int | None = None) -> Limits:
         """TAU1 counts turns, and has no limit for errors."""
         return Limits(turns=steps or TAU1_TURNS, tool_errors=errors, user_calls=None)
+
+    def training_rules(self) -> Rules:
+        """The same, and so MUA-RL's: it trains on these tasks as TAU1 plays them."""
+        return self.rules()
+
+    @property
+    def training_split(self) -> str:
+        """``train``; the airline has ``test`` alone, which is what MUA-RL trains on."""
+        return self._own_split("train") or self.splits[0]
+
+    @property
+    def validation_split(self) -> str | None:
+        """``dev``, which retail has."""
+        return self._own_split("dev")
+
+    def _own_split(self, split: str) -> str | None:
+        return split if split in self.module.SPLITS[self.own_name] else None
 
     def prompt(self, policy: str, *, solo: bool = False) -> str:
         """The policy itself."""

@@ -1,0 +1,192 @@
+"""Training on TAU1's tasks, as MUA-RL does: which ones, how they are played, what is rewarded and said first."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loop_kit import Lines, Puppet
+from muarl.chat import Message, ToolCall
+from muarl.config import load_config
+from muarl.conversation import run_episode
+from muarl.domains.base import Task
+from muarl.episode import StopReason
+from muarl.errors import ConfigError
+from muarl.observe.rundir import RunDirectory
+from muarl.recipes.common import make_users
+from muarl.recipes.setting import Setting, by_database, make_setting
+from support.fake_openai import FakeOpenAI, text
+
+LLM = ["{}.kind=llm", "{}.endpoint.model=m", "{}.endpoint.base_url=http://127.0.0.1:9/v1"]
+BOTH = [line.format(role) for role in ("user", "eval_user") for line in LLM]
+ON_TEST = ["train_on_benchmark=true", *BOTH]
+
+
+@pytest.fixture(scope="module")
+def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from muarl import data
+
+    folder = tmp_path_factory.mktemp("data")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MUARL_DATA", str(folder))
+        data.add("tau1", shared_data / "tau1")
+    return folder
+
+
+@pytest.fixture
+def tau1(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUARL_DATA", str(installed))
+
+
+def setting_of(domain: str, *overrides: str) -> Setting:
+    return make_setting(load_config("cpu", [f"domain.name={domain}", *ON_TEST, *overrides]))
+
+
+def ids(setting: Setting, split: str, count: int = 1000) -> set[str]:
+    return {task.id for task in setting.draw(split, count, 7, 0)}
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("tau1")
+def test_retail_trains_on_its_training_split_and_validates_on_dev() -> None:
+    setting = setting_of("tau1-retail", "rl.eval_every=5")
+    assert {i.partition("/")[0] for i in ids(setting, "train")} == {"train"}
+    assert {i.partition("/")[0] for i in ids(setting, "validation")} == {"dev"}
+    assert len(ids(setting, "train")) == 500 and len(ids(setting, "validation")) == 20
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("tau1")
+def test_the_airline_holds_out_a_fifth_of_its_only_split_where_training_validates() -> None:
+    setting = setting_of("tau1-airline", "rl.eval_every=5")
+    train, validation = ids(setting, "train"), ids(setting, "validation")
+    assert (len(train), len(validation)) == (40, 10) and not train & validation
+    assert validation == ids(setting_of("tau1-airline", "rl.eval_every=1", "seed=3"), "validation"), "in every run"
+    alone = setting_of("tau1-airline", "rl.eval_every=0")
+    assert len(ids(alone, "train")) == 50
+    with pytest.raises(ConfigError, match="rl.eval_every=0"):
+        alone.draw("validation", 1, 0, 0)
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("tau1")
+def test_episodes_are_played_as_the_paper_plays_them() -> None:
+    setting = setting_of("tau1-retail", "rl.max_turns=30")
+    assert setting.limits.turns == 30 and setting_of("tau1-retail", "rl.max_turns=12").limits.turns == 12
+    task = setting.some_task("train")
+
+    def play(agent: Puppet, *lines: str) -> Any:
+        world = setting.domain.world(task)
+        return asyncio.run(run_episode(task, world, agent, Lines(*lines), setting.limits, rules=setting.rules))
+
+    agent = Puppet("How may I help?", "Goodbye.")
+    episode = play(agent, "I want to return a lamp.", "Thanks. ###STOP###")
+    assert episode.stop is StopReason.USER_STOP
+    assert agent.sessions[0].told[0][0].role == "user", "the greeting is the user's alone"
+    # TAU2's other stop words are ordinary text here.
+    assert play(Puppet("Hello.", "Fine."), "Hi.", "###TRANSFER###", "###STOP###").stop is StopReason.USER_STOP
+    transfer = Message("assistant", tool_calls=(ToolCall("1", "transfer_to_human_agents", {"summary": "x"}),))
+    handed_over = play(Puppet(transfer, "Never said."), "I want to return a lamp.", "No.")
+    assert handed_over.stop.chosen and handed_over.messages[-1].role == "tool"
+    cut = replace(setting.limits, turns=3)
+    endless = asyncio.run(
+        run_episode(task, setting.domain.world(task), Puppet(*"abcdef"), Lines(*"uvwxyz"), cut, rules=setting.rules)
+    )
+    assert endless.stop is StopReason.MAX_TURNS
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("tau1")
+def test_users_are_prompted_as_tau1_prompts_them() -> None:
+    config = load_config("cpu", ["domain.name=tau1-retail", *ON_TEST])
+    with FakeOpenAI(text("I need help.")) as server:
+        section = config.user.model_copy(
+            update={"endpoint": config.user.endpoint.model_copy(update={"base_url": server.url})}  # type: ignore[union-attr]
+        )
+        setting = make_setting(config)
+        task = setting.some_task("train")
+        user = make_users(section, setting)(task, seed=1)
+        asyncio.run(user.reply([Message("assistant", "Hi! How can I help you today?")]))
+    prompt = server.bodies[0]["messages"][0]["content"]
+    assert prompt.startswith("You are a user interacting with an agent.") and task.scenario in prompt
+
+
+def test_rewarding_the_database_alone_leaves_out_what_tasks_demand_of_words() -> None:
+    spoken = Task("a", "retail", "s", (), reward_basis=("DB", "COMMUNICATE"), communicate_info=("10",))
+    trap = Task("b", "retail", "s", (), reward_basis=("DB", "SAFE", "ACTION"))
+    words_only = Task("c", "retail", "s", (), reward_basis=("COMMUNICATE",), communicate_info=("10",))
+    tasks = {"train": [spoken, trap], "validation": [spoken], "words": [words_only]}
+    draw = by_database(lambda split, count, seed, start: tasks[split])
+    assert [t.reward_basis for t in draw("train", 2, 0, 0)] == [("DB",), ("DB", "SAFE")]
+    assert draw("validation", 1, 0, 0)[0].reward_basis == ("DB", "COMMUNICATE"), "only training goes without"
+    tasks["train"] = [words_only]
+    with pytest.raises(ConfigError, match=r"task c is rewarded by COMMUNICATE alone: set rl.reward_basis=task"):
+        draw("train", 1, 0, 0)
+
+
+def test_the_reward_basis_of_a_run_reaches_its_tasks() -> None:
+    for basis, wanted in (("database", {("DB",)}), ("task", {("DB",), ("DB", "COMMUNICATE"), ("DB", "ACTION")})):
+        setting = make_setting(load_config("cpu", ["domain.size=official", f"rl.reward_basis={basis}"]))
+        found = {t.reward_basis for t in setting.draw("train", 60, 0, 0)}
+        assert found <= wanted and (basis == "task") == (len(found) > 1)
+
+
+@pytest.fixture
+def long_model(tmp_path: Path) -> Path:
+    """A random model of two narrow layers that knows the base's tokens, and reads as many as TAU1's policy takes."""
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    from muarl.learning.checkpoints import load_tokenizer, save_policy
+    from muarl.recipes.checkpoint_names import checkpoint_folder
+
+    tokenizer = load_tokenizer(checkpoint_folder("base"))
+    described = json.loads((checkpoint_folder("base") / "config.json").read_text())
+    torch.manual_seed(0)
+    small = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=8)
+    sizes = dict(intermediate_size=16, max_position_embeddings=16384, tie_word_embeddings=True)
+    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=described["vocab_size"], **small, **sizes))
+    return save_policy(tmp_path / "long", model, tokenizer)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.usefixtures("tau1")
+@pytest.mark.parametrize("domain", ["tau1-retail", "tau1-airline"])
+def test_two_steps_on_the_papers_tasks(
+    muarl: Callable[..., Any], long_model: Path, tmp_path: Path, domain: str
+) -> None:
+    with FakeOpenAI([text("I want to return a lamp."), text("Yes. ###STOP###")]) as server:
+        options = [o.replace("http://127.0.0.1:9/v1", server.url) for o in BOTH]
+        options += [f"domain.name={domain}", "train_on_benchmark=true", f"model.checkpoint={long_model}", "--name", "r"]
+        options += ["model.max_context=16384", "rl.pack_tokens=16384", "rl.concurrency=4", "rl.tokens_per_turn=8"]
+        options += ["rl.steps=2", "rl.tasks_per_step=2", "rl.group_size=2", "rl.eval_every=1", "eval.tasks=2"]
+        options += ["rl.reward_basis=database", "rl.correction=token"]
+        dry = muarl("train", *options, "--dry-run")
+        result = muarl("train", *options)
+    assert dry.exit_code == 0 and result.exit_code == 0, dry.output + result.output
+    held_out = "10 of its 50 training tasks are held out"
+    assert (domain == "tau1-airline") == (held_out in dry.stderr) == (held_out in result.stderr.replace("\n", " "))
+    rows = RunDirectory.at(tmp_path / "runs" / "r").read_metrics()
+    assert [r["episodes"] for r in rows if r["phase"] == "rl"] == [4, 4]
+    assert [r["step"] for r in rows if r["phase"] == "validation"] == [0]
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("tau1")
+@pytest.mark.parametrize("options", [["rl.eval_every=0"], ["rl.eval_every=5"], ["user.kind=agenda"]])
+def test_a_dry_run_passes_what_starts_and_refuses_what_would_not(
+    muarl: Callable[..., Any], long_model: Path, options: list[str]
+) -> None:
+    given = ["domain.name=tau1-airline", "train_on_benchmark=true", f"model.checkpoint={long_model}", *BOTH]
+    given += ["model.max_context=16384", "rl.pack_tokens=16384", "rl.concurrency=4"]
+    result = muarl("train", *given, *options, "--dry-run")
+    assert result.exit_code == (2 if "user.kind=agenda" in options else 0), result.output
+    if result.exit_code:
+        assert "user.kind is agenda" in result.stderr
