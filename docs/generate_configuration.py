@@ -34,8 +34,9 @@ rl:
   lr: 1e-4
 ```
 
-Unknown keys are errors. The resolved configuration of every run is kept in its folder as `config.yaml`, and can be
-given to `--config` again.
+Unknown keys are errors, and so are YAML's aliases (`*name`) and tags (`!!name`): a file that somebody else wrote could
+grow without end through them. To share settings, use `extends`. The resolved configuration of every run is kept in its
+folder as `config.yaml`, and can be given to `--config` again.
 """
 
 

@@ -103,6 +103,15 @@ def test_a_config_cannot_be_changed() -> None:
         (["user.kind=sampled"], ["user", "checkpoint must name the user model"]),
         (["name=../up"], ["name", "'../up'"]),
         (["domain.name=tau2-retail"], ["eval_user.kind"]),
+        (["rl.steps=2020-13-45"], ["override 'rl.steps=2020-13-45'", "rl.steps", "valid integer"]),
+        (["rl={[a]: b}"], ["override 'rl={[a]: b}'", "a key must be a single value"]),
+        (["rl.steps=*a"], ["override 'rl.steps=*a'", "*a is an alias"]),
+        (["rl.steps=" + "9" * 5000], ["override 'rl.steps=999", "(5011 characters)", "more than 64 bits"]),
+        (["rl.steps=" + "[" * 5000], ["override 'rl.steps=[[[", "(5011 characters)", "deeper than 40 levels"]),
+        ([f"rl.{'a.' * 3000}b=1"], ["override 'rl.a.a.", "characters)", "more than 16 parts"]),
+        (["rl.lr=.inf"], ["rl.lr", "finite"]),
+        (["rl.lr=1e400"], ["rl.lr", "finite"]),
+        (["name=" + "x" * 300], ["name", "at most 200 characters", "(302 characters)"]),
     ],
 )
 def test_a_bad_override_is_named_with_what_is_wrong(overrides: list[str], words: list[str]) -> None:
@@ -130,7 +139,17 @@ def test_every_problem_gets_a_line_of_its_own() -> None:
         ("rl: {steps: 3", ["mine.yaml", "not valid YAML"]),
         ("extends: mine.yaml", ["mine.yaml", "extends itself"]),
         ("extends: quikstart", ["no preset 'quikstart'", "did you mean 'quickstart'?"]),
-        ("seed: !!python/object/apply:os.system [true]", ["mine.yaml", "not valid YAML"]),
+        ("seed: !!python/object/apply:os.system [true]", ["mine.yaml: line 1", "os.system is a tag"]),
+        ("a: &a [x, x]\nb: [*a, *a]", ["mine.yaml: line 2, column 5", "*a is an alias"]),
+        ("rl: &a {rl: *a}", ["mine.yaml: line 1, column 13", "*a is an alias"]),
+        ("rl: " + "{a: " * 5000, ["mine.yaml: line 1", "nested deeper"]),
+        ("? [rl]\n: 3", ["mine.yaml: line 1, column 3", "a key must be a single value"]),
+        ("rl:\n  steps: 2020-13-45", ["mine.yaml", "rl.steps", "'2020-13-45'"]),
+        ("seed: " + "9" * 5000, ["mine.yaml: line 1, column 7", "more than 64 bits"]),
+        ("name: " + "x" * (1 << 20), ["mine.yaml", "larger than 256 KiB"]),
+        ("3: 4", ["mine.yaml", "3"]),
+        ("extends: [a]", ["no preset"]),
+        (f"extends: {'x' * 5000}.yaml", ["no such file", "(5005 characters)"]),
     ],
 )
 def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, words: list[str]) -> None:
@@ -140,6 +159,15 @@ def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, words
         load_config(path)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_thousands_of_problems_are_told_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("".join(f"key{n}: 1\n" for n in range(9000)))
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 51 and lines[-1] == "... and 8950 more."
 
 
 def test_a_key_from_the_file_below_is_blamed_on_that_file(tmp_path: Path) -> None:

@@ -115,8 +115,10 @@ def parse_yaml(text: str) -> Any:
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         where = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+        if isinstance(problem, yaml.constructor.ConstructorError):
+            raise ValueError(f"{where}{problem.problem}") from None
         context = f"{problem.context}, " if problem.context else ""
-        raise ValueError(f"{where}{context}{problem.problem or 'not valid YAML'}") from None
+        raise ValueError(f"{where}not valid YAML: {context}{problem.problem}") from None
     except (yaml.YAMLError, ValueError, OverflowError) as problem:
         raise ValueError(f"not valid YAML: {' '.join(str(problem).split())}") from None
 

@@ -151,7 +151,12 @@ class TestLogs:
             ("obligations: [{name: A b, tools: [x], text: t}]", "lower case"),
             ("resources: [{table: t, key: k}]", "needs owner or held"),
             ("resources: [{tables: t}]", "resources"),
-            ("{", "cannot be read"),
+            ("{", "rules.yaml: line 1"),
+            ("auth_tools: &a [*a]", "rules.yaml: line 1, column 17: *a is an alias"),
+            ("[" * 3000, "nested deeper than 40 levels"),
+            ("{[a]: b}", "a key must be a single value"),
+            ("person: 2020-13-45\nperson: b", "rules.yaml: line 2, column 1: the key 'person' occurs twice"),
+            ("consent: " + "9" * 5000, "more than 64 bits"),
         ],
     )
     def test_rules_that_are_wrong(self, tmp_path: Path, text_: str, says: str) -> None:

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,24 @@ def test_an_empty_run_and_one_without_episodes_have_pages(tmp_path: Path) -> Non
     (run.path / "config.yaml").write_text("[}")
     (run.path / "status.json").write_text("{")
     assert "young" in look(library).shown
+
+
+BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmnopqrstuvwxyz"))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [BOMB, "a: &a [*a]", "[" * 100_000, "{[a]: b}", "rl: 2020-13-45", "seed: " + "9" * 5000, "\ud800", "x" * (1 << 20)],
+    ids=["bomb", "recursive", "deep", "list-key", "no-date", "digits", "no-text", "huge"],
+)
+def test_a_hostile_configuration_hides_no_figures(tmp_path: Path, config: str) -> None:
+    run = RunDirectory(tmp_path, "young")
+    run.log({"reward": 0.25, "episodes": 8}, phase="rl", step=0)
+    (run.path / "config.yaml").write_bytes(config.encode("utf-8", "surrogatepass"))
+    library = indexed(tmp_path, run.path)
+    for parts in ((), ("runs", "young", "episodes"), ("runs", "young", "tasks")):
+        assert "young" in look(library, *parts).shown
+    assert "0.25" in look(library).shown
 
 
 def test_the_list_filters_and_pages(library: Library) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from muarl.errors import ConfigError
+from muarl.errors import ConfigError, DataError
+from muarl.untrusted import read_yaml
 
 if TYPE_CHECKING:
     from muarl.domains.auditing import AuditRules
@@ -27,9 +26,9 @@ def read_rules(path: Path) -> AuditRules:
     from muarl.domains.auditing import AuditRules, Obligation, Resource
 
     try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
-        raise ConfigError(f"--rules: {path} cannot be read: {problem}") from None
+        given = read_yaml(path)
+    except DataError as problem:
+        raise ConfigError(f"--rules: {problem}") from None
     if not isinstance(given, Mapping):
         raise ConfigError(f"--rules: {path} must hold fields such as auth_tools and writes")
     out: dict[str, Any] = {}

@@ -12,10 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from muarl.benchmarks.messages import items, read_message
 from muarl.errors import ConfigError, DataError, MuarlError
+from muarl.untrusted import read_yaml
 
 if TYPE_CHECKING:
     from muarl.audit.scene import Scene
@@ -104,10 +103,7 @@ class Reader:
         config = folder / "config.yaml"
         if file.parent.name != "episodes" or not config.is_file():
             return self
-        try:
-            given = yaml.safe_load(config.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError, UnicodeDecodeError) as problem:
-            raise DataError(f"{config}: cannot be read: {problem}") from None
+        given = read_yaml(config)
         told = dict(_scenarios(folder / "tasks.jsonl"))
         return Reader(self.domain, self.rules, given if isinstance(given, Mapping) else {}, told)
 

@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,13 @@ import yaml
 from pydantic import ValidationError
 
 from muarl.config.sections import RunConfig, Section, fields_of
-from muarl.errors import ConfigError
+from muarl.errors import ConfigError, DataError
+from muarl.untrusted import parse_yaml, read_yaml
 
+MOST_LINES = 50
+"""Problems of a configuration that are told at once."""
+MOST_KEYS = 16
+"""Parts of an override's key, at most; none that exists has so many."""
 PRESETS = Path(__file__).parent.parent / "presets"
 
 
@@ -35,12 +41,14 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
         keys, value = _parse_override(text)
         _set(values, keys, value, text)
         for depth in range(1, len(keys) + 1):
-            origins.setdefault(keys[:depth], f"override {text!r}")
-        origins[keys] = f"override {text!r}"
+            origins.setdefault(keys[:depth], f"override {_shown(text)}")
+        origins[keys] = f"override {_shown(text)}"
     try:
         return RunConfig.model_validate(values)
     except ValidationError as problem:
-        raise ConfigError("\n".join(_explain(problem, origins, label))) from None
+        lines = list(islice(_explain(problem, origins, label), MOST_LINES))
+        more = problem.error_count() - len(lines)
+        raise ConfigError("\n".join([*lines, *([f"... and {more} more."] if more else [])])) from None
 
 
 def dump_config(config: RunConfig) -> str:
@@ -55,10 +63,10 @@ def _locate(source: str | Path) -> tuple[str, Path]:
         return f"preset {text}", PRESETS / f"{text}.yaml"
     if text.endswith((".yaml", ".yml")) or os.sep in text:
         path = Path(source)
-        if path.is_dir() and (path / "config.yaml").is_file():
+        if _is_file(path / "config.yaml"):
             path = path / "config.yaml"
-        if not path.is_file():
-            raise ConfigError(f"{text}: there is no such file. Presets go by name: {', '.join(preset_names())}.")
+        if not _is_file(path):
+            raise ConfigError(f"{_cut(text)}: there is no such file. Presets go by name: {', '.join(preset_names())}.")
         return str(path), path
     raise ConfigError(
         f"There is no preset {text!r}{_nearest(text, preset_names())} Known presets: {', '.join(preset_names())}. "
@@ -66,17 +74,21 @@ def _locate(source: str | Path) -> tuple[str, Path]:
     )
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long for one
+        return False
+
+
 def _read(path: Path, label: str, above: tuple[Path, ...]) -> tuple[dict[str, Any], dict[tuple[str, ...], str]]:
     """The mapping in a YAML file laid over the one it extends, and which file each key came from."""
     if path.resolve() in above:
         raise ConfigError(f"{label}: extends itself, by way of {', '.join(p.name for p in above)}.")
     try:
-        with open(path, encoding="utf-8") as file:
-            values = yaml.load(file, Loader=_Loader)  # noqa: S506  a SafeLoader that also refuses repeated keys
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{label}: cannot be read: {problem}") from None
-    except yaml.YAMLError as problem:
-        raise ConfigError(f"{label}: is not valid YAML: {' '.join(str(problem).split())}") from None
+        values = read_yaml(path, label=label)
+    except DataError as problem:
+        raise ConfigError(str(problem)) from None
     if values is None:
         values = {}
     if not isinstance(values, dict):
@@ -86,26 +98,11 @@ def _read(path: Path, label: str, above: tuple[Path, ...]) -> tuple[dict[str, An
     origins: dict[tuple[str, ...], str] = {}
     if parent is not None:
         beside = path.parent / str(parent)
-        parent_label, parent_path = _locate(beside if beside.is_file() else str(parent))
+        parent_label, parent_path = _locate(beside if _is_file(beside) else str(parent))
         base, origins = _read(parent_path, parent_label, (*above, path.resolve()))
     for keys in _leaves(values):
         origins[keys] = label
     return _merge(base, values), origins
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys, of which plain YAML silently keeps the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} occurs twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,13 +124,15 @@ def _leaves(values: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator
 
 def _parse_override(text: str) -> tuple[tuple[str, ...], Any]:
     name, equals, value = text.partition("=")
-    keys = tuple(part.strip() for part in name.split("."))
+    keys = tuple(part.strip() for part in name.split(".", MOST_KEYS))
     if not equals or not all(keys):
-        raise ConfigError(f"override {text!r}: write it as key=value, such as rl.steps=10.")
+        raise ConfigError(f"override {_shown(text)}: write it as key=value, such as rl.steps=10.")
+    if len(keys) > MOST_KEYS:
+        raise ConfigError(f"override {_shown(text)}: there is no key of more than {MOST_KEYS} parts.")
     try:
-        return keys, yaml.load(value, Loader=_Loader)  # noqa: S506  see _Loader
-    except yaml.YAMLError as problem:
-        raise ConfigError(f"override {text!r}: the value is not valid YAML: {' '.join(str(problem).split())}") from None
+        return keys, parse_yaml(value)
+    except ValueError as problem:
+        raise ConfigError(f"override {_shown(text)}: {problem}.") from None
 
 
 def _set(values: dict[str, Any], keys: tuple[str, ...], value: Any, text: str) -> None:
@@ -143,7 +142,7 @@ def _set(values: dict[str, Any], keys: tuple[str, ...], value: Any, text: str) -
             inner = values[key] = {}
         if not isinstance(inner, dict):
             raise ConfigError(
-                f"override {text!r}: {'.'.join(keys[:depth])} is a single value and has no keys below it."
+                f"override {_shown(text)}: {'.'.join(keys[:depth])} is a single value and has no keys below it."
             )
         values = inner
     values[keys[-1]] = value
@@ -165,11 +164,20 @@ def _explain(problem: ValidationError, origins: Mapping[tuple[str, ...], str], l
         where = ", ".join(dict.fromkeys(named or below.values())) or where
         if error["type"] == "extra_forbidden":
             known = [field for field, _, _ in fields_of(RunConfig)]
-            yield f"{where}: there is no key {name!r}{_nearest(name, known)}"
+            yield f"{where}: there is no key {_shown(name)}{_nearest(name, known)}"
         else:
             what = error["msg"].removeprefix("Value error, ")
-            given = f", and is {error['input']!r}" if not isinstance(error["input"], Mapping | Section) else ""
+            given = f", and is {_shown(error['input'])}" if not isinstance(error["input"], Mapping | Section) else ""
             yield f"{where}: {name + ': ' if name else ''}{what}{given}"
+
+
+def _shown(value: Any) -> str:
+    """A value as an error quotes it: what somebody else wrote may be long."""
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:120]}... ({len(text)} characters)"
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -15,7 +15,9 @@ Price = Annotated[float, Field(ge=0.0)]
 class Section(BaseModel):
     """A part of a configuration: frozen, and closed to keys it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_default=True, protected_namespaces=(), allow_inf_nan=False
+    )
 
 
 class EndpointConfig(Section):

@@ -276,6 +276,7 @@ class RunConfig(Section):
     name: str = Field(
         "run",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        max_length=200,
         description="Name of the run; its folder is `runs_dir/name`. Letters, digits, dots, dashes and underscores.",
     )
     seed: int = Field(0, description="Seed of everything that has no seed of its own.")

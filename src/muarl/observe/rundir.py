@@ -41,6 +41,7 @@ from muarl.files import (
     write_text,
 )
 from muarl.observe.system import versions
+from muarl.untrusted import YAML_BYTES, read_text
 
 if TYPE_CHECKING:
     from muarl.domains.base import Task
@@ -303,9 +304,9 @@ class RunDirectory:
         return data
 
     def read_config(self) -> str:
-        """The text of config.yaml, empty if there is none."""
+        """The text of config.yaml, empty if there is none. DataError if it cannot be one."""
         path = self.path / "config.yaml"
-        return path.read_text(encoding="utf-8") if path.is_file() else ""
+        return read_text(path, YAML_BYTES) if path.is_file() else ""
 
 
 def _locked(folder: Path) -> int | None:

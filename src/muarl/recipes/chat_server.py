@@ -16,7 +16,7 @@ import torch
 import yaml
 
 from muarl.config import RunConfig, load_config
-from muarl.errors import ConfigError
+from muarl.errors import ConfigError, DataError
 from muarl.inference.base import Sampler
 from muarl.inference.server.engine import ServedEngine
 from muarl.inference.server.http import ChatServer, listen, token_for
@@ -28,6 +28,7 @@ from muarl.recipes.common import load_model, prepare
 from muarl.recipes.engines import make_sampler
 from muarl.recipes.planned import free_memory
 from muarl.tokens import ChatTokens
+from muarl.untrusted import read_yaml
 
 TOKEN = "MUARL_SERVE_TOKEN"
 CONTEXT = 32768
@@ -194,8 +195,7 @@ def _thinks(options: ServeOptions, folder: Path) -> bool:
     for parent in list(folder.resolve().parents)[:4]:
         if (parent / "config.yaml").is_file() and (parent / "checkpoints").is_dir():
             try:
-                found = yaml.safe_load((parent / "config.yaml").read_text(encoding="utf-8"))
-                return bool(found["model"]["thinking"])
-            except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):
+                return bool(read_yaml(parent / "config.yaml")["model"]["thinking"])
+            except (DataError, KeyError, TypeError):
                 return False
     return False

@@ -13,13 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from muarl.episode import Episode
-from muarl.errors import BudgetError, CheckpointError, InfrastructureError, MuarlError
+from muarl.errors import BudgetError, CheckpointError, DataError, InfrastructureError, MuarlError
 from muarl.files import write_text
 from muarl.learning.retention import Retention, newest_whole, prune_checkpoints, set_aside, tidy
 from muarl.observe.rundir import RunDirectory, without_secrets
+from muarl.untrusted import read_yaml
 
 if TYPE_CHECKING:
     from muarl.config import RunConfig
@@ -165,8 +164,8 @@ def prune(config: RunConfig, root: Path, scores: Mapping[int, float] | None = No
 
 def _sections(config: Path) -> dict[str, Any]:
     try:
-        found = yaml.safe_load(config.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
+        found = read_yaml(config)
+    except DataError:
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -10,12 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from muarl.audit import Finding, audit_episode
 from muarl.episode import Episode
 from muarl.errors import MuarlError
 from muarl.observe.rundir import RunDirectory
+from muarl.untrusted import parse_yaml
 from muarl.view import audit_queries, queries, search
 from muarl.view.figures import Figures
 from muarl.view.queries import Filter, Found
@@ -74,8 +73,8 @@ class Run:
     def config(self) -> Mapping[str, Any]:
         """The run's configuration; empty where it is missing or broken."""
         try:
-            found = yaml.safe_load(self.folder.read_config())
-        except (yaml.YAMLError, OSError, UnicodeDecodeError, RecursionError):
+            found = parse_yaml(self.folder.read_config())
+        except (MuarlError, ValueError, OSError):
             return {}
         return found if isinstance(found, dict) else {}
 
