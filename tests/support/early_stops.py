@@ -144,7 +144,7 @@ def score(split: str) -> Score:
 def table() -> str:
     """The table of docs/evaluation.md."""
     lines = ["| conversations | ended early | ended well | precision | recall |", "|---|---:|---:|---:|---:|"]
-    for split, name in zip(SPLITS, ("to tune by", "held out"), strict=True):
+    for split, name in zip(SPLITS, ("tuned on", "held out"), strict=True):
         s = score(split)
         early, well = s.right + s.missed, s.false + s.left_alone
         lines.append(f"| {name} | {early} | {well} | {s.precision:.2f} | {s.recall:.2f} |")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from muarl.chat import STOP_WORDS, Message, visible_to_user
 from muarl.domains.base import Task
 from muarl.rewards import facts
+from muarl.rewards.abandoned import abandoned, is_stuck
 
 STOP, TRANSFER, OUT_OF_SCOPE = STOP_WORDS
 
@@ -115,7 +116,11 @@ def ended_early(task: Task, messages: Sequence[Message], has_tools: bool) -> str
         return None if called or any(_TRANSFERS.search(w) for w in words) else "###TRANSFER### without any transfer"
     if word == OUT_OF_SCOPE:
         return None
-    return _unanswered(words[-1], text, has_tools, messages) or _unspoken(task, messages, words)
+    return (
+        _unanswered(words[-1], text, has_tools, messages)
+        or abandoned(task, messages, words, text)
+        or _unspoken(task, messages, words)
+    )
 
 
 def _unanswered(asked: str, text: str, has_tools: bool, messages: Sequence[Message]) -> str | None:
@@ -146,7 +151,9 @@ def _last_words(messages: Sequence[Message]) -> int:
 
 def _unspoken(task: Task, messages: Sequence[Message], words: Sequence[str]) -> str | None:
     """A wish of the scenario of which neither side has said one word, though the agent was of use."""
-    if task.agenda is not None or _REFUSES.search(words[-1]) or any(_TRANSFERS.search(w) for w in words[-2:]):
+    if _REFUSES.search(words[-1]) or any(_TRANSFERS.search(w) for w in words[-2:]):
+        return None
+    if is_stuck(messages, words) or not any(m.role == "assistant" and m.tool_calls for m in messages):
         return None
     spoken = " ".join(m.content or "" for m in visible_to_user(messages))
     for action in task.actions or ():
