@@ -22,6 +22,7 @@ from muarl.conversation import run_episode
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Task
 from muarl.episode import Episode
+from muarl.rewards.gold import check_tasks
 from muarl.rewards.outcome import score
 from muarl.users.scripted import ScriptedUserFactory
 
@@ -81,6 +82,7 @@ async def play(domain: Bookshop, task: Task, agent: Agent) -> Episode:
 def main() -> None:
     domain = Bookshop()
     task = make_task("test", 0)
+    check_tasks(domain, [task])  # do its gold actions work?
     print(f"The customer: {task.scenario}\n")
     for agent in puppets(task):
         episode = asyncio.run(play(domain, task, agent))

@@ -27,7 +27,7 @@ from muarl.recipes import rl
 from muarl.recipes.common import load_model, open_logger, open_run, prepare
 from muarl.recipes.engines import make_agent
 from muarl.recipes.evaluate import evaluate
-from muarl.recipes.preflight import check_roles, check_room
+from muarl.recipes.preflight import check_gold, check_roles, check_room
 from muarl.recipes.setting import Setting
 
 
@@ -37,9 +37,11 @@ def main(overrides: Sequence[str]) -> None:
     check_roles(config, "user", "eval_user")  # do the endpoints answer?
     limits = Limits(turns=config.rl.max_turns, tool_errors=config.rl.max_tool_errors)
     setting = Setting(Bookshop(), draw, Rules(), limits, judge="pass")
+    check_gold(config, setting)  # do the gold actions of the tasks work?
     policy = load_model(config.model)
     check_room(config, setting, policy)
     tasks = draw("test", config.eval.tasks, config.eval.seed, 0)
+    setting.check(tasks)
     with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
         run.write_tasks(tasks)
         floor = {"do_nothing": evaluate(config, setting, IdleAgent(), tasks, progress, trials=1, label="do nothing")}

@@ -65,10 +65,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool call gave back: the observation's exact text, and whether it is an error."""
+    """What a tool call gave back: the observation's exact text, and whether it is an error.
+
+    ``cause``: what kind of error, in words for a domain's author ("unknown tool", "raises ValueError"); empty where the
+    world does not say.
+    """
 
     content: str
     error: bool = False
+    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

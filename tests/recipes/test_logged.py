@@ -18,6 +18,7 @@ from muarl.agents.idle import IdleAgent
 from muarl.chat import Message, ToolCall, ToolSpec, to_openai
 from muarl.cli import app
 from muarl.config import load_config
+from muarl.domains.authoring import AuthoringWarning
 from muarl.domains.generated import generated
 from muarl.episode import Episode
 from muarl.errors import ConfigError, DataError, MuarlError
@@ -248,7 +249,10 @@ def spoil(path: Path, **changes: Any) -> None:
     [
         ({"confirmed": "yes"}, "confirmed must be true or false"),
         ({"actions": [{"name": "fly"}]}, r"actions\[0\]: it lacks the field arguments"),
-        ({"actions": [{"name": "fly", "arguments": {}}]}, r"actions\[0\] \(fly\).*no tool"),
+        (
+            {"actions": [{"name": "fly", "arguments": {}}]},
+            r"actions\[0\], fly\(.*unknown tool: .*no tool .fly.*allow_failing_gold=true",
+        ),
         ({"goal": []}, "there is no field 'goal'; known: actions"),
         ({"database": []}, "database must be null, or tables"),
         (
@@ -256,7 +260,7 @@ def spoil(path: Path, **changes: Any) -> None:
                 "database": {"users": {}},
                 "actions": [{"name": "cancel_pending_order", "arguments": {"order_id": "#W1", "reason": "other"}}],
             },
-            r"actions\[0\] \(cancel_pending_order\)",
+            r"actions\[0\], cancel_pending_order\(.*#W1.*\): raises AttributeError: the database has no table .orders",
         ),
         ({"domain": "airline"}, "a task of 'airline', and the run is of 'retail'"),
         ({"lines": [3]}, "lines must be a list of strings"),
@@ -267,6 +271,18 @@ def test_a_file_that_is_wrong_is_named_with_line_and_field(changes: dict[str, An
     spoil(path, **changes)
     with pytest.raises(DataError, match=rf"tasks\.jsonl, line 2.*{said}"):
         TaskFile(path, played("retail-generated")[0].domain, "retail")
+
+
+def test_tasks_with_failing_gold_actions_are_played_where_that_is_asked_for(tmp_path: Path) -> None:
+    path = file_of(tmp_path)
+    spoil(path, actions=[{"name": "fly", "arguments": {}}])
+    settings = [f"domain.tasks={path}", "domain.size=small", "user.kind=scripted", "eval_user.kind=scripted"]
+    with pytest.raises(DataError, match="unknown tool"):
+        make_setting(load_config("quickstart", settings))
+    with pytest.warns(AuthoringWarning, match=r"1 of \d+ confirmed tasks .* line 2: task .*: actions\[0\], fly"):
+        setting = make_setting(load_config("quickstart", [*settings, "domain.allow_failing_gold=true"]))
+    assert setting.domain.allow_failing_gold
+    assert not make_setting(load_config("quickstart", [])).domain.allow_failing_gold
 
 
 def test_the_commands(tmp_path: Path) -> None:

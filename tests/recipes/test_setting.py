@@ -10,12 +10,19 @@ from typing import Any
 import pytest
 
 from loop_kit import Lines, Puppet
+from muarl.agents.idle import IdleAgent
 from muarl.config import load_config
-from muarl.conversation import DONE, run_episode
-from muarl.domains.base import Domain, Task
+from muarl.conversation import DONE, Limits, Rules, run_episode
+from muarl.domains.base import Action, Domain, Task, tool
+from muarl.domains.experts import Habits
 from muarl.domains.generated import generated
 from muarl.episode import Verdict
 from muarl.errors import ConfigError, DataError, InfrastructureError
+from muarl.recipes import rl
+from muarl.recipes import setting as settings
+from muarl.recipes.demonstrations import demonstrate
+from muarl.recipes.evaluate import evaluate
+from muarl.recipes.preflight import check_gold
 from muarl.recipes.setting import GENERATED_RULES, Setting, draw_generated, make_setting
 from muarl.rewards import outcome
 
@@ -58,6 +65,53 @@ def test_what_is_told_reaches_the_agent(setting: Setting) -> None:
     asyncio.run(run_episode(task, setting.domain.world(task), agent, Lines("a")))
     given = [(s.system, tuple(s.tools)) for s in agent.sessions]
     assert given == [(told, tuple(tools))] * 2, "and is what an agent is told that nobody tells anything else"
+
+
+class Shelf(Domain):
+    """Books of one's own."""
+
+    database = {"books": {"b": {"lent": False}}}
+
+    @tool(writes=True)
+    def lend(self, book: str) -> str:
+        """Lend a book."""
+        self.db.books[book]["lent"] = True
+        return "lent"
+
+
+def test_tasks_of_ones_own_are_replayed_before_anything_is_made_or_played(tmp_path: Path) -> None:
+    drawn: list[tuple[str, int, int, int]] = []
+
+    def draw(split: str, count: int, seed: int, start: int) -> list[Task]:
+        drawn.append((split, count, seed, start))
+        numbers = range(start, start + count)
+        books = {n: "c" if (split, n) == ("train", 5) else "b" for n in numbers}
+        return [Task(f"{split}-{n}", "shelf", "", (Action("lend", {"book": books[n]}),)) for n in numbers]
+
+    setting = Setting(Shelf(), draw, Rules(), Limits(), judge="pass")
+    config = load_config("cpu", ["rl.steps=3", "rl.tasks_per_step=2", "rl.seed=4", "seed=1", f"runs_dir={tmp_path}"])
+    cause = r"task train-5: actions\[0\], lend\(.*\): raises KeyError"
+    with pytest.raises(DataError, match=cause):
+        check_gold(config, setting)
+    seed = 4 + 1000 + 500_000
+    assert drawn == [("validation", 100, config.eval.seed, 0), *(("train", 2, seed, start) for start in (0, 2, 4))]
+    with pytest.raises(DataError, match=cause):  # nothing else of what it is given is looked at before
+        rl.train(config, setting, None, None, None, None)  # type: ignore[arg-type]
+    wrong = draw("train", 1, 0, 5)
+    with pytest.raises(DataError, match=cause):
+        evaluate(config, setting, IdleAgent(), wrong, None)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=cause):
+        demonstrate(setting, None, wrong, Habits(), seed=0)  # type: ignore[arg-type]
+    setting.check(draw("train", 5, 0, 0))
+
+
+def test_what_generators_and_benchmarks_have_made_is_not_replayed_again(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "check_tasks", None)
+    setting.check(setting.draw("train", 2, 0, 0))
+    check_gold(load_config("cpu"), setting)
+    assert not setting.unchecked
 
 
 def test_users_have_the_tools_that_their_task_allows() -> None:

@@ -111,6 +111,11 @@ class DomainConfig(Section):
         description="A file of tasks, such as `muarl tasks from-log` writes, in place of tasks from seeds; `name` and "
         "`size` then say what they are played with. Their users are language models, or scripted.",
     )
+    allow_failing_gold: bool = Field(
+        False,
+        description="Play tasks of your own whose gold actions fail when they are replayed, with a warning, rather "
+        "than refuse them. Doing nothing may earn their whole reward. (Official tasks may fail in any case.)",
+    )
 
     @property
     def generated(self) -> bool:

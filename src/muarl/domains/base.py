@@ -12,25 +12,26 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, cast, overload
+from typing import Any, ClassVar, Literal
 
 from muarl.chat import Message, Requestor, ToolCall, ToolResult, ToolSpec
 from muarl.domains.auditing import AuditRules
 from muarl.domains.database import Database, View
-from muarl.domains.schema import ToolSchema, tool_schema
-from muarl.errors import ConfigError, DataError, InfrastructureError
+from muarl.domains.sources import as_database, policy_text
+from muarl.domains.tooling import Kind, tool, tool_kinds, tools_of
+from muarl.errors import ConfigError, InfrastructureError
 
-Kind = Literal["read", "write", "generic"]
+__all__ = [
+    "Action", "Database", "Domain", "Kind", "Renderer", "Semantics", "Task", "World", "tool", "tool_kinds",
+]  # fmt: skip
+
 Semantics = Literal["fixed", "official"]
 Renderer = Callable[[str, Any], str]
 _SUGGESTION = re.compile(r"(?<=')\. Did you mean '\w+'\?\Z")
 """What Python 3.13 adds to the error for an unknown argument; benchmarks' texts are those of Python 3.12."""
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -77,55 +78,14 @@ class Task:
     benchmark: bool = False
 
 
-@overload
-def tool(function: F) -> F: ...
-@overload
-def tool(*, writes: bool = ..., kind: Kind | None = ...) -> Callable[[F], F]: ...
-def tool(function: Any = None, *, writes: bool = False, kind: Kind | None = None) -> Any:
-    """Mark a domain's method as a tool.
-
-    ``writes=True`` if it changes the database. ``kind`` says it in full: "read", "write", or "generic" for tools that
-    have nothing to do with the database, such as a calculator. The schema comes from type hints and docstring.
-    """
-
-    def mark(f: Any) -> Any:
-        f.__tool_kind__ = kind or ("write" if writes else "read")
-        return f
-
-    return mark if function is None else mark(function)
-
-
-@dataclass(frozen=True)
-class _Tool:
-    name: str
-    kind: Kind
-    schema: ToolSchema
-
-
-@cache
-def _tools_of(cls: Any) -> dict[str, _Tool]:
-    """All tools of a domain class in the order of definition, base classes first."""
-    found: dict[str, _Tool] = {}
-    for owner in reversed(cls.__mro__):
-        for name, member in vars(owner).items():
-            kind = getattr(member, "__tool_kind__", None)
-            if kind is not None:
-                found[name] = _Tool(name, kind, tool_schema(member))
-    return found
-
-
-def tool_kinds(cls: type[Domain]) -> dict[str, Kind]:
-    """What each tool of a domain class is: "read", "write" or "generic"."""
-    return {name: t.kind for name, t in _tools_of(cast(Any, cls)).items()}
-
-
 class Domain:
     """A domain: subclass it, give ``policy`` and ``database``, mark methods with ``@tool``.
 
     ``policy``: text, or a Path relative to the module that defines the class. ``database``: tables of records as a
     plain dict, a ``Database``, a Path to such a JSON file, or a pydantic model (class with defaults, or instance). In
     tools, ``self.db`` is the episode's own view. ``user_toolkit``: another Domain class whose tools the user has.
-    ``audit``: what audits must know of it (``domains.auditing``).
+    ``audit``: what audits must know of it (``domains.auditing``). ``allow_failing_gold``: tasks whose gold actions fail
+    may be played all the same (see ``rewards.gold.check_tasks``); also on an instance.
 
     Options of an instance: another ``database`` or ``policy``; ``tools``, a subset of tool names to offer; ``render``,
     which turns a tool's result into the observation's text; ``semantics``.
@@ -136,6 +96,7 @@ class Domain:
     database: ClassVar[Any] = None
     user_toolkit: ClassVar[type[Domain] | None] = None
     audit: ClassVar[AuditRules | None] = None
+    allow_failing_gold: bool = False
 
     db: View
 
@@ -152,14 +113,14 @@ class Domain:
             type(self).name = type(self).__name__.lower()
         if semantics not in ("fixed", "official"):
             raise ConfigError(f"semantics: must be 'fixed' or 'official', not {semantics!r}")
-        everything = _tools_of(cast(Any, type(self)))
+        everything = tools_of(type(self))
         unknown = [n for n in tools or () if n not in everything]
         if unknown:
             raise ConfigError(f"tools: {self.name} has no tool {unknown[0]!r}; it has {', '.join(everything)}")
         self.semantics: Semantics = semantics
         self._tools = {n: t for n, t in everything.items() if tools is None or n in tools}
         self._render = render
-        self._policy_text = policy if policy is not None else _policy_text(type(self))
+        self._policy_text = policy if policy is not None else policy_text(type(self))
         self._base: Database | None = None
         self._given_database = database
         user = type(self).user_toolkit
@@ -279,13 +240,13 @@ class World:
         kit = self._kits.get(requestor)
         known = None if kit is None else kit._tools.get(call.name)
         if call.invalid is not None:
-            return ToolResult(f"Error: the tool call could not be read: {call.invalid}", True)
+            return ToolResult(f"Error: the tool call could not be read: {call.invalid}", True, "unreadable call")
         if kit is None or known is None:
             names = "none" if kit is None else ", ".join(kit._tools)
-            return ToolResult(f"Error: there is no tool {call.name!r}. Tools: {names}.", True)
+            return ToolResult(f"Error: there is no tool {call.name!r}. Tools: {names}.", True, "unknown tool")
         problem = known.schema.check(call.arguments)
         if problem is not None:
-            return ToolResult(f"Error: {call.name}: {problem}", True)
+            return ToolResult(f"Error: {call.name}: {problem}", True, "wrong argument")
         view = kit.db
         view.begin()
         try:
@@ -296,7 +257,8 @@ class World:
             raise
         except Exception as error:
             view.rollback()
-            return ToolResult(f"Error: {error}" if str(error) else f"Error: {type(error).__name__}", True)
+            name = type(error).__name__
+            return ToolResult(f"Error: {error}" if str(error) else f"Error: {name}", True, f"raises {name}")
         if known.kind == "read":
             view.rollback()  # a read changes nothing, whatever its code does
         else:
@@ -360,49 +322,6 @@ def _bind(domain: Domain, base: Database) -> Domain:
     kit.__dict__.update(domain.__dict__)
     kit.db = View(base)
     return kit
-
-
-def as_database(given: Any, owner: type[Any]) -> Database:
-    """Whatever an author gave as ``database``, as a Database. ConfigError or DataError says what is wrong."""
-    if isinstance(given, Database):
-        return given
-    if given is None:
-        return Database({})
-    if isinstance(given, type) and hasattr(given, "model_fields"):
-        given = given()
-    if hasattr(given, "model_dump"):
-        return Database.from_model(given)
-    if isinstance(given, Path):
-        path = _beside(owner, "database", given)
-        try:
-            given = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as problem:
-            raise DataError(f"{owner.__name__}.database: {path} cannot be read as JSON: {problem}") from None
-    if isinstance(given, Mapping):
-        try:
-            return Database(given)
-        except TypeError as problem:
-            raise ConfigError(f"{owner.__name__}: {problem}") from None
-    raise ConfigError(f"{owner.__name__}.database must be tables of records, not {type(given).__name__}")
-
-
-def _policy_text(cls: type[Domain]) -> str:
-    if isinstance(cls.policy, str):
-        return cls.policy
-    path = _beside(cls, "policy", cls.policy)
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise DataError(f"{cls.__name__}.policy: {path} cannot be read: {problem.strerror}") from None
-
-
-def _beside(cls: type[Any], attribute: str, path: Path) -> Path:
-    """A relative path is meant from the module of the class that set the attribute."""
-    if path.is_absolute():
-        return path
-    owner = next((c for c in cls.__mro__ if attribute in vars(c)), cls)
-    file = getattr(sys.modules.get(owner.__module__), "__file__", None)
-    return (Path(file).parent if file else Path()) / path
 
 
 def _plain(value: Any) -> Any:

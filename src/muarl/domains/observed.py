@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.chat import Message, ToolCall
-from muarl.domains.base import Task, World
+from muarl.domains.base import World
 from muarl.domains.database import Database
 
 Tables = dict[str, dict[str, Any]]
@@ -168,12 +168,3 @@ def differences(world: World, calls: Iterable[Answered]) -> list[tuple[Answered,
 
 def _in_order(value: Any) -> Any:
     return sorted(json.dumps(v, sort_keys=True) for v in value) if isinstance(value, list) else value
-
-
-def try_actions(world: World, task: Task) -> str | None:
-    """Run a task's gold actions in a fresh world of it. What keeps one from succeeding, None if all do."""
-    for number, action in enumerate(task.actions or (), 1):
-        result = world.call(action.requestor, ToolCall(f"gold-{number}", action.name, dict(action.arguments)))
-        if result.error:
-            return f"actions[{number - 1}] ({action.name}): {result.content}"
-    return None

@@ -44,6 +44,7 @@ def demonstrate(
     ``ledger``: each is kept there as soon as it is final, and what it holds is not played again. ``spending``: enters
     what they cost. BudgetError once the budget is spent.
     """
+    setting.check(tasks)
     agent = ExpertAgent(habits, setting.generated.expert if setting.generated is not None else None)
     requests = requests_for(tasks, 1, seed=seed, label="demonstration")
     still = requests

@@ -54,6 +54,7 @@ def run(config: RunConfig) -> Path:
     playing = with_prices(config)
     setting = make_setting(playing, measuring=True)
     tasks = eval_tasks(playing, setting)
+    setting.check(tasks)
     check_roles(playing, *(("agent", "judge") if playing.eval.solo else ("agent", "eval_user", "judge")))
     agent = make_eval_agent(playing, setting)
     users: UserFactory = Nobody() if playing.eval.solo else make_users(playing.eval_user, setting)
@@ -143,7 +144,8 @@ def evaluate(
     """Play and score the tasks with the evaluation user; every agent meets users of the same seeds.
 
     ``spending``: the training run's account, which the episodes are entered in. MuarlError if not one episode could be
-    scored; BudgetError once that account's budget is spent.
+    scored; BudgetError once that account's budget is spent; DataError, before any is played, if a gold action of a task
+    of one's own fails.
     """
     users = make_users(config.eval_user, setting)
     return evaluate_with(config, setting, agent, users, tasks, progress, trials=trials, label=label, spending=spending)
@@ -162,6 +164,7 @@ def evaluate_with(
     spending: Spending | None = None,
 ) -> list[Episode]:
     """``evaluate`` with other users than the configuration's."""
+    setting.check(tasks)
     requests = requests_for(tasks, config.eval.trials if trials is None else trials, seed=config.eval.seed, label=LABEL)
     what = label or f"evaluation of {agent.name}"
     budget = None if spending is None else spending.budget()

@@ -16,7 +16,8 @@ from muarl.audit.calls import agent_calls
 from muarl.chat import STOP_WORDS, Message, ToolCall
 from muarl.domains.base import Action, Domain, Task
 from muarl.domains.database import Database
-from muarl.domains.observed import Answered, Observer, answered_calls, assemble, differences, try_actions
+from muarl.domains.gold import run_gold
+from muarl.domains.observed import Answered, Observer, answered_calls, assemble, differences
 from muarl.errors import ConfigError, DataError
 from muarl.recipes.taskfiles import FiledTask, split_of
 
@@ -82,9 +83,9 @@ def task_of(
     )
     notes += [f"{what} was first seen after a change, and may have been otherwise before" for what in late]
     notes += _differing(domain, task, calls) + _doubts(messages, domain, calls)
-    unreachable = try_actions(domain.world(task), task)
-    if unreachable is not None:
-        notes.append(f"the goal cannot be reached in this world: {unreachable}")
+    unreachable = run_gold(domain.world(task), task)
+    if unreachable:
+        notes.append(f"the goal cannot be reached in this world: {unreachable[0].what}")
     return FiledTask(task, False, tuple(notes), source)
 
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 Role = Literal["user", "eval_user", "agent", "judge"]
 """Who takes part in a run: the user of training, that of evaluation, the agent of ``muarl eval``, the judge."""
 
+AHEAD = 1000
+"""Training tasks whose gold actions are replayed before the first step."""
+
 SURE = ("weights", "gradients", "optimiser", "reference", "start model")
 """Parts of a learner's memory that every update takes, whatever the episodes' lengths."""
 
@@ -171,6 +174,26 @@ async def _ask(endpoints: list[tuple[str, str, Endpoint]]) -> None:
             raise InfrastructureError(f"{section}: {problem}", boundary=boundary, retryable=False) from None
         finally:
             await endpoint.aclose()
+
+
+def check_gold(config: RunConfig, setting: Setting) -> None:
+    """Replay the gold actions of the tasks that a training run will draw: all for validation, the first ``AHEAD`` to
+    train on. Those drawn later are replayed when they are scored, as all are. DataError names one that fails.
+
+    Nothing is replayed that a generator has (``Setting.check``).
+    """
+    if not setting.unchecked:
+        return
+    rl, e = config.rl, config.eval
+    if rl.eval_every:
+        setting.check(setting.draw("validation", min(e.tasks or 100, 100), e.seed, 0))
+    for start in range(0, min(rl.steps * rl.tasks_per_step, AHEAD), rl.tasks_per_step):
+        setting.check(setting.draw("train", rl.tasks_per_step, train_seed(config), start))
+
+
+def train_seed(config: RunConfig) -> int:
+    """The seed of the tasks that reinforcement learning draws."""
+    return config.rl.seed + 1000 * config.seed + 500_000
 
 
 def check_room(config: RunConfig, setting: Setting, policy: Policy, *, training: bool = True) -> None:

@@ -21,7 +21,7 @@ from muarl.agents.sampled import SampledAgent
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.episode import Episode
-from muarl.errors import BudgetError, ConfigError
+from muarl.errors import BudgetError, ConfigError, DataError
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
 from muarl.learning.learner import Learner
@@ -53,7 +53,16 @@ from muarl.recipes.engines import (
 )
 from muarl.recipes.evaluate import LABEL, evaluate
 from muarl.recipes.pipeline import MAX_DRAWS, Pipeline, Played, Window, nothing_left, staleness
-from muarl.recipes.preflight import Role, check_disk, check_memory, check_roles, check_room, check_tasks
+from muarl.recipes.preflight import (
+    Role,
+    check_disk,
+    check_gold,
+    check_memory,
+    check_roles,
+    check_room,
+    check_tasks,
+    train_seed,
+)
 from muarl.recipes.restarting import Attempt, with_restarts
 from muarl.recipes.resuming import go_back, prune, resume_point
 from muarl.recipes.setting import Setting, make_setting
@@ -90,6 +99,7 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
     if config.rl.eval_every:
         roles.append("eval_user")
     check_prices(config, config.user, config.eval_user)
+    check_gold(config, setting)
     check_roles(config, *roles)
     check_memory(config)
     check_disk(config)
@@ -113,10 +123,12 @@ def train(
     *,
     after_step: Callable[[int, SampledAgent], None] | None = None,
 ) -> None:
-    """The training loop; the policy's model is updated in place.
+    """The training loop; the policy's model is updated in place. DataError, before the first step, if a gold action of
+    a task of one's own fails.
 
     ``after_step`` is called with the step's number and the agent, in an asynchronous run from within its event loop.
     """
+    check_gold(config, setting)
     rl = config.rl
     learner = make_learner(policy, config, learner_config(config))
     engine = make_sampler(policy, config)
@@ -253,7 +265,7 @@ def _in_turns(loop: _Loop, first: int) -> None:
         started = time.perf_counter()
         try:
             played = asyncio.run(_roll_out(loop, step))
-        except BudgetError:
+        except (BudgetError, DataError):
             loop.save(step, now=True)
             raise
         rolled_out = time.perf_counter()
@@ -280,7 +292,7 @@ async def _run_ahead(loop: _Loop, first: int, used: Mapping[str, Any] | None) ->
     behind, as a machine that was cut off may, episodes beyond the bound are left out, and counted (``too_stale``).
     """
     config, learner, rl = loop.config, loop.learner, loop.config.rl
-    seed = rl.seed + 1000 * config.seed + 500_000
+    seed = train_seed(config)
     before = first * rl.tasks_per_step * (MAX_DRAWS if rl.dynamic_sampling else 1)  # drawn by a synchronous run
     window = Window(
         rl.tasks_per_step,
@@ -332,7 +344,7 @@ async def _run_ahead(loop: _Loop, first: int, used: Mapping[str, Any] | None) ->
                     started = time.perf_counter()
                     try:
                         played = await pipeline.batch()
-                    except BudgetError:
+                    except (BudgetError, DataError):
                         await here.run_in_executor(
                             thread, partial(loop.save, step, {PIPELINE: window.state()}, now=True)
                         )
@@ -379,7 +391,7 @@ async def _roll_out(loop: _Loop, step: int) -> Played:
     known: dict[str, Task] = {}
     for draw in range(draws):
         start = (step * draws + draw) * rl.tasks_per_step
-        tasks = setting.draw("train", rl.tasks_per_step, rl.seed + 1000 * config.seed + 500_000, start)
+        tasks = setting.draw("train", rl.tasks_per_step, train_seed(config), start)
         known |= {task.id: task for task in tasks}
         played = await play(
             setting,

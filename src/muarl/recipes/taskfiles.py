@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +15,12 @@ from random import Random
 from typing import Any
 
 from muarl.benchmarks.messages import field, items, json_rows
+from muarl.domains.authoring import AuthoringWarning
 from muarl.domains.base import Action, Domain, Task
 from muarl.domains.database import Database
-from muarl.domains.observed import try_actions
 from muarl.errors import ConfigError, DataError
 from muarl.files import write_text
+from muarl.rewards.gold import REMEDY, gold_failures
 
 HELD_OUT = 5
 """One task in so many is kept for evaluation."""
@@ -139,8 +141,8 @@ def _database(given: Any, place: str) -> Database | None:
 class TaskFile:
     """The confirmed tasks of a file, as a run draws them. ``own``: the domain's own name, ``domain``: what they run in.
 
-    DataError if a task is of another domain, or if its goal cannot be reached any more; ConfigError if none has been
-    confirmed.
+    DataError if a task is of another domain, or if one of its gold actions fails; with ``domain.allow_failing_gold``
+    the latter are warned of. ConfigError if none has been confirmed.
     """
 
     def __init__(self, path: Path, domain: Domain, own: str) -> None:
@@ -155,7 +157,12 @@ class TaskFile:
         for filed in confirmed:
             if filed.task.domain != own:
                 raise DataError(f"{filed.place}: a task of {filed.task.domain!r}, and the run is of {own!r}")
-            check(filed, domain)
+        failing = [problem for filed in confirmed if (problem := problem_of(filed, domain)) is not None]
+        if failing and not domain.allow_failing_gold:
+            raise DataError(f"{failing[0].rstrip('.')}. {REMEDY}")
+        if failing:
+            text = f"{len(failing)} of {len(confirmed)} confirmed tasks have a gold action that fails: {failing[0]}"
+            warnings.warn(text, AuthoringWarning, stacklevel=2)
         self._splits: dict[str, list[Task]] = {"train": [], "test": []}
         for filed in confirmed:
             self._splits[split_of(filed.task.id)].append(filed.task)
@@ -184,14 +191,22 @@ class TaskFile:
 
 def check(filed: FiledTask, domain: Domain) -> None:
     """DataError, naming the place, if the task's gold actions do not all succeed in its world."""
+    problem = problem_of(filed, domain)
+    if problem is not None:
+        raise DataError(problem)
+
+
+def problem_of(filed: FiledTask, domain: Domain) -> str | None:
+    """The place of a task and its first gold action that fails, None if all succeed. DataError if its database is not
+    one of the domain."""
     if filed.task.database is None and not domain.base.tables:
         raise DataError(f"{filed.place}: database is null, and {domain.name} has none of its own")
     try:
-        problem = try_actions(domain.world(filed.task), filed.task)
+        failures = gold_failures(domain, filed.task)
     except (KeyError, TypeError, ValueError, AttributeError) as bug:
-        problem = f"its database is not one of {domain.name}: {type(bug).__name__}: {bug}"
-    if problem is not None:
-        raise DataError(f"{filed.place}: {problem}")
+        text = f"{filed.place}: its database is not one of {domain.name}: {type(bug).__name__}: {bug}"
+        raise DataError(text) from None
+    return f"{filed.place}: {failures[0]}" if failures else None
 
 
 def confirm(tasks: Iterable[FiledTask], ids: frozenset[str]) -> list[FiledTask]:

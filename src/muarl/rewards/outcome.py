@@ -6,22 +6,22 @@ participant ended is worth 0. The live world is scored directly; the gold state 
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from muarl.chat import Message, ToolCall
+from muarl.chat import Message
 from muarl.domains.base import Domain, Task, World
 from muarl.episode import StopReason, Verdict
 from muarl.errors import ConfigError
 from muarl.rewards.checks import Checks, acted, asserted, matches, said
+from muarl.rewards.gold import check_tasks, gold_digest, gold_state, gold_world
 from muarl.rewards.judge import Judge
 from muarl.rewards.replay import ReplayError, replay
 from muarl.rewards.traps import SAFE, sprung, traps_of
 
 __all__ = [
-    "ENDED", "EVALUATIONS", "Checks", "ReplayError", "check", "do_nothing", "ended", "evaluated_as", "gold_digest",
-    "gold_world", "matches", "replay", "score", "verdict_of",
+    "ENDED", "EVALUATIONS", "Checks", "ReplayError", "check", "check_tasks", "do_nothing", "ended", "evaluated_as",
+    "gold_digest", "gold_world", "matches", "replay", "score", "verdict_of",
 ]  # fmt: skip
 
 ENDED = frozenset({"agent_stop", "user_stop"})
@@ -35,8 +35,6 @@ EVALUATIONS = (
 NL_ASSERTION, so that no judge is asked (TAU2 scored retail by DB and COMMUNICATE up to its version 0.2); scores are
 another thing than official ones and must be labelled so. The others are TAU2's own evaluation types."""
 
-_gold: weakref.WeakKeyDictionary[Domain, dict[int, tuple[weakref.ref[Task], str]]] = weakref.WeakKeyDictionary()
-
 
 async def score(
     task: Task, world: World, messages: Sequence[Message], stop: StopReason | str, *, judge: Judge | None = None
@@ -44,9 +42,10 @@ async def score(
     """The verdict on an episode from its live world.
 
     ``stop``: our StopReason, or TAU2's termination reason. ``judge`` is only asked if the task's basis has
-    natural-language assertions; ConfigError if it is needed and None. Errors of the judge and of assertions pass
-    through. Where a task has environment assertions, ``audit["completion"]`` is the share of its criteria that are met
-    (``Checks.completion``), 0 if the episode ended early.
+    natural-language assertions; ConfigError if it is needed and None. DataError if a gold action of a task of one's own
+    fails (``gold.check_tasks``). Errors of the judge and of assertions pass through. Where a task has environment
+    assertions, ``audit["completion"]`` is the share of its criteria that are met (``Checks.completion``), 0 if the
+    episode ended early.
     """
     if not ended(stop):
         return Verdict(0.0, audit={"completion": 0.0} if task.env_assertions else {}, note=f"ended early: {stop}")
@@ -129,67 +128,6 @@ def check(
         actions=acted(messages, task.actions or ()),
         communicate=said(messages, task.communicate_info),
     )
-
-
-def gold_world(domain: Domain, task: Task) -> World:
-    """A fresh world after the task's history and its gold actions; a failing one is passed over, as TAU2 does.
-
-    In "official" semantics the two sides are not brought in step after them, as TAU2 forgets to do.
-    """
-    world = domain.world(task)
-    if task.history:
-        replay(world, task.history)
-    for action in task.actions or ():
-        if domain.semantics == "official":
-            try:
-                world.invoke(action.requestor, action.name, action.arguments)
-            except Exception:  # some official gold actions fail, and the rest still counts
-                continue
-        else:
-            world.call(action.requestor, ToolCall("", action.name, action.arguments, action.requestor))
-    return world
-
-
-def gold_digest(domain: Domain, task: Task) -> str:
-    """The digest of the state that the gold actions lead to; kept for as long as the domain and the task live."""
-    return _kept(domain, task) or _keep(domain, task, gold_world(domain, task).digest())
-
-
-async def gold_state(world: World, task: Task) -> str:
-    """``gold_digest`` for a world that may be slow: its gold actions are replayed in another one, without blocking.
-
-    InfrastructureError if that other world fails.
-    """
-    domain = world.domain
-    if type(world).state_digest is World.state_digest:
-        return gold_digest(domain, task)
-    known = _kept(domain, task)
-    if known is not None:
-        return known
-    other = world.another()
-    try:
-        await other.aopen()
-        if task.history:
-            replay(other, task.history)
-        for action in task.actions or ():
-            call = ToolCall("", action.name, action.arguments, action.requestor)
-            async for _ in other.answers(action.requestor, [call]):
-                pass
-        return _keep(domain, task, await other.state_digest())
-    finally:
-        await other.aclose()
-
-
-def _kept(domain: Domain, task: Task) -> str | None:
-    entry = _gold.get(domain, {}).get(id(task))
-    return entry[1] if entry is not None and entry[0]() is task else None
-
-
-def _keep(domain: Domain, task: Task, digest: str) -> str:
-    kept = _gold.setdefault(domain, {})
-    key = id(task)
-    kept[key] = (weakref.ref(task, lambda _: kept.pop(key, None) and None), digest)
-    return digest
 
 
 async def do_nothing(domain: Domain, task: Task, *, judge: Judge | None = None) -> Verdict:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.base import _tools_of
 from muarl.domains.bfcl.files import REVISIONS
 from muarl.domains.bfcl.tree import MOST_ENTRIES, Directory, File
+from muarl.domains.tooling import tools_of
 from support.bfcl_gold import answer, replayed
 
 TOOLS = {
@@ -62,7 +62,7 @@ def error(text):
 
 
 def test_both_revisions_have_the_official_tools(revision):
-    assert set(_tools_of(REVISIONS[revision])) == TOOLS
+    assert set(tools_of(REVISIONS[revision])) == TOOLS
     assert REVISIONS[revision].name == "GorillaFileSystem"
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.base import _tools_of
 from muarl.domains.bfcl.mathematics import MAX_DIGITS, REVISIONS, MathAPI
+from muarl.domains.tooling import tools_of
 from support.bfcl_gold import answer, replayed
 
 TOOLS = {
@@ -33,8 +33,8 @@ def api():
 
 def test_both_revisions_have_the_official_tools_and_no_state():
     for kind in REVISIONS.values():
-        assert set(_tools_of(kind)) == TOOLS and kind.stateless and kind.name == "MathAPI"
-        assert {tool.kind for tool in _tools_of(kind).values()} == {"generic"}
+        assert set(tools_of(kind)) == TOOLS and kind.stateless and kind.name == "MathAPI"
+        assert {tool.kind for tool in tools_of(kind).values()} == {"generic"}
         assert kind().state() == kind().copy().state() == {}
 
 

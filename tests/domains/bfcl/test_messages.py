@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from muarl.domains.base import _tools_of
 from muarl.domains.bfcl.messages import REVISIONS
+from muarl.domains.tooling import tools_of
 from support.bfcl_gold import answer, replayed
 
 TOOLS = {
@@ -34,7 +34,7 @@ def api(revision):
 
 
 def test_the_default_state(revision):
-    assert set(_tools_of(REVISIONS[revision])) == TOOLS
+    assert set(tools_of(REVISIONS[revision])) == TOOLS
     made = loaded(revision)
     assert made.state() == {
         "generated_ids": set(),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.base import _tools_of
 from muarl.domains.bfcl.posting import REVISIONS
+from muarl.domains.tooling import tools_of
 from support.bfcl_gold import answer, replayed
 
 TOOLS = {
@@ -39,7 +39,7 @@ def logged_out(doing):
 
 
 def test_the_default_state_and_logging_in(revision):
-    assert set(_tools_of(REVISIONS[revision])) == TOOLS
+    assert set(tools_of(REVISIONS[revision])) == TOOLS
     api = loaded(revision)
     assert list(api.state().items()) == [
         ("username", "john"), ("password", "john123"), ("authenticated", False), ("tweets", {}), ("comments", {}),

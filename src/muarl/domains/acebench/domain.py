@@ -26,9 +26,10 @@ from muarl.domains.acebench.execute import (
     tools_of,
 )
 from muarl.domains.acebench.scenario import Language, Scenario
-from muarl.domains.base import Domain, Renderer, Semantics, Task, World, _Tool
+from muarl.domains.base import Domain, Renderer, Semantics, Task, World
 from muarl.domains.database import canonical
 from muarl.domains.schema import ToolSchema, parse_docstring, tool_schema
+from muarl.domains.tooling import Tool
 from muarl.errors import ConfigError, DataError
 
 _POLICIES = Path(__file__).parent / "policies"
@@ -245,9 +246,9 @@ class AceWorld(World):
 
 
 @cache
-def toolbox(language: Language) -> Mapping[str, _Tool]:
+def toolbox(language: Language) -> Mapping[str, Tool]:
     """Every tool of the language's classes, with descriptions in that language."""
-    found: dict[str, _Tool] = {}
+    found: dict[str, Tool] = {}
     for cls in CLASSES[language].values():
         for name in tools_of(cls):
             if name not in found:
@@ -255,7 +256,7 @@ def toolbox(language: Language) -> Mapping[str, _Tool]:
                 schema = tool_schema(method)
                 if language == "zh":
                     schema = _in_chinese(schema, name)
-                found[name] = _Tool(name, method.__tool_kind__, schema)
+                found[name] = Tool(name, method.__tool_kind__, schema)
     return found
 
 

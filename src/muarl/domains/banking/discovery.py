@@ -10,12 +10,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from muarl.chat import Requestor
 from muarl.domains.banking import query
 from muarl.domains.banking.records import TABLES
-from muarl.domains.base import Domain, Kind, Semantics, _tools_of, tool
+from muarl.domains.base import Domain, Kind, Semantics, tool
+from muarl.domains.tooling import tools_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Side = Literal["agent", "user"]
@@ -76,7 +77,7 @@ class BankSide(Domain):
 
     def __init__(self, *, semantics: Semantics = "fixed", **options: Any) -> None:
         super().__init__(semantics=semantics, **options)
-        hidden = {n: t for n, t in _tools_of(cast(Any, type(self))).items() if n in self.discoverables}
+        hidden = {n: t for n, t in tools_of(type(self)).items() if n in self.discoverables}
         offered = {n: t for n, t in self._tools.items() if n not in hidden}
         self._tools = {**offered, **hidden} if semantics == "official" else offered
 

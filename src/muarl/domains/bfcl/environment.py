@@ -14,14 +14,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
-from muarl.domains.base import _Tool, _tools_of
 from muarl.domains.bfcl.api import Api, LongContext, Revision
 from muarl.domains.bfcl.apis import api_class
 from muarl.domains.bfcl.calls import CallReader, ToolNames, ToolRef, parse
 from muarl.domains.bfcl.expressions import weight
 from muarl.domains.bfcl.syntax import Refused
+from muarl.domains.tooling import Tool, tools_of
 
 ERROR = "Error during execution: "
 """How the text of a call that raised begins."""
@@ -60,9 +60,9 @@ def tool_names(revision: Revision, classes: tuple[str, ...]) -> ToolNames:
 
 
 @cache
-def class_tools(revision: Revision, name: str) -> Mapping[str, _Tool]:
+def class_tools(revision: Revision, name: str) -> Mapping[str, Tool]:
     """The tools of a class, by name. KeyError if there is no such class."""
-    return _tools_of(cast(Any, api_class(revision, name)))
+    return tools_of(api_class(revision, name))
 
 
 def load_apis(

@@ -1,0 +1,83 @@
+"""Gold actions run in a fresh world, and what keeps one of them from succeeding.
+
+A gold action that fails changes nothing. A task whose only gold action fails would be solved by doing nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from muarl.chat import ToolCall, ToolResult
+from muarl.domains.base import Action, Task, World
+
+_TOLD = re.compile(r"Errors?\b")
+"""How a result begins that a tool returns, rather than raises, to say that it did not do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldFailure:
+    """A gold action that fails: its place among the task's actions (from 0), and why, in words."""
+
+    task_id: str
+    index: int
+    action: Action
+    cause: str
+
+    def __str__(self) -> str:
+        return f"task {self.task_id}: {self.what}"
+
+    @property
+    def what(self) -> str:
+        """The action and the cause, without the task."""
+        arguments = json.dumps(dict(self.action.arguments), ensure_ascii=False, default=str)
+        side = "" if self.action.requestor == "assistant" else f" by the {self.action.requestor}"
+        return f"actions[{self.index}], {self.action.name}({arguments}){side}: {self.cause}"
+
+
+def run_gold(world: World, task: Task) -> list[GoldFailure]:
+    """Run a task's gold actions in a fresh world of it; the failing ones, which change nothing."""
+    found: list[GoldFailure] = []
+    for number, action, call in _calls(task):
+        found += _told(task, number, action, world.call(action.requestor, call))
+    return found
+
+
+async def run_gold_slowly(world: World, task: Task) -> list[GoldFailure]:
+    """``run_gold`` for worlds that must be waited for."""
+    found: list[GoldFailure] = []
+    for number, action, call in _calls(task):
+        async for result in world.answers(action.requestor, [call]):
+            found += _told(task, number, action, result)
+    return found
+
+
+def _calls(task: Task) -> Iterator[tuple[int, Action, ToolCall]]:
+    for number, action in enumerate(task.actions or ()):
+        yield number, action, ToolCall(f"gold-{number}", action.name, dict(action.arguments), action.requestor)
+
+
+def _told(task: Task, number: int, action: Action, result: ToolResult) -> Iterator[GoldFailure]:
+    cause = why_failed(result)
+    if cause is not None:
+        yield GoldFailure(task.id, number, action, cause)
+
+
+def why_failed(result: ToolResult) -> str | None:
+    """What is wrong, in words for a domain's author, if the result of a call says that it failed; else None.
+
+    A tool may say so by raising, or by what it returns: a text that begins with "Error", or an object with nothing in
+    it but ``error``.
+    """
+    text = result.content
+    if result.error:
+        return f"{result.cause or 'returns an error'}: {text.removeprefix('Error: ')}"
+    told = bool(_TOLD.match(text))
+    if not told and text.startswith('{"error":'):
+        try:
+            told = set(json.loads(text)) == {"error"}
+        except (ValueError, RecursionError):
+            told = False
+    return f"returns an error: {text}" if told else None
