@@ -16,6 +16,11 @@ for _name in ("FORCE_COLOR", "NO_COLOR", "GITHUB_ACTIONS", "PY_COLORS", "COLUMNS
     os.environ.pop(_name, None)
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No test may fail because the machine is busy: examples have no deadline, and drawing them may take its time.
+settings.register_profile("muarl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("muarl")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

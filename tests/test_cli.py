@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -60,19 +59,12 @@ def test_without_arguments_the_help_is_shown() -> None:
     assert "quickstart" in muarl().output
 
 
-def test_help_answers_at_once_and_imports_nothing_heavy() -> None:
+def test_the_command_line_itself_imports_nothing_heavy() -> None:
     script = (
         "import sys, muarl.cli; print([m for m in ('torch', 'transformers', 'openai', 'numpy') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout.strip() == "[]"
-    command = [sys.executable, "-c", "from muarl.cli import main; main()", "--help"]
-    fastest = 60.0
-    for _ in range(5):
-        start = time.perf_counter()
-        subprocess.run(command, capture_output=True, check=True, timeout=60)
-        fastest = min(fastest, time.perf_counter() - start)
-    assert fastest < 2.0, "0.5 s on a quiet machine; the rest is for busy ones"
 
 
 def test_version_names_muarl_and_torch() -> None:

@@ -16,6 +16,7 @@ from muarl.conversation import Limits, Rules, agent_view, run_episode
 from muarl.episode import Episode, StopReason, Usage
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.tokens import ChatTokens
+from support.waiting import happened
 
 CHAT = ChatTokens(small_tokenizer())
 DOMAIN = Toy()
@@ -243,8 +244,9 @@ def test_cancellation_closes_the_session():
     agent = Puppet("x")
 
     async def cancel():
-        task = asyncio.create_task(run_episode(toy_task(), DOMAIN.world(), agent, Lines("a", 60.0)))
-        await asyncio.sleep(0.02)
+        user = Lines("a", 60.0)
+        task = asyncio.create_task(run_episode(toy_task(), DOMAIN.world(), agent, user))
+        await happened(lambda: len(user.heard) == 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

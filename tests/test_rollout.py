@@ -20,6 +20,7 @@ from muarl.rollout import (
     collect_groups,
     requests_for,
 )
+from support.waiting import happened
 
 DOMAIN = Toy()
 DOING = Puppet(say("", call("cancel", order_id="#W12")), "Done.")
@@ -282,7 +283,7 @@ def test_interruption_closes_every_session_and_keeps_what_finished():
                 progress=lambda e, n, of: kept.append(e),
             )
         )
-        await asyncio.sleep(0.05)
+        await happened(lambda: len(kept) == 6 and len(agent.sessions) == 8)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work

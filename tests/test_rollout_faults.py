@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loop_kit import Toy, call, toy_task
@@ -110,7 +110,6 @@ def play(chance: float, *, tasks: int, group: int, rounds: int, retries: int = 1
 # ── accounts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(deadline=None)
 @given(st.floats(0, 0.7), st.integers(1, 3), st.integers(0, 2), st.integers(0, 1000), st.integers(1, 6))
 def test_every_request_has_one_episode_and_every_penny_its_place(
     chance: float, rounds: int, retries: int, seed: int, tasks: int
@@ -133,7 +132,6 @@ def test_every_request_has_one_episode_and_every_penny_its_place(
     assert sum(len(g.episodes) + g.excluded for g in (*groups.kept, *groups.dropped)) == len(requests)
 
 
-@settings(deadline=None)
 @given(st.floats(0, 0.5), st.integers(1, 3), st.integers(0, 400))
 def test_spending_stops_at_the_budget(chance: float, rounds: int, tokens: int) -> None:
     budget = Budget(tokens=tokens or 1)

@@ -84,7 +84,7 @@ def conversations(draw) -> list[Message]:
 # ── what is sampled, what is context ─────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(conversations(), texts, st.booleans(), st.booleans())
 @example([Message("user", ""), LONG_CALL], "", True, False)
 def test_training_and_evaluation_contexts_are_identical(messages, system, thinking, greet):
@@ -116,7 +116,7 @@ def test_training_and_evaluation_contexts_are_identical(messages, system, thinki
         assert all(trace.loss_mask[len(prompt) : len(prompt) + len(sampled.ids)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(conversations())
 def test_mask_covers_exactly_the_replies(messages):
     trace = chat().training_tokens("Be kind.", TOOLS, messages)
@@ -125,7 +125,7 @@ def test_mask_covers_exactly_the_replies(messages):
     assert trace.ids[-1] == chat().stop_ids[0] and trace.loss_mask[-1]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(replies(), st.booleans())
 def test_parse_reads_what_reply_writes(message, thinking):
     ids = chat(thinking).reply_ids(message)
@@ -146,7 +146,7 @@ def plain(messages):
     return out
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(conversations())
 def test_equals_the_library_render_where_text_is_plain(messages):
     """Without control literals, our appended tokens are the library's render of the whole conversation."""
@@ -229,7 +229,7 @@ def test_two_agent_messages_in_a_row_are_refused():
 # ── control tokens ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(texts, texts, texts)
 def test_content_never_becomes_a_control_token(system, user, result):
     tools = (ToolSpec("t", system, {"type": "object", "description": user}),)
@@ -329,7 +329,7 @@ def test_reasoning_only_at_the_start():
     assert parse('<think>\nhm <tool_call>{"name": "a"}</tool_call>').tool_calls[0].name == "a"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(literals, words, st.just('{"name": "a", "arguments": {}}')), max_size=8).map("".join))
 def test_parse_agrees_with_the_library(text):
     """Whatever comes, blocks and text are found where the library finds them."""

@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.chat import Message
@@ -19,7 +19,7 @@ from muarl.domains.airline.network import SIZES, make_network
 from muarl.domains.experts import Habits
 from support.airline import IDENTITY, expert, made
 
-QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=30)
 PROFILE = "gold member, credit card credit_card_7, gift card gift_card_8, reservations K3M8T2, P4Q1R9"
 SHOWN = (
     "K3M8T2 origin JFK destination SEA\ncabin economy, 1 bags with 0 paid, not insured, booked within 24 hours\n"
@@ -207,7 +207,7 @@ SAID = st.one_of(
 
 
 @given(st.lists(SAID, min_size=1, max_size=12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_caller_makes_it_stumble(texts):
     brain = AirlineExpert(seed=0)
     replies = {

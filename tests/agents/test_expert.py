@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.agents.expert import ExpertAgent
@@ -19,7 +19,7 @@ from muarl.domains.retail.shop import SIZES, make_shop
 from muarl.domains.retail.wishes import WRITES
 from support.generated import IDENTITY, expert, made
 
-QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=30)
 
 
 def calls(episode, prefix=""):
@@ -188,7 +188,7 @@ SAID = st.one_of(
 
 
 @given(st.lists(SAID, min_size=1, max_size=12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_caller_makes_it_stumble(texts):
     brain = RetailExpert(seed=0)
     replies = {

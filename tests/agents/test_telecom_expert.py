@@ -206,7 +206,7 @@ SAID = st.one_of(
 
 
 @given(st.lists(SAID, min_size=1, max_size=14))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_caller_makes_it_stumble(texts):
     brain = TelecomExpert(seed=0)
     replies = {

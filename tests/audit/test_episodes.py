@@ -299,7 +299,7 @@ messages = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(messages, max_size=8), st.sampled_from(["airline", "retail", "telecom", "hotel", "unheard-of"]))
 def test_no_conversation_breaks_the_audit(lines: list[Message], domain: str) -> None:
     """Logs come from anywhere: whatever they hold, findings point at messages that are there."""

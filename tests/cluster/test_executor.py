@@ -74,7 +74,7 @@ def played(asked: list[RolloutRequest], *workers: Any, **options: Any) -> Rollou
     return asyncio.run(rollout(asked, executor(*workers, **options)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.sets(st.integers(0, 20), max_size=8), st.integers(0, 3)), min_size=1, max_size=4),
     st.integers(0, 5),

@@ -109,7 +109,7 @@ async def test_what_the_sampler_has_to_say_passes_through() -> None:
         await router(Refuses(), Fake()).sample((1,), PARAMS)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(st.integers(0, 12), max_size=6), min_size=1, max_size=4),
     st.integers(1, 8),

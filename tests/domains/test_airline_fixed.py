@@ -183,7 +183,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(sorted(booking())), JSON), max_size=2))
 def test_whatever_is_asked_for_fixed_books_right_or_changes_nothing(changes):
     world = airline().world()
@@ -199,7 +199,7 @@ def test_whatever_is_asked_for_fixed_books_right_or_changes_nothing(changes):
     assert all(type(made[name]) is int for name in ("total_baggages", "nonfree_baggages"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(sorted(airline().tool_names())), st.dictionaries(st.sampled_from(sorted(booking())), JSON))
 def test_no_call_ever_raises(name, arguments):
     for semantics in ("official", "fixed"):

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.chat import ToolCall
@@ -15,7 +15,7 @@ from muarl.domains.airline import rules
 from muarl.domains.airline.domain import Airline, airline_database
 from muarl.domains.airline.network import SIZES, make_network
 
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=25)
 
 
 def check_whole(network):

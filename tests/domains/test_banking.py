@@ -264,7 +264,7 @@ CALLS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(CALLS)
 def test_the_hash_is_that_of_the_whole_layout_after_any_calls(calls):
     worlds = [bank(semantics).world() for semantics in ("official", "fixed")]

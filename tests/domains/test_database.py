@@ -60,7 +60,7 @@ def run(view: View, tables: dict, operations: list) -> dict:
 
 
 @given(CONTENTS, OPERATIONS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_view_is_a_private_copy_and_its_digest_and_hash_are_those_of_its_contents(contents, operations):
     base = Database(contents)
     untouched, view = base.view(), base.view()
@@ -73,7 +73,7 @@ def test_a_view_is_a_private_copy_and_its_digest_and_hash_are_those_of_its_conte
 
 
 @given(CONTENTS, OPERATIONS, OPERATIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_two_worlds_of_one_base_never_meet(contents, first, second):
     base = Database(contents)
     one, two = base.view(), base.view()
@@ -85,7 +85,7 @@ def test_two_worlds_of_one_base_never_meet(contents, first, second):
 
 
 @given(CONTENTS, st.dictionaries(KEYS, RECORDS | st.none(), max_size=3), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_derived_base_equals_one_built_anew(contents, changes, digest_first):
     base = Database(contents)
     if digest_first:

@@ -7,7 +7,7 @@ import random
 from collections import defaultdict
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.domains.retail import catalogue as cat
@@ -15,7 +15,7 @@ from muarl.domains.retail.domain import Retail, retail_database
 from muarl.domains.retail.shop import SIZES, make_address, make_shop
 from support.retail_shop import use
 
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=25)
 
 
 def check_whole(shop):

@@ -123,7 +123,7 @@ def test_proposals_tell_their_kind():
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_text_makes_anybody_stumble(text):
     instructions(text), hear(text), spoken_kinds(text), phone_facts(text)
     reading.read_facts(text), reading.read_requests(text), reading.read_slots(text), reading.read_identity(text)

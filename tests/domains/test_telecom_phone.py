@@ -295,7 +295,7 @@ CALLS = st.one_of(
 
 
 @given(st.lists(CALLS, max_size=12))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_well_formed_calls_never_fail_and_give_the_same_in_both_semantics(calls):
     worlds = [carrier(semantics=semantics).world(task()) for semantics in ("official", "fixed")]
     for name, arguments in calls:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +29,7 @@ from muarl.rollout import requests_for
 from muarl.tokens import ChatTokens
 from support import fake_vllm
 from support.fake_vllm import CRASH, HANG, SLOW
+from support.waiting import alive, until
 
 PARAMS = SamplingParams(4)
 QUICK = Patience(deadline=20, start=60, update=20, health_every=0.1, health=20, grace=5, restarts=3)
@@ -61,20 +61,6 @@ def value(number):
 
 async def pid_of(sampler, session):
     return (await sampler.sample([1], PARAMS, session=session)).ids[0]
-
-
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def until(true, seconds=30.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 @pytest.fixture

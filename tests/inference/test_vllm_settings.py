@@ -16,6 +16,7 @@ from muarl.inference.vllm.loops import LoopThread
 from muarl.inference.vllm.settings import VllmSettings, engine_arguments, environ, environment
 from muarl.recipes.engines import make_sampler
 from muarl.recipes.serving import transport, vllm_settings
+from support.waiting import happened
 
 
 @pytest.fixture
@@ -189,9 +190,10 @@ def test_a_loop_in_a_thread_keeps_its_deadlines():
         assert await thread.call(asyncio.sleep(0, "y"), 5, "b") == "y"
         with pytest.raises(InfrastructureError, match="a nap took longer"):
             await thread.call(asyncio.sleep(60), 0.05, "a nap")
-        seen = []
+        begun, seen = [], []
 
         async def told():
+            begun.append(1)
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
@@ -199,7 +201,7 @@ def test_a_loop_in_a_thread_keeps_its_deadlines():
                 raise
 
         task = asyncio.create_task(thread.call(told(), 60, "c"))
-        await asyncio.sleep(0.1)
+        await happened(lambda: begun)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.errors import CheckpointError, MuarlError
@@ -116,7 +116,6 @@ def test_a_broken_manifest_is_damage(root: Path, text: str) -> None:
         check_whole(checkpoint_path(root, 3))
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text("abc/", min_size=1, max_size=5), st.binary(max_size=50), max_size=5), st.data())
 def test_any_change_of_any_file_is_found(tmp_path_factory: pytest.TempPathFactory, made: Any, data: Any) -> None:
     folder = tmp_path_factory.mktemp("any")
@@ -238,7 +237,6 @@ def test_what_the_rule_keeps(root: Path) -> None:
         Retention(last=0)
 
 
-@settings(deadline=None)
 @given(
     st.sets(st.integers(0, 200), max_size=12),
     st.integers(1, 5),

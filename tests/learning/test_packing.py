@@ -62,7 +62,7 @@ def test_every_target_once_and_everything_aligned(documents, strategy, budget, m
 
 
 @pytest.mark.parametrize("fast", [True, False])
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(documents=samples(most=6, longest=20), strategy=st.sampled_from(["sorted", "ffd"]))
 def test_documents_do_not_see_each_other(
     make_model: Callable[..., Qwen3ForCausalLM], fast: bool, documents: list[Sample], strategy: str

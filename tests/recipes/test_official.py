@@ -195,7 +195,7 @@ def upstream(agent: Iterator[Act], user: Iterator[Act], steps: int, errors: int)
 SCRIPT = st.lists(st.sampled_from(["text", "text", "call", "calls", "bad"]), min_size=1, max_size=12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(SCRIPT, st.lists(st.sampled_from(list(ACTS)), min_size=1, max_size=12), st.integers(1, 25), st.integers(1, 12))
 def test_any_script_ends_where_the_benchmarks_own_loop_ends_it(
     agent: list[Act], user: list[Act], steps: int, errors: int

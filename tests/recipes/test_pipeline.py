@@ -20,11 +20,12 @@ from muarl.player import RolloutRequest, requests_for
 from muarl.recipes.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
 from muarl.recipes.updates import samples_of
 from muarl.rollout import LocalExecutor, RolloutError, collect_groups
+from support.waiting import happened, settled
 
 # ---- the window
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     batch=st.integers(1, 4),
     bound=st.integers(1, 4),
@@ -279,7 +280,7 @@ async def test_a_straggler_holds_nobody_up_until_its_last_batch_and_is_not_lost(
             assert 0 not in numbers_of([await pipeline.batch()])
             await pipeline.learned(sampler.deliver)
         waiting = asyncio.create_task(pipeline.batch())
-        await asyncio.sleep(0.05)
+        await settled()
         assert not waiting.done(), "this is the last batch that it may be in"
         late.set()
         played = await asyncio.wait_for(waiting, 5)
@@ -346,7 +347,8 @@ async def test_leaving_cancels_what_is_under_way() -> None:
         raise AssertionError
 
     training = asyncio.create_task(train(Window(2, 1, 3), Sampler(), play, concurrency=6))
-    await asyncio.sleep(0.02)
+    await happened(lambda: len(started) == 6)
+    await settled()
     training.cancel()
     with pytest.raises(asyncio.CancelledError):
         await training

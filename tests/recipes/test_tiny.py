@@ -51,7 +51,7 @@ AFTER = st.sampled_from(["", ".", ",", '"', ")", "\n", "?", '", "', "!", "]", "Ã
 
 
 @given(st.sampled_from(ENTITIES), BEFORE, AFTER)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_every_entity_is_one_token_wherever_it_stands(raw, entity, before, after):
     tokens = raw.encode(before + entity + after, add_special_tokens=False).tokens
     assert any(t.strip() == entity.strip() for t in tokens), tokens
@@ -60,7 +60,7 @@ def test_every_entity_is_one_token_wherever_it_stands(raw, entity, before, after
 @given(
     st.lists(st.sampled_from(ENTITIES), min_size=1, max_size=6), st.sampled_from([", ", " and ", '", "', "\n", " / "])
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_entities_in_a_row_stay_whole(raw, entities, joint):
     tokens = [t.strip() for t in raw.encode(joint.join(entities), add_special_tokens=False).tokens]
     at = -1
@@ -95,13 +95,13 @@ TEXT = st.one_of(
 
 
 @given(TEXT)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_comes_back_as_it_was(raw, text):
     assert raw.decode(raw.encode(text, add_special_tokens=False).ids, skip_special_tokens=False) == text
 
 
 @given(TEXT)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_people_write_holds_no_control_token(chat, text):
     ids = chat.tokenizer.encode_guarded(text)
     assert not set(ids) & chat.tokenizer.control_ids

@@ -188,7 +188,7 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=60) | st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(TEXT, max_size=8), st.sampled_from([RETAIL, LONG, ""]))
 def test_no_conversation_breaks_the_rules_and_findings_point_at_the_user(said: list[str], scenario: str) -> None:
     task, messages = talk(*said, scenario=scenario)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.audit.consent import is_affirmative
@@ -242,7 +242,7 @@ WORDS = st.lists(
 
 
 @given(st.lists(st.one_of(WORDS, st.text(max_size=40)), min_size=1, max_size=30), st.sampled_from(sorted(PATIENCE)))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 def test_no_agent_makes_it_stumble_or_talk_for_ever(texts, persona):
     talk = Talk(
         cancel(then={**CANCEL, "reason": "takes too long"}),

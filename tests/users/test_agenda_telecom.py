@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from muarl.chat import GREETING, STOP_WORDS, Message, visible_to_agent
@@ -337,7 +337,7 @@ RESULTS = st.sampled_from(
 
 @example(texts=["TURN:SPEEDAIRPLANE"], results=[""], index=0)
 @given(st.lists(SAID, min_size=1, max_size=30), st.lists(RESULTS, min_size=1, max_size=9), st.integers(0, 79))
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120)
 def test_no_text_and_no_phone_makes_it_stumble_and_it_always_ends(texts, results, index):
     user = AgendaUser(made("small", "train", 80)[index], seed=index)
     messages = [Message("assistant", GREETING)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.domains.base import Task
@@ -305,7 +305,7 @@ def test_an_agent_in_a_loop_is_left_in_bounded_time(name, loop):
 
 @without_phones
 @given(data=st.data(), index=st.integers(0, 59), seed=st.integers(0, 5))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 def test_no_text_makes_it_stumble_and_it_always_ends(name, data, index, seed):
     case = CASES[name]
     words = st.lists(st.sampled_from((*PLAIN_WORDS, *case.words)), max_size=10).map(" ".join)

@@ -13,6 +13,7 @@ import pytest
 from muarl.chat import Message, is_stop
 from muarl.domains.base import Task
 from muarl.users.human import HumanUser, HumanUserFactory, LineReader
+from support.waiting import settled
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ async def test_waiting_for_a_line_lets_others_run_and_can_be_cancelled(pipe: tup
     read, write = pipe
     reader = LineReader(read)
     waiting = asyncio.create_task(reader())
-    await asyncio.sleep(0.05)
+    await settled()
     assert not waiting.done()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.chat import Message, ToolCall
@@ -54,7 +54,6 @@ def test_every_kind_of_text_is_looked_at() -> None:
         assert look(bad, "e", "gone") is None
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=4), st.text(min_size=1, max_size=3))
 def test_what_is_found_is_what_is_there(texts: list[str], wanted: str) -> None:
     row = line(spoken("e", *texts), ensure_ascii=False) if all(map(_plain, texts)) else line(spoken("e", *texts))

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.chat import ToolCall
@@ -96,7 +96,7 @@ def test_tasks_of_every_size_and_split_are_sound(size, split):
 
 
 @given(st.integers(-(2**40), 2**40), st.sampled_from(SPLITS), st.integers(0, 10**6), st.sampled_from(ALL_SIZES))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 def test_any_seed_split_and_number_gives_a_sound_task(seed, split, index, size):
     check_task(make_task(split, index, size=size, seed=seed), split, size)
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from muarl.agents.idle import IdleAgent
@@ -88,7 +88,7 @@ def test_tasks_of_every_size_and_split_are_sound(size, split):
 @given(
     st.integers(-(2**40), 2**40), st.sampled_from(SPLITS), st.integers(0, 10**6), st.sampled_from(["tiny", "official"])
 )
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 def test_any_seed_split_and_number_gives_a_sound_task(seed, split, index, size):
     check_task(make_task(split, index, size=size, seed=seed), split, size)
 
@@ -203,7 +203,7 @@ CALLS = st.tuples(st.sampled_from(TINY_TOOLS), st.dictionaries(st.sampled_from(A
 
 
 @given(st.integers(0, 30), st.lists(CALLS, max_size=4))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_whatever_is_called_in_a_tiny_world_there_is_an_answer(number, calls):
     (task,) = generator.tasks("train", 1, size="tiny", start=number)
     world = generated_bfcl("tiny").world(task)

@@ -97,7 +97,7 @@ def test_what_is_no_request_is_none(text):
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_text_can_be_read(text):
     read_requests(text)
     read_tools(text)

@@ -131,7 +131,7 @@ SEEN = {
 
 
 @given(st.lists(SAID, min_size=1, max_size=10), st.booleans())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_no_caller_makes_it_stumble(texts, failing):
     brain = DeskExpert(script("food-delivery"), seed=0)
     for text in texts:

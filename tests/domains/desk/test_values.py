@@ -56,35 +56,35 @@ def test_values_are_found_in_texts(kind, text, expected):
 
 @given(st.integers(0, 10**6), st.dates(min_value=__import__("datetime").date(2025, 1, 1),
                                        max_value=__import__("datetime").date(2027, 12, 31)))  # fmt: skip
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_dates_are_read_back_in_every_spelling(seed, day):
     text = values.say_date(day.isoformat(), random.Random(seed), year=day.year != 2026)
     assert found("date", f"We come on {text}, then.") == [day.isoformat()]
 
 
 @given(st.integers(0, 10**6), st.integers(1930, 2010), st.integers(1, 12), st.integers(1, 28))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_dates_of_birth_are_read_back(seed, year, month, day):
     value = f"{year}-{month:02d}-{day:02d}"
     assert found("birthdate", f"born {KINDS['birthdate'].say(value, random.Random(seed))}.") == [value]
 
 
 @given(st.integers(0, 10**6), st.integers(0, 23), st.sampled_from(["00", "30", "05"]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_times_are_read_back(seed, hour, minute):
     value = f"{hour:02d}:{minute}"
     assert found("time", f"at {KINDS['time'].say(value, random.Random(seed))} please") == [value]
 
 
 @given(st.integers(0, 10**6), st.one_of(st.integers(1, 9999), st.integers(1, 999_999).map(lambda c: c / 100)))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_money_is_read_back(seed, amount):
     text = KINDS["money"].say(amount, random.Random(seed))
     assert normal(found("money", f"It is {text}.")[0]) == pytest.approx(float(amount))
 
 
 @given(st.integers(0, 10**6), st.integers(2, 999))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_numbers_are_read_back(seed, number):
     assert found("number", f"for {KINDS['number'].say(number, random.Random(seed))} people") == [number]
 

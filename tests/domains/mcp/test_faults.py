@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -17,6 +16,7 @@ from muarl.errors import ConfigError, InfrastructureError
 from muarl.rollout import LocalExecutor, Player, requests_for, rollout
 from muarl.users.base import UserTurn
 from support.mcp import call, faulty, needs_sdk, task
+from support.waiting import until
 
 pytestmark = needs_sdk
 
@@ -45,9 +45,7 @@ def test_a_server_that_dies_is_told_with_its_exit_code_and_last_words():
 
 
 def test_a_server_that_hangs_is_ended_after_the_time_for_a_call():
-    started = time.monotonic()
     assert broken("hang", call=0.5).endswith("no answer within 0.5 s")
-    assert time.monotonic() - started < 8
 
 
 @pytest.mark.parametrize("mode", ["flood", "lines", "noise"])
@@ -70,7 +68,7 @@ def test_a_server_that_changes_its_tools_loses_the_episode():
     domain = faulty("change")
     world = domain.world(task())
     assert call(world, "break").content == "changed"
-    time.sleep(0.2)
+    until(lambda: world._place.connection.stale)
     with pytest.raises(ServerError, match="changed its tools: the tool look takes other arguments than before"):
         call(world, "put", text="x")
     world.close()

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from muarl.episode import StopReason
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.rewards import outcome
 from support.mcp import Faulty, call, faulty, needs_sdk, task
+from support.waiting import alive, until
 
 pytestmark = needs_sdk
 
@@ -176,7 +176,7 @@ def test_a_process_that_was_killed_between_episodes_is_replaced():
     pid = int(call(world, "pid").content)
     world.close()
     os.kill(pid, signal.SIGKILL)
-    time.sleep(0.2)
+    until(lambda: not alive(pid))
     again = domain.world(task("there"))
     assert call(again, "look").content == "there"
     again.close()
@@ -204,10 +204,7 @@ def test_shutting_down_ends_the_processes_and_removes_their_folders(domain):
     root = world._place.root
     world.close()
     pool.shut_down()
-    deadline = time.monotonic() + 5
-    while root.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not root.exists() and not pipes.running
+    until(lambda: not root.exists() and not pipes.running)
 
 
 def test_folders_of_programs_that_were_killed_are_swept(tmp_path, monkeypatch):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from muarl.inference.server import http
 from muarl.inference.server.http import ChatServer, listen, save_token, token_for
 from muarl.tokens import ChatTokens
 from support.chat_server import TOKEN, TellingSampler, asked, client, serving
+from support.waiting import until
 
 KEY = {"authorization": f"Bearer {TOKEN}"}
 
@@ -29,13 +28,6 @@ def made(*replies: Any, **how: Any) -> tuple[TellingSampler, Any]:
     telling = {k: how.pop(k) for k in ("step", "pause") if k in how}
     sampler = TellingSampler(ChatTokens(small_tokenizer()), *(replies or ("Hi",)), **telling)
     return sampler, serving(sampler, small_tokenizer(), **how)
-
-
-def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
 
 
 def post(server: ChatServer, **more: Any) -> httpx.Response:

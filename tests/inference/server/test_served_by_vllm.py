@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from muarl.inference.server.http import ChatServer
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import load_policy
 from support.chat_server import TOKEN, TOOLS, asked, async_client, client, serving
+from support.waiting import until
 
 pytestmark = pytest.mark.vllm
 
@@ -80,10 +80,7 @@ def test_who_goes_away_ends_the_generation(servers: Any) -> None:
     key = {"authorization": f"Bearer {TOKEN}"}
     with httpx.stream("POST", f"{theirs.address}/chat/completions", json=body, headers=key, timeout=30) as answer:
         next(answer.iter_lines())
-    end = time.monotonic() + 20
-    while theirs.service.engine.under_way:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: not theirs.service.engine.under_way)
 
 
 async def test_many_at_once(servers: Any) -> None:

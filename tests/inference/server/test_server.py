@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import load_policy
 from muarl.tokens import ChatTokens
 from support.chat_server import TOOLS, TellingSampler, asked, client, serving
+from support.waiting import until
 
 BASE = Path("src/muarl/assets/base")
 LOOK, CANCEL = call_json("look", order_id="#W12"), call_json("cancel", order_id="é🛒")
@@ -238,18 +238,11 @@ def test_stop_strings_end_the_generation() -> None:
         assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("one two", "stop")
         streamed, _ = collect(api.chat.completions.create(**ask, stream=True))
         assert streamed == put_together(whole.choices[0])
-        _until(lambda: sampler.cancelled == 2)
+        until(lambda: sampler.cancelled == 2)
         # What was said is not what was sampled, so the text counts.
         more: Any = [*asked(), whole.choices[0].message, {"role": "user", "content": "Go on"}]
         api.chat.completions.create(model="m", messages=more)
     assert "one two<|im_end|>" in sampler.chat.text(sampler.seen[-1][1])
-
-
-def _until(true: Any, seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
 
 
 def test_ids_and_log_probabilities_of_all_that_was_sampled() -> None:
@@ -317,7 +310,7 @@ def test_a_stream_that_breaks_off_says_so() -> None:
             collect(stream)
         with pytest.raises(openai.InternalServerError):
             api.chat.completions.create(model="m", messages=asked())
-        _until(lambda: sampler.cancelled == 2)
+        until(lambda: sampler.cancelled == 2)
 
 
 # ---- prompts of ids and text

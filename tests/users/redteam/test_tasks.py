@@ -23,7 +23,7 @@ EVERY = [(d, k) for d in DOMAINS for k in KINDS]
 HOSTILE = ("impostor", "pressure", "changing", "injection", "silent")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.sampled_from(EVERY), st.integers(0, 10_000), st.integers(0, 50), st.sampled_from(["train", "test"]))
 def test_a_task_follows_from_its_seeds_and_its_gold_actions_lead_to_the_right_world(which, index, seed, split):
     domain, kind = which

@@ -22,7 +22,7 @@ from support.redteam import Doer, expert, play, said, some
 EVERY = [(d, k) for d in DOMAINS for k in KINDS]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.sampled_from(EVERY), st.integers(0, 500), st.integers(0, 2**31))
 def test_a_user_follows_from_task_and_seed_and_always_ends(which, index, seed):
     task = make_red_team_task(*which, index)
