@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 # Before torch is imported anywhere: idle OpenMP workers must sleep, or two jobs on two cores starve each other, and
@@ -14,6 +15,12 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # What a person or a CI has set for other purposes must not change what a test sees.
 for _name in ("FORCE_COLOR", "NO_COLOR", "GITHUB_ACTIONS", "PY_COLORS", "COLUMNS", "MUARL_DEBUG", "MUARL_DATA"):
     os.environ.pop(_name, None)
+for _name in ("OPENAI_API_KEY_HOST", "OPENAI_BASE_URL"):
+    os.environ.pop(_name, None)
+
+# Nor does a test leave anything in a person's home.
+_STATE = tempfile.TemporaryDirectory(prefix="muarl-tests-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -247,3 +247,36 @@ def test_one_process_cannot_be_asked_for_several() -> None:
     assert config.learner.lora.alpha == 32.0
     with pytest.raises(ConfigError, match="learner.lora.targets"):
         load_config("quickstart", ["learner.lora.targets=[embed_tokens]"])
+
+
+def test_endpoints_take_what_their_server_understands() -> None:
+    told = "{chat_template_kwargs: {enable_thinking: false}}"
+    sections = ["user", "eval_user", "eval", "coldstart"]
+    given = [f"{s}.endpoint.{field}" for s in sections for field in ("model=m", "top_p=0.8", f"extra={told}")]
+    config = load_config("cpu", [*given, "coldstart.tools_endpoint={model: m, top_p: 0.8, extra: %s}" % told])  # noqa: UP031
+    found = [getattr(config, s).endpoint for s in sections] + [config.coldstart.tools_endpoint]
+    for section in found:
+        assert section is not None
+        assert (section.top_p, section.extra) == (0.8, {"chat_template_kwargs": {"enable_thinking": False}})
+    for wrong in ("extra={messages: []}", "extra={at: .nan}", "top_p=0"):
+        with pytest.raises(ConfigError, match=r"user\.endpoint"):
+            load_config("cpu", ["user.endpoint.model=m", f"user.endpoint.{wrong}"])
+
+
+@pytest.mark.parametrize("name", ["eval.judge", "eval.user_judge", "eval.audit_judge", "coldstart.judge"])
+def test_a_judge_may_be_a_section(name: str, tmp_path: Path) -> None:
+    from muarl.recipes.common import judge_endpoint
+
+    section, field = name.split(".")
+    config = load_config("cpu", [f"{name}={{model: m, base_url: 'http://box/v1', top_p: 0.8, extra: {{k: 1}}}}"])
+    spec = getattr(getattr(config, section), field)
+    endpoint = judge_endpoint(spec)
+    assert endpoint is not None
+    found = endpoint.config
+    assert (found.model, found.url, found.top_p, found.extra) == ("m", "http://box/v1", 0.8, {"k": 1})
+    assert found.max_tokens is None, "what is not said is as for a judge that goes by name"
+    plain = load_config("cpu", [f"{name}={{model: m, base_url: 'http://box/v1'}}"])
+    assert getattr(getattr(plain, section), field) == "endpoint:m@http://box/v1"
+    for wrong in ("{model: m, top_p: 7}", """'endpoint:{"model": "m", "top_p": 7}'""", """'endpoint:{"top_p"'"""):
+        with pytest.raises(ConfigError, match=rf"{name}: .*top_p"):
+            load_config("cpu", [f"{name}={wrong}"])

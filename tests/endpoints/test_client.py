@@ -443,3 +443,26 @@ async def test_failures_are_not_cached(tmp_path: Path) -> None:
             with pytest.raises(InfrastructureError):
                 await client.chat(HELLO)
             assert (await client.chat(HELLO)).content == "now"
+
+
+async def test_the_endpoints_own_top_p_is_sent_unless_a_request_says_otherwise() -> None:
+    with FakeOpenAI() as server:
+        async with endpoint(server, top_p=0.8) as client:
+            await client.chat(HELLO)
+            await client.chat(HELLO, top_p=0.5)
+    assert [b["top_p"] for b in server.bodies] == [0.8, 0.5]
+
+
+async def test_no_key_is_sent_where_none_is_named() -> None:
+    with FakeOpenAI([text("ok"), status(401)]) as server:
+        async with endpoint(server, api_key_env="") as client:
+            await client.chat(HELLO)
+            with pytest.raises(InfrastructureError, match="OPENAI_API_KEY_HOST=127.0.0.1:"):
+                await client.chat(HELLO)
+    assert SECRET not in repr([r.headers for r in server.requests])
+
+
+async def test_a_key_of_one_letter_does_not_garble_what_the_server_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    failed, _ = await failure(status(404, message="The model `m` does not exist; key given: x", code="model_not_found"))
+    assert "does not exist; key given: ***" in str(failed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import pytest
@@ -71,3 +72,43 @@ def test_a_cache_keeps_what_no_file_encoding_can_carry_and_survives_a_folder_tha
     (tmp_path / "file").write_text("")
     ResponseCache(tmp_path / "file").put("abcd", {}, {})
     assert "the response is not stored" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *["stub@127.0.0.1:8100", "m@localhost:8000/v1", "m@localhost", "m@gpu-box:8000/v1", "m@[::1]:8000"],
+        *["m@10.0.0.7", "m@api.example.com/v1", "team/m@v2:free@box:80", "m@HTTP://box/v1", "m@http:127.0.0.1"],
+    ],
+)
+def test_an_address_without_http_is_no_model_of_openais(spec: str) -> None:
+    with pytest.raises(ConfigError, match="http://"):
+        parse_endpoint(f"endpoint:{spec}")
+
+
+def test_an_address_without_http_is_told_how_to_write_it() -> None:
+    with pytest.raises(ConfigError, match=r"write http://127\.0\.0\.1:8100/v1"):
+        parse_endpoint("endpoint:stub@127.0.0.1:8100")
+
+
+@pytest.mark.parametrize(
+    "model", ["@cf/meta/llama-3.1-8b-instruct", "name@2024-05", "claude@20240620", "m@v1.5", "team/m@v2:free", "m@beta"]
+)
+def test_names_of_models_may_hold_an_at(model: str) -> None:
+    assert parse_endpoint(f"endpoint:{model}").model == model
+    assert parse_endpoint(f"endpoint:{model}@http://box:8000/v1").model == model
+
+
+def test_a_name_that_looks_like_an_address_needs_one_beside_it() -> None:
+    assert parse_endpoint("endpoint:m@release.candidate@http://box/v1").model == "m@release.candidate"
+
+
+def test_more_than_model_and_address_is_said_as_json() -> None:
+    extra = {"chat_template_kwargs": {"enable_thinking": False}}
+    fields = {"model": "m", "base_url": "http://box/v1", "top_p": 0.8, "extra": extra, "completion_price": 2.0}
+    found = parse_endpoint("endpoint:" + json.dumps(fields), concurrency=4)
+    assert (found.model, found.url, found.top_p, found.extra) == ("m", "http://box/v1", 0.8, extra)
+    assert (found.price, found.concurrency) == (Price(0.0, 2.0), 4)
+    for wrong in ('{"model"', '{"model": "m", "temprature": 1}', '{"base_url": "http://box/v1"}'):
+        with pytest.raises(ConfigError, match="endpoint"):
+            parse_endpoint(f"endpoint:{wrong}")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.config.section import Count, EndpointConfig, HabitsConfig, Positive, Probability, Section
+from muarl.config.section import Count, EndpointConfig, HabitsConfig, JudgeSpec, Positive, Probability, Section
 
 SCENARIOS = (
     "food-delivery-generated", "hotel-generated", "bank-generated", "clinic-generated", "insurance-generated",
@@ -49,7 +49,7 @@ class ColdstartConfig(Section):
     near_duplicate: Probability = Field(
         0.9, description="Of two conversations whose word 5-grams overlap more than this (Jaccard), one is dropped."
     )
-    judge: str | None = Field(
+    judge: JudgeSpec | None = Field(
         None, description="A model that must find each conversation in keeping with the policy: `endpoint:MODEL`."
     )
     max_cost: Annotated[float, Field(gt=0)] | None = Field(

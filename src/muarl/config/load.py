@@ -13,7 +13,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from muarl.config.approvals import recall
 from muarl.config.sections import RunConfig, Section, fields_of
+from muarl.config.trust import Origin, Provenance, trusted
 from muarl.errors import ConfigError, DataError
 from muarl.untrusted import parse_yaml, read_yaml
 
@@ -34,21 +36,29 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
 
     Values of overrides are read as YAML (``rl.lr=1e-4``, ``sft.habits={deny: 0.3}``, ``rl.eval_every=null``). Raises
     ConfigError with one line per problem: the file or override, the key, what is wrong, and the nearest known key.
+
+    Overrides are the person's own words; what a file says of keys, addresses and files is bounded (see ``trust``).
     """
     label, path = _locate(source)
     values, origins = _read(path, label, ())
     for text in overrides:
         keys, value = _parse_override(text)
         _set(values, keys, value, text)
+        given = Origin(f"override {_shown(text)}", "command")
         for depth in range(1, len(keys) + 1):
-            origins.setdefault(keys[:depth], f"override {_shown(text)}")
-        origins[keys] = f"override {_shown(text)}"
+            origins.setdefault(keys[:depth], given)
+        for below in [known for known in origins if known[: len(keys)] == keys]:
+            del origins[below]  # the value as a whole is another now
+        origins[keys] = given
+        origins |= {(*keys, *rest): given for rest in _leaves(value)} if isinstance(value, dict) else {}
     try:
-        return RunConfig.model_validate(values)
+        config = RunConfig.model_validate(values)
     except ValidationError as problem:
         lines = list(islice(_explain(problem, origins, label), MOST_LINES))
         more = problem.error_count() - len(lines)
         raise ConfigError("\n".join([*lines, *([f"... and {more} more."] if more else [])])) from None
+    file = None if _is_preset(path) else path
+    return trusted(config, Provenance(origins, file, {} if file is None else recall(file)))
 
 
 def dump_config(config: RunConfig) -> str:
@@ -81,7 +91,11 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _read(path: Path, label: str, above: tuple[Path, ...]) -> tuple[dict[str, Any], dict[tuple[str, ...], str]]:
+def _is_preset(path: Path) -> bool:
+    return path.parent == PRESETS
+
+
+def _read(path: Path, label: str, above: tuple[Path, ...]) -> tuple[dict[str, Any], dict[tuple[str, ...], Origin]]:
     """The mapping in a YAML file laid over the one it extends, and which file each key came from."""
     if path.resolve() in above:
         raise ConfigError(f"{label}: extends itself, by way of {', '.join(p.name for p in above)}.")
@@ -95,13 +109,13 @@ def _read(path: Path, label: str, above: tuple[Path, ...]) -> tuple[dict[str, An
         raise ConfigError(f"{label}: must be a mapping of keys to values, and is a {type(values).__name__}.")
     parent = values.pop("extends", None)
     base: dict[str, Any] = {}
-    origins: dict[tuple[str, ...], str] = {}
+    origins: dict[tuple[str, ...], Origin] = {}
     if parent is not None:
         beside = path.parent / str(parent)
         parent_label, parent_path = _locate(beside if _is_file(beside) else str(parent))
         base, origins = _read(parent_path, parent_label, (*above, path.resolve()))
     for keys in _leaves(values):
-        origins[keys] = label
+        origins[keys] = Origin(label, "preset" if _is_preset(path) else "file")
     return _merge(base, values), origins
 
 
@@ -148,17 +162,17 @@ def _set(values: dict[str, Any], keys: tuple[str, ...], value: Any, text: str) -
     values[keys[-1]] = value
 
 
-def _explain(problem: ValidationError, origins: Mapping[tuple[str, ...], str], label: str) -> Iterator[str]:
+def _explain(problem: ValidationError, origins: Mapping[tuple[str, ...], Origin], label: str) -> Iterator[str]:
     """One line for each thing that is wrong."""
     for error in problem.errors(include_url=False):
         loc = tuple(str(part) for part in error["loc"])
         name = ".".join(loc)
-        where = next((origins[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in origins), label)
+        where = next((origins[loc[:n]].label for n in range(len(loc), 0, -1) if loc[:n] in origins), label)
         # A rule over several keys fails at the section; the override below it, if there is one, is what broke it.
         below = {
-            ".".join(keys): origin
+            ".".join(keys): origin.label
             for keys, origin in origins.items()
-            if keys[: len(loc)] == loc and origin.startswith("override")
+            if keys[: len(loc)] == loc and origin.kind == "command"
         }
         named = [o for key, o in below.items() if re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", error["msg"])]
         where = ", ".join(dict.fromkeys(named or below.values())) or where

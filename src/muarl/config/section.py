@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from muarl.untrusted import parse_json
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Count = Annotated[int, Field(ge=0)]
@@ -26,10 +30,16 @@ class EndpointConfig(Section):
     model: str = Field("", description="Model name as the server knows it.")
     base_url: str | None = Field(None, description="Address of the server; empty: the environment's OPENAI_BASE_URL.")
     api_key_env: str = Field(
-        "OPENAI_API_KEY", description="Name of the environment variable that holds the key. Never the key itself."
+        "OPENAI_API_KEY",
+        pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$",
+        description="Name of the environment variable that holds the key. Never the key itself. Empty: no key is sent. "
+        "In a file it may only name a key that the environment says is for this server (SECURITY.md).",
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = Field(
         0.0, description="Sampling temperature; null leaves it to the server."
+    )
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] | None = Field(
+        None, description="Nucleus sampling; null leaves it to the server."
     )
     max_tokens: Positive | None = Field(
         1024, description="Longest completion of one request, in tokens; null leaves it to the server."
@@ -46,6 +56,65 @@ class EndpointConfig(Section):
     completion_price: Annotated[float, Field(ge=0)] = Field(
         0.0, description="US dollars for a million completion tokens; 0: unknown."
     )
+    extra: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Further fields of each request, as the server knows them: `{chat_template_kwargs: "
+        "{enable_thinking: false}}` tells vLLM that Qwen3 is not to think.",
+    )
+
+    @field_validator("extra")
+    @classmethod
+    def _can_be_sent(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name in value:
+            if name in ("model", "messages", "tools", "tool_choice", "stream", "n"):
+                raise ValueError(f"{name} is for muarl to set")
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise ValueError("holds something that JSON cannot carry, such as .nan: put it in quotes") from None
+        return value
+
+    @classmethod
+    def of_spec(cls, spec: str) -> EndpointConfig:
+        """The section that ``endpoint:MODEL``, ``endpoint:MODEL@URL`` or ``endpoint:{...}`` stands for. ConfigError if
+        it is none of them."""
+        if spec.startswith("endpoint:{"):
+            return cls.model_validate_json(spec.removeprefix("endpoint:"))
+        from muarl.endpoints.config import parse_endpoint
+
+        found = parse_endpoint(spec)
+        return cls(model=found.model) if found.base_url is None else cls(model=found.model, base_url=found.base_url)
+
+    @property
+    def spec(self) -> str:
+        """The same as one text. Only what was set is in it."""
+        told = self.model_dump(mode="json", exclude_unset=True)
+        if set(told) <= {"model", "base_url"}:
+            return f"endpoint:{self.model}" + (f"@{self.base_url}" if self.base_url else "")
+        return f"endpoint:{json.dumps(told)}"
+
+
+def _judge_spec(value: Any) -> Any:
+    """A judge that is described by a section, as one text."""
+    if isinstance(value, str) and value.startswith("endpoint:{"):
+        try:
+            value = parse_json(value.removeprefix("endpoint:"))
+        except ValueError as problem:
+            raise ValueError(f"what follows endpoint: is no JSON object: {problem}") from None
+    if not isinstance(value, Mapping):
+        return value
+    try:
+        section = EndpointConfig.model_validate(dict(value))
+    except ValidationError as problem:
+        wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in problem.errors()]
+        raise ValueError("; ".join(wrong)) from None
+    if not section.model:
+        raise ValueError("model must name the model that judges")
+    return section.spec
+
+
+JudgeSpec = Annotated[str, BeforeValidator(_judge_spec)]
+"""A judge: a text such as ``endpoint:MODEL@URL``, or the keys of an endpoint section, which become such a text."""
 
 
 class UserConfig(Section):

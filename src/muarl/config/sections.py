@@ -20,6 +20,7 @@ from muarl.config.section import (
     Count,
     EndpointConfig,
     HabitsConfig,
+    JudgeSpec,
     Positive,
     Price,
     Probability,
@@ -186,10 +187,11 @@ class EvalConfig(Section):
         "does nothing.",
     )
     endpoint: EndpointConfig | None = Field(None, description="The model to evaluate under `agent: endpoint`.")
-    judge: str = Field(
+    judge: JudgeSpec = Field(
         "pass",
         description="Who answers the natural-language assertions of benchmark tasks: `pass` or `fail` (always), or "
-        "`endpoint:MODEL`. Only a model's scores compare with published ones.",
+        "`endpoint:MODEL`. Only a model's scores compare with published ones. Each judge may also be a section with "
+        "the keys of `eval.endpoint`: `{model: NAME, base_url: URL, extra: {...}}`.",
     )
     baseline: bool = Field(
         True,
@@ -232,11 +234,11 @@ class EvalConfig(Section):
         "as ACEBench's runner asks models behind an API, with Chinese prompts in English multi-step tasks. `auto`: "
         "BFCL `native` for endpoints and `qwen` for checkpoints, ACEBench `text`.",
     )
-    user_judge: str | None = Field(
+    user_judge: JudgeSpec | None = Field(
         None,
         description="A model that also looks for errors of simulated users, beside the rules: `endpoint:MODEL`.",
     )
-    audit_judge: str | None = Field(
+    audit_judge: JudgeSpec | None = Field(
         None,
         description="A model that also audits the agent, where rules cannot tell: `endpoint:MODEL`.",
     )

@@ -18,7 +18,7 @@ from muarl.endpoints.failures import EndpointFailure, classify, unsupported_para
 from muarl.endpoints.replies import MalformedReply, Reply, read_reply, read_token_counts
 from muarl.episode import Usage
 from muarl.errors import ConfigError, InfrastructureError
-from muarl.keys import read_secret
+from muarl.keys import host_of, is_named, read_secret
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -59,6 +59,14 @@ class Endpoint:
         return self.config.model
 
     @property
+    def about(self) -> str:
+        """Which model at which host is asked, and with which key, in a line for a terminal."""
+        name = self.config.api_key_env
+        key = f"with the key {name}" if is_named(name) else "without a key"
+        text = f"{self.config.model} at {host_of(self.config.url)} {key}"
+        return "".join(c if c.isprintable() else "?" for c in text)
+
+    @property
     def usage(self) -> Usage:
         """Everything this endpoint has used so far, failed requests included."""
         return self._total
@@ -86,8 +94,9 @@ class Endpoint:
     ) -> Reply:
         """Send a conversation in the OpenAI form and read the answer.
 
-        ``temperature`` and ``max_tokens`` left None are the config's. ``requestor`` marks the tool calls in the answer;
-        ``boundary`` names whose failure it is if this raises. An empty reply is retried unless ``empty_ok``.
+        ``temperature``, ``top_p`` and ``max_tokens`` left None are the config's. ``requestor`` marks the tool calls in
+        the answer; ``boundary`` names whose failure it is if this raises. An empty reply is retried unless
+        ``empty_ok``.
 
         Raises InfrastructureError: not retryable for a wrong key, an unknown model or a refused request; retryable once
         the attempts or the deadline are used up. PromptRefused (a subclass) if only this conversation is at fault.
@@ -99,7 +108,7 @@ class Endpoint:
         options = {
             "seed": seed,
             "temperature": self.config.temperature if temperature is None else temperature,
-            "top_p": top_p,
+            "top_p": self.config.top_p if top_p is None else top_p,
             "max_tokens": self.config.max_tokens if max_tokens is None else max_tokens,
         }
         body.update({k: v for k, v in options.items() if v is not None})
@@ -194,6 +203,8 @@ class Endpoint:
             raise InfrastructureError(f"{where}: {problem}", boundary=boundary, retryable=False) from None
         if not key and self.config.url.startswith(DEFAULT_BASE_URL):
             text = f"{where}: no API key: set {name} in the environment, or {name}_FILE to a file that holds it"
+            if not name:
+                text = f"{where}: it needs an API key, and api_key_env names none"
             raise InfrastructureError(text, boundary=boundary, retryable=False)
         return key
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from muarl.errors import ConfigError
+from muarl.untrusted import parse_json
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
@@ -27,7 +29,8 @@ class EndpointConfig:
     """Which server and model, and how to treat them. Holds no secret: ``api_key_env`` names the variable with the key.
 
     ``base_url``: the API's root, usually ending in ``/v1``; None takes OPENAI_BASE_URL, else OpenAI's own.
-    ``temperature``, ``max_tokens``: for requests that do not set their own; None leaves them to the server.
+    ``temperature``, ``top_p``, ``max_tokens``: for requests that do not set their own; None leaves them to the server.
+    ``api_key_env`` empty: no key is sent.
     ``concurrency``: requests in flight at once, waits for a retry included. ``timeout``: seconds for one attempt.
     ``deadline``: seconds for a request with all its retries, not counting the wait for a free slot.
     ``attempts``: how often a request is sent at most. ``backoff``, ``max_backoff``: seconds before the first retry,
@@ -40,6 +43,7 @@ class EndpointConfig:
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     temperature: float | None = 0.0
+    top_p: float | None = None
     max_tokens: int | None = None
     concurrency: int = 16
     timeout: float = 90.0
@@ -54,7 +58,9 @@ class EndpointConfig:
     def __post_init__(self) -> None:
         if not self.model or self.model != self.model.strip():
             raise ConfigError(f"endpoint: {self.model!r} is no model name; write endpoint:MODEL or endpoint:MODEL@URL")
-        if self.base_url is not None:
+        if self.base_url is None:
+            _check_name(self.model)
+        else:
             check_url(self.base_url)
         for name in ("concurrency", "timeout", "deadline", "attempts"):
             if not getattr(self, name) > 0:
@@ -67,6 +73,28 @@ class EndpointConfig:
         return check_url(url).rstrip("/")
 
 
+_PORT = re.compile(r"[\w.-]+:\d{1,5}|\[[\da-f:.]+\](:\d{1,5})?", re.IGNORECASE)
+_NAME = re.compile(r"localhost|(\d{1,3}\.){3}\d{1,3}|([\w-]+\.)+[a-z]{2,}", re.IGNORECASE)
+
+
+def _check_name(model: str) -> None:
+    """ConfigError if a model's name ends in what must be meant as an address: the request would go elsewhere.
+
+    Names of models may hold an @ themselves (``@cf/meta/llama-3.1-8b``, ``name@2024-05``, ``name@v1.5``).
+    """
+    _, at, rest = model.rpartition("@")
+    host = rest.split("/")[0]
+    if not at:
+        return
+    if rest.lower().startswith(("http:", "https:")):
+        raise ConfigError(f"endpoint: {rest!r} is no address; write it as http://HOST:PORT/v1 or https://HOST/v1")
+    if _PORT.fullmatch(host) or _NAME.fullmatch(host):
+        raise ConfigError(
+            f"endpoint: the address {rest!r} lacks its http:// or https://; write http://{host}/v1 (or, if this is "
+            "part of the model's name, say the address as well)"
+        )
+
+
 def check_url(url: str) -> str:
     """The URL itself. ConfigError if it is no plain http(s) address, or holds credentials, which logs would show."""
     try:
@@ -74,7 +102,7 @@ def check_url(url: str) -> str:
         host, _ = parts.hostname, parts.port
     except ValueError:
         parts, host = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not host:
+    if parts.scheme not in ("http", "https") or not host or any(c.isspace() or c == "\\" for c in url):
         raise ConfigError("endpoint: the base URL must look like http://HOST:PORT/v1")
     if parts.username or parts.password or parts.query:
         raise ConfigError("endpoint: the base URL may hold no key or password; the key goes into the environment")
@@ -86,12 +114,21 @@ def parse_endpoint(
 ) -> EndpointConfig:
     """Read ``endpoint:MODEL`` or ``endpoint:MODEL@http://HOST:PORT/v1``; ``options`` are fields of EndpointConfig.
 
+    More than that is said as JSON, with the keys of a configuration's endpoint sections:
+    ``endpoint:{"model": "MODEL", "extra": {...}}``.
+
     ``prices`` maps model names to dollars per million tokens: ``{"gpt-x": {"prompt": 2.0, "completion": 8.0}}``.
     ConfigError if the text has another form.
     """
     kind, colon, rest = spec.partition(":")
     if kind != "endpoint" or not colon:
         raise ConfigError(f"{spec!r} is no endpoint; write endpoint:MODEL or endpoint:MODEL@http://HOST:PORT/v1")
+    if rest.startswith("{"):
+        try:
+            fields = parse_json(rest)
+        except ValueError as problem:
+            raise ConfigError(f"{spec!r}: what follows endpoint: is no JSON object: {problem}") from None
+        return endpoint_config(fields | {k: v for k, v in options.items() if k not in fields})
     # Model names may hold an @ themselves, so only one that a URL follows separates.
     cut = max(rest.rfind("@http://"), rest.rfind("@https://"))
     model, url = (rest[:cut], rest[cut + 1 :]) if cut >= 0 else (rest, None)
@@ -104,3 +141,22 @@ def parse_endpoint(
     if price is not None:
         options.setdefault("price", price)
     return EndpointConfig(model=model, base_url=options.pop("base_url", None) if url is None else url, **options)
+
+
+def endpoint_config(fields: Mapping[str, Any]) -> EndpointConfig:
+    """The settings that a configuration's endpoint section makes; what it leaves out has the defaults above.
+
+    ConfigError names a key that there is not.
+    """
+    known = {name for name in EndpointConfig.__dataclass_fields__ if name not in ("cache", "price")}
+    prices = {"prompt_price", "completion_price"}
+    for name in fields:
+        if name not in known | prices | {"price"}:
+            raise ConfigError(f"endpoint: there is no key {name!r}; known: {', '.join(sorted(known | prices))}")
+    if not isinstance(fields.get("model"), str):
+        raise ConfigError("endpoint: the key model must name the model")
+    options = {name: value for name, value in fields.items() if name in known}
+    price = fields.get("price")
+    if any(fields.get(name) for name in prices):
+        price = Price(float(fields.get("prompt_price") or 0), float(fields.get("completion_price") or 0))
+    return EndpointConfig(**options, price=price)

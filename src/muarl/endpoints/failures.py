@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 
 from muarl.errors import InfrastructureError
+from muarl.keys import host_of
 
 RETRIED_STATUSES = (408, 409, 425, 429)
+
+SHORT = 8
+"""Characters; a key that is shorter, such as the ``x`` that servers of one's own are given, may occur in any word."""
+
+KEYLESS = (
+    "an address in a configuration file is sent no key unless the environment says whose it is; if OPENAI_API_KEY is "
+    "its key, set OPENAI_API_KEY_HOST={host}, or give address and api_key_env on the command line"
+)
 
 
 class Where(Protocol):
@@ -100,6 +110,10 @@ def classify(problem: Exception, where: Where, boundary: str, *, secret: str) ->
         return PromptRefused(f"the content filter refuses the conversation: {said}", where, boundary, too_long=False)
     if code == "insufficient_quota" or status == 402:
         return failure(f"the account has no credit left (HTTP {status}): {said}")
+    if status in (401, 403) and not where.api_key_env:
+        return failure(
+            f"the server wants an API key, and got none (HTTP {status}): {KEYLESS.format(host=host_of(where.url))}"
+        )
     if status == 401:
         return failure(f"the server refuses the API key (HTTP 401); set {where.api_key_env} to a key that it accepts")
     if status == 403:
@@ -138,8 +152,14 @@ def server_said(problem: Any, secret: str) -> str:
 
 
 def brief(text: str, secret: str, limit: int = 200) -> str:
-    """One line of at most ``limit`` characters, the secret replaced by ***."""
-    if secret:
+    """One line of at most ``limit`` characters, the secret replaced by ***.
+
+    A secret as short as a word is replaced only where it stands alone: inside other words it is not the secret, and
+    striking it out would garble the text.
+    """
+    if secret and len(secret) < SHORT:
+        text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])", "***", text)
+    elif secret:
         text = text.replace(secret, "***")
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

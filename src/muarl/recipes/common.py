@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.agents.base import Agent
 from muarl.config import RunConfig
+from muarl.config.approvals import remember
 from muarl.config.sections import EndpointConfig as EndpointSection
 from muarl.config.sections import ModelConfig, UserConfig
+from muarl.config.trust import to_approve
 from muarl.domains.base import Task
 from muarl.errors import ConfigError
 from muarl.inference.base import PolicySampler
@@ -118,24 +120,10 @@ def sampled_users(config: UserConfig, policy: Policy | None = None) -> UserFacto
 
 def make_endpoint(section: EndpointSection) -> Endpoint:
     """The client of an endpoint section. ConfigError if it names no model."""
-    from muarl.endpoints import Endpoint, EndpointConfig, Price
+    from muarl.endpoints import Endpoint
+    from muarl.endpoints.config import endpoint_config
 
-    known = section.prompt_price or section.completion_price
-    price = Price(section.prompt_price, section.completion_price) if known else None
-    return Endpoint(
-        EndpointConfig(
-            model=section.model,
-            base_url=section.base_url,
-            api_key_env=section.api_key_env,
-            temperature=section.temperature,
-            max_tokens=section.max_tokens,
-            concurrency=section.concurrency,
-            timeout=section.timeout,
-            deadline=section.deadline,
-            attempts=section.attempts,
-            price=price,
-        )
-    )
+    return Endpoint(endpoint_config(section.model_dump()))
 
 
 def judge_endpoint(spec: str) -> Endpoint | None:
@@ -251,9 +239,11 @@ def open_run(config: RunConfig) -> RunDirectory:
     until the work goes on."""
     settings = config.model_copy(update={"resume": None}).model_dump(mode="json")
     if config.resume is not None:
+        remember(config.resume.expanduser() / "config.yaml", to_approve(config))
         return ResumedRun(config.resume.expanduser().absolute(), settings)
     run = RunDirectory(config.runs_dir.expanduser(), config.name, existing="suffix")
     run.write_config(settings)
+    remember(run.path / "config.yaml", to_approve(config))
     return run
 
 

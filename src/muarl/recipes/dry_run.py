@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muarl.config import RunConfig
+from muarl.endpoints.config import endpoint_config
 from muarl.errors import ConfigError, MuarlError
-from muarl.keys import is_named
+from muarl.keys import host_of, is_named
 from muarl.learning.checkpoints import Policy, check_policy, load_tokenizer
 from muarl.learning.learner import TorchLearner
 from muarl.learning.optimizer import OptimizerConfig
@@ -131,8 +132,9 @@ def _users(config: RunConfig, roles: list[Role]) -> Iterator[str]:
             yield f"{role}: {user.kind}"
             continue
         name = user.endpoint.api_key_env
-        key = "is set" if is_named(name) else "is NOT set here"
-        yield f"{role}: {user.endpoint.model}, {user.endpoint.concurrency} requests at once, key in {name}, which {key}"
+        key = f"key in {name}, which {'is set' if is_named(name) else 'is NOT set here'}" if name else "without a key"
+        where = host_of(endpoint_config(user.endpoint.model_dump()).url)
+        yield f"{role}: {user.endpoint.model} at {where}, {user.endpoint.concurrency} requests at once, {key}"
 
 
 def _learner(config: RunConfig, model: Qwen3ForCausalLM, recipe: str) -> str:

@@ -16,6 +16,7 @@ from muarl.domains.generated import NAMES as GENERATED
 from muarl.domains.generated import MakeExpert, generated
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.files import free_space, size_text
+from muarl.observe.progress import Progress
 from muarl.planning.assumptions import GIB
 from muarl.planning.memory import learner_memory, torch_engine_memory
 from muarl.planning.models import ModelShape
@@ -35,6 +36,9 @@ Role = Literal["user", "eval_user", "agent", "judge"]
 
 AHEAD = 1000
 """Training tasks whose gold actions are replayed before the first step."""
+
+PARTS = {"eval.endpoint": "agent", "coldstart.endpoint": "teacher", "coldstart.tools_endpoint": "tools"}
+"""What the model of a section is called where it is announced; others go by their section's name."""
 
 SURE = ("weights", "gradients", "optimiser", "reference", "start model")
 """Parts of a learner's memory that every update takes, whatever the episodes' lengths."""
@@ -88,9 +92,12 @@ def check_fits(config: RunConfig, *roles: Role) -> None:
 
 
 def ask_endpoints(found: list[tuple[str, str, Endpoint]]) -> None:
-    """Ask endpoints one tiny question each; (section of the configuration, boundary, endpoint). InfrastructureError
-    (not retryable) names the section of one that does not answer."""
+    """Say who will be asked, and ask endpoints one tiny question each; (section of the configuration, boundary,
+    endpoint). InfrastructureError (not retryable) names the section of one that does not answer."""
     if found:
+        progress = Progress()
+        for section, _, endpoint in found:
+            progress.say(f"{PARTS.get(section, section.removesuffix('.endpoint'))}: {endpoint.about}")
         asyncio.run(_ask(found))
 
 

@@ -1,0 +1,228 @@
+"""What a configuration file may not decide by itself: where keys go, and which of this machine's files are read.
+
+A configuration may come from somebody else, as a YAML file or in a run's folder. So it is known of each setting
+whether it stands in a file, in a preset of muarl's, or was given on the command line (``Origin``), and what stands in a
+file is held to this:
+
+- a key goes only to a server that the environment says it is for (``keys.is_meant_for``);
+- files lie below the folder of the configuration, links followed;
+- addresses that get weights or a cluster's trust are this machine's own.
+
+The command line may say anything, and what it said of a run is remembered for the time when the run is resumed
+(``approvals``). Settings made in Python are the author's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from muarl.config.approvals import Approved
+from muarl.config.section import EndpointConfig
+from muarl.config.sections import RunConfig, fields_of
+from muarl.errors import ConfigError
+from muarl.keys import host_of, is_loopback, is_meant_for
+
+Keys = tuple[str, ...]
+KEY = EndpointConfig.model_fields["api_key_env"].default
+
+FILES = ("domain.policy", "domain.tasks", "sft.demonstrations_file", "coldstart.scenarios")
+"""Settings that name files or folders whose text is read."""
+
+JUDGES = ("eval.judge", "eval.user_judge", "eval.audit_judge", "coldstart.judge")
+ADDRESSES = ("engine.urls", "cluster.address")
+"""Servers that get weights and MUARL_ENGINE_TOKEN, and a cluster, whose head may run code in this process."""
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a setting was given. ``label``: how messages name the place."""
+
+    label: str
+    kind: Literal["file", "preset", "command"]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where the settings of a configuration come from.
+
+    ``origins``: by key path; what is missing is a default. ``file``: the configuration that the person named, None for
+    a preset. ``approved``: what was approved before for exactly that file.
+    """
+
+    origins: Mapping[Keys, Origin]
+    file: Path | None
+    approved: Approved
+
+    def in_file(self, name: str) -> Origin | None:
+        """The file that has a say in a setting (or in what stands below it); None if none has."""
+        keys = tuple(name.split("."))
+        found = (o for path, o in self.origins.items() if path[: len(keys)] == keys and o.kind == "file")
+        return next(found, None)
+
+    def is_approved(self, name: str, value: str) -> bool:
+        """Whether the person has approved this value of a setting before."""
+        return value in self.approved.get(name, ())
+
+    def was_given(self, name: str) -> bool:
+        """Whether the command line names a setting itself."""
+        found = self.origins.get(tuple(name.split(".")))
+        return found is not None and found.kind == "command"
+
+
+def trusted(config: RunConfig, provenance: Provenance) -> RunConfig:
+    """The configuration as far as it may be followed: an address that stands in a file gets no key but one that is
+    meant for it. ConfigError for a key, a file or an address that the person must name first."""
+    if provenance.file is None:
+        return config
+    for name in FILES:
+        _check_files(config, name, provenance)
+    for name in ADDRESSES:
+        _check_addresses(config, name, provenance)
+    for name, endpoint in _endpoints(config):
+        if not _key_may_go(name, endpoint, provenance):
+            config = _replaced(config, name.split("."), endpoint.model_copy(update={"api_key_env": ""}))
+    for name in JUDGES:
+        config = _check_judge(config, name, provenance)
+    return config
+
+
+def to_approve(config: RunConfig) -> dict[str, str]:
+    """By setting, what is to be remembered of a run: all that a file could not have decided."""
+    out = {name: _asked(endpoint) for name, endpoint in _endpoints(config)}
+    for name in JUDGES:
+        endpoint = _judge(_value(config, name))
+        if endpoint is not None:
+            out[name] = _asked(endpoint)
+    for name in FILES:
+        paths = [str(path) for path in _paths(config, name)]
+        out |= {name: "\n".join(paths)} if paths else {}
+    for name in ADDRESSES:
+        value = _value(config, name)
+        out |= {name: str(value)} if value else {}
+    return out
+
+
+def _check_files(config: RunConfig, name: str, provenance: Provenance) -> None:
+    origin = provenance.in_file(name)
+    paths = _paths(config, name)
+    if origin is None or not paths or provenance.is_approved(name, "\n".join(map(str, paths))):
+        return
+    assert provenance.file is not None
+    folder = provenance.file.expanduser().resolve().parent
+    # Demonstrations are learned from, not sent to anybody, and those of `muarl coldstart` lie among the runs.
+    allowed = [folder, RUNS.resolve()] if name == "sft.demonstrations_file" else [folder]
+    for path in paths:
+        parts = [path, *(p.resolve() for p in path.iterdir())] if path.is_dir() else [path]
+        for part in parts:
+            if not any(_below(part, place) for place in allowed):
+                raise ConfigError(
+                    f"{origin.label}: {name} names {part}, which is not below the configuration's own folder {folder}. "
+                    f"A configuration may not read other files by itself: if you want this one to be read, give "
+                    f"{name}={_shown(_value(config, name))} on the command line"
+                )
+
+
+def _below(path: Path, folder: Path) -> bool:
+    """Whether a file is one of a folder's own. A home folder, or one above it, holds everything; what is hidden is not
+    part of a configuration."""
+    if not path.is_relative_to(folder) or Path.home().resolve().is_relative_to(folder):
+        return False
+    return not any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def _check_addresses(config: RunConfig, name: str, provenance: Provenance) -> None:
+    origin, value = provenance.in_file(name), _value(config, name)
+    if origin is None or not value or provenance.is_approved(name, str(value)):
+        return
+    for address in (value,) if isinstance(value, str) else value:
+        host = address.rpartition(":")[0].strip("[]") or address
+        if address not in ("local", "auto") and not is_loopback(host):
+            raise ConfigError(
+                f"{origin.label}: {name} names {address}, and a configuration may name no other machine by itself: if "
+                f"you trust it with this run's weights, give {name}={_shown(value)} on the command line"
+            )
+
+
+def _key_may_go(name: str, endpoint: EndpointConfig, provenance: Provenance) -> bool:
+    """Whether this endpoint may get the key that it names; False where it gets none. ConfigError if a file names
+    another key than the usual one for a server that this key is not known to be for."""
+    address, key = provenance.in_file(f"{name}.base_url"), provenance.in_file(f"{name}.api_key_env")
+    address = address if endpoint.base_url else None
+    key = key if endpoint.api_key_env != KEY else None
+    if not endpoint.api_key_env or (address is None and key is None):
+        return True
+    url = _url(endpoint)
+    if is_meant_for(endpoint.api_key_env, url) or provenance.is_approved(name, _asked(endpoint)):
+        return True
+    if key is None and not provenance.was_given(f"{name}.api_key_env"):
+        return False
+    place = key or address
+    assert place is not None
+    host, wanted = host_of(url), endpoint.api_key_env
+    raise ConfigError(
+        f"{place.label}: {name} would send the key in {wanted} to {host}, and a configuration may not decide that: if "
+        f"{wanted} is the key of {host}, set {wanted}_HOST={host} in the environment, or give {name}.base_url={url} "
+        f"and {name}.api_key_env={wanted} on the command line"
+    )
+
+
+def _check_judge(config: RunConfig, name: str, provenance: Provenance) -> RunConfig:
+    value = _value(config, name)
+    endpoint, origin = _judge(value), provenance.in_file(name)
+    if endpoint is None or origin is None:
+        return config
+    parts = {tuple(f"{name}.{field}".split(".")): origin for field in ("base_url", "api_key_env")}
+    if not _key_may_go(name, endpoint, Provenance(parts, provenance.file, provenance.approved)):
+        return _replaced(config, name.split("."), endpoint.model_copy(update={"api_key_env": ""}).spec)
+    return config
+
+
+def _judge(spec: Any) -> EndpointConfig | None:
+    return EndpointConfig.of_spec(spec) if isinstance(spec, str) and spec.startswith("endpoint:") else None
+
+
+def _endpoints(config: RunConfig) -> Iterator[tuple[str, EndpointConfig]]:
+    """(setting, section) of each endpoint that the configuration describes."""
+    for name, section, _ in fields_of(RunConfig):
+        if section is EndpointConfig and isinstance(value := _value(config, name), EndpointConfig):
+            yield name, value
+
+
+def _paths(config: RunConfig, name: str) -> list[Path]:
+    """The files that a setting names, links followed. Scenarios may also be domains' names."""
+    value = _value(config, name)
+    values = value if isinstance(value, tuple) else () if value is None else (value,)
+    is_path: Callable[[Any], bool] = lambda v: isinstance(v, Path) or "/" in v or Path(v).is_dir()  # noqa: E731
+    return [Path(v).expanduser().resolve() for v in values if is_path(v)]
+
+
+def _url(endpoint: EndpointConfig) -> str:
+    from muarl.endpoints.config import EndpointConfig as Client
+
+    return Client(model="any", base_url=endpoint.base_url).url
+
+
+def _asked(endpoint: EndpointConfig) -> str:
+    return f"{endpoint.api_key_env} {_url(endpoint)}"
+
+
+def _shown(value: Any) -> str:
+    return f"[{','.join(map(str, value))}]" if isinstance(value, tuple) else str(value)
+
+
+def _value(config: RunConfig, name: str) -> Any:
+    value: Any = config
+    for key in name.split("."):
+        value = getattr(value, key, None)
+    return value
+
+
+def _replaced(config: Any, keys: list[str], value: Any) -> Any:
+    """The configuration with one setting changed."""
+    inner = value if len(keys) == 1 else _replaced(getattr(config, keys[0]), keys[1:], value)
+    return config.model_copy(update={keys[0]: inner})
