@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -56,7 +57,9 @@ def test_help_of_each_command_teaches_by_example(name: str) -> None:
 
 
 def test_without_arguments_the_help_is_shown() -> None:
-    assert "quickstart" in muarl().output
+    result = muarl()
+    assert result.exit_code == 0
+    assert "quickstart" in result.output
 
 
 def test_the_command_line_itself_imports_nothing_heavy() -> None:
@@ -73,6 +76,13 @@ def test_version_names_muarl_and_torch() -> None:
     assert lines["torch"][0].isdigit()
 
 
+def test_the_version_option_answers_with_one_line() -> None:
+    from muarl import __version__
+
+    result = muarl("--version")
+    assert (result.exit_code, result.output) == (0, f"muarl {__version__}\n")
+
+
 @pytest.mark.parametrize("name", RECIPES)
 def test_dry_run_prints_the_resolved_config_and_runs_nothing(name: str) -> None:
     result = muarl(name, "--dry-run", "--seed", "7", "rl.steps=3", "--name", "1")
@@ -82,7 +92,7 @@ def test_dry_run_prints_the_resolved_config_and_runs_nothing(name: str) -> None:
 
 
 def test_options_of_eval_reach_the_config() -> None:
-    arguments = ["--agent", "expert", "--tasks", "5", "--trials", "2", "--checkpoint", "some/where"]
+    arguments = ["--agent", "expert", "--tasks", "5", "--trials", "2", "--checkpoint", "some/where"]  # of no use here
     config = yaml.safe_load(muarl("eval", "--dry-run", *arguments).stdout)
     assert config["name"] == "eval"
     assert (config["eval"]["agent"], config["eval"]["tasks"], config["eval"]["trials"]) == ("expert", 5, 2)
@@ -140,6 +150,37 @@ def test_a_mistake_gets_one_clear_message(arguments: list[str], words: list[str]
     assert result.stdout == ""
     for word in words:
         assert word in result.stderr
+
+
+NAMES = (
+    (["eval", "--agent", "runs/quikstart"], "did you mean runs/quickstart?"),
+    (["eval", "-m", "gpt-4o", "--dry-run"], "endpoint:gpt-4o"),
+    (["chat", "gpt-4o"], "endpoint:gpt-4o"),
+    (["chat", "runs/quikstart"], "did you mean runs/quickstart?"),
+    (["serve", "runs/quikstart"], "did you mean runs/quickstart?"),
+    (["train", "--checkpoint", "runs/quikstart"], "did you mean runs/quickstart?"),
+    (["eval", "tau2-retial", "--agent", "endpoint:m", "--user", "endpoint:m"], "did you mean 'tau2-retail'?"),
+)
+
+
+def test_misspelt_names_are_told_before_torch_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "quickstart" / "checkpoints").mkdir(parents=True)
+    script = """
+import json, sys
+from typer.testing import CliRunner
+from muarl.cli import app
+for arguments in json.loads(sys.argv[1]):
+    result = CliRunner().invoke(app, arguments)
+    print(json.dumps([result.exit_code, " ".join(result.stderr.split()), "torch" in sys.modules]))
+"""
+    given = json.dumps([arguments for arguments, _ in NAMES])
+    run = subprocess.run(
+        [sys.executable, "-c", script, given], capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path
+    )
+    for line, (arguments, hint) in zip(run.stdout.splitlines(), NAMES, strict=True):
+        code, said, torch = json.loads(line)
+        assert (code, torch) == (2, False), arguments
+        assert hint in said and "Traceback" not in said
 
 
 def test_an_unknown_option_or_command_is_a_usage_error() -> None:

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from muarl import __version__
 from muarl.commands import (
     audit,
     bench,
@@ -73,7 +74,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="muarl",
     cls=_Commands,
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -85,11 +86,20 @@ TRAIN, MEASURE, WORLDS, HELP = "Train", "Measure and look", "Data and worlds", "
 
 @app.callback(epilog="Begin with: muarl doctor, then: muarl quickstart. Each command has its own --help with examples.")
 def options(
+    context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help=f"Show the trace of an error (also: {DEBUG}=1).")] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print muarl's version. `muarl version` names its libraries' too.")
+    ] = False,
 ) -> None:
     """Train tool-using agents with reinforcement learning against simulated users, on a live database."""
     if debug:
         os.environ[DEBUG] = "1"
+    if show_version:
+        typer.echo(f"muarl {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def version() -> None:

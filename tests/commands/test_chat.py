@@ -52,14 +52,90 @@ def test_a_simulated_user_can_be_watched_and_the_episode_is_kept(tmp_path: Path)
 
 
 def test_a_person_talks_until_ctrl_d(typed: list[str]) -> None:
-    typed += ["hello", "", "never mind"]
+    typed += ["hello", "never mind"]
     result = run("do-nothing", "--task", "0")
     assert result.exit_code == 0, result.output
     assert "You are this customer" in result.output
-    assert result.output.count("You    ") == 4
+    assert result.output.count("You    ") == 3
     assert result.output.count("I am sorry") == 2
     assert "user stop" in result.output
     assert "0 (DB wrong" in result.output
+
+
+def test_enter_sends_what_the_simulated_customer_would_say(typed: list[str], tmp_path: Path) -> None:
+    typed += [""] * 30
+    result = run("expert", "--task", "3", "--out", str(tmp_path / "e.jsonl"))
+    assert result.exit_code == 0, result.output
+    assert "Enter sends: " in result.output
+    (episode,) = read_episodes(tmp_path / "e.jsonl")
+    assert (episode.stop, episode.reward) == (StopReason.USER_STOP, 1.0)
+    watched = run("expert", "--user", "agenda", "--task", "3", "--out", str(tmp_path / "w.jsonl"))
+    assert watched.exit_code == 0
+    (other,) = read_episodes(tmp_path / "w.jsonl")
+    assert [m.content for m in episode.messages] == [m.content for m in other.messages]
+
+
+def test_without_hints_blank_lines_are_asked_again(typed: list[str]) -> None:
+    typed += ["hello", "", "never mind"]
+    result = run("do-nothing", "--no-hints")
+    assert "Enter sends" not in result.output
+    assert result.output.count("You    ") == 4
+    assert result.output.count("I am sorry") == 2
+
+
+def test_an_agent_that_makes_the_same_failing_call_again_and_again_is_stopped(typed: list[str]) -> None:
+    typed += ["Where is my order?"]
+    again = completion(None, tool_calls=[call("get_order_details", {"order_id": "#W0"})])
+    with FakeOpenAI([text("ready"), *[again] * 20]) as server:
+        result = run(f"endpoint:m@{server.url}")
+    assert result.exit_code == 0, result.output
+    assert result.output.count("→ get_order_details") == 3
+    assert "ended by  tool errors" in result.output
+    assert "the same call failed 3 times" in result.output
+
+
+def test_a_checkpoint_is_talked_with_in_its_own_domain_and_limits(typed: list[str], tmp_path: Path) -> None:
+    typed += ["", ""]
+    result = run("base-airline", "--out", str(tmp_path / "e.jsonl"))
+    assert result.exit_code == 0, result.output
+    shown = " ".join(result.output.split())
+    assert "Settings from preset airline: domain airline-generated, size tiny, context of 768 tokens" in shown
+    assert "agent: base-airline" in shown
+    assert "M parameters: it understands sentences like those of its simulated customers" in shown
+    (episode,) = read_episodes(tmp_path / "e.jsonl")
+    assert (episode.domain, episode.agent) == ("airline", "base-airline")
+
+
+def test_the_end_is_explained_with_the_setting_that_decides_it(typed: list[str]) -> None:
+    typed += ["Blurb the frobnicator, please."]
+    result = run("base", "rl.tokens_per_turn=1")
+    assert result.exit_code == 0, result.output
+    assert "ended by  turn length" in result.output
+    assert "a reply was cut at 1 token (rl.tokens_per_turn=N" in result.output
+    assert "tokens a turn" not in result.output, "what the person says is not the run's"
+
+
+@pytest.mark.parametrize(
+    ("name", "domain", "size"),
+    [
+        ("tau1-retail", "retail-generated", "official"),
+        ("bfcl-v3", "bfcl-generated", None),
+        ("mcp-git", "mcp-git", None),
+    ],
+)
+def test_an_agent_trained_on_a_benchmark_is_talked_with_in_the_generated_domain(
+    tmp_path: Path, name: str, domain: str, size: str | None
+) -> None:
+    from muarl.recipes.chatting import chat_config
+
+    folder = tmp_path / "mine" / "checkpoints" / "rl" / "step-000001"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"max_position_embeddings": 40960}')
+    (tmp_path / "mine" / "config.yaml").write_text(f"domain: {{name: {name}}}\nmodel: {{max_context: 30000}}\n")
+    config, _ = chat_config(str(tmp_path / "mine"), None, None)
+    assert config.domain.name == domain
+    assert size is None or config.domain.size == size
+    assert config.model.max_context == 30000
 
 
 def test_an_endpoint_serves_a_person(typed: list[str]) -> None:

@@ -105,6 +105,49 @@ def test_a_checkpoint_gets_as_much_room_as_its_model_reads(tmp_path: Path) -> No
     assert resolved("tau2-retail", "-m", str(tmp_path), *LLM[2:]).model.max_context == 32768
 
 
+@pytest.fixture
+def run(tmp_path: Path) -> str:
+    """A run in the airline with limits of its own, and a checkpoint."""
+    folder = tmp_path / "mine" / "checkpoints" / "step-000004"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"max_position_embeddings": 40960}')
+    own = ["domain.name=airline-generated", "domain.size=official", "model.max_context=20000", "model.thinking=true"]
+    made = load_config("quickstart", [*own, "rl.tokens_per_turn=900", "eval.tasks=7"]).model_dump(mode="json")
+    (tmp_path / "mine" / "config.yaml").write_text(yaml.safe_dump(made))
+    return str(tmp_path / "mine")
+
+
+def limits(config: RunConfig) -> tuple[object, ...]:
+    model = config.model
+    return config.domain.name, config.domain.size, model.max_context, model.thinking, config.rl.tokens_per_turn
+
+
+@pytest.mark.parametrize("option", ["--agent", "--checkpoint"])
+def test_a_run_is_evaluated_under_its_own_settings(run: str, option: str) -> None:
+    result = evaluate(option, run, "--dry-run")
+    config = RunConfig.model_validate(yaml.safe_load(result.stdout))
+    assert limits(config) == ("airline-generated", "official", 20000, True, 900)
+    assert config.eval == load_config("cpu").eval, "how much is evaluated is not the run's to say"
+    assert "Settings from the run mine: domain airline-generated, size official" in result.stderr
+    assert limits(resolved(f"model.checkpoint={run}")) == limits(config)
+
+
+def test_what_a_person_says_counts_more_than_the_run(run: str) -> None:
+    assert limits(resolved("-m", run, "domain.size=tiny", "model.thinking=false", "rl.tokens_per_turn=50")) == (
+        "airline-generated", "tiny", 20000, False, 50,
+    )  # fmt: skip
+    assert limits(resolved("-m", run, "--config", "cpu")) == ("retail-generated", "tiny", 768, False, 64)
+    assert limits(resolved("airline-generated", "-m", run))[:2] == ("airline-generated", "official")
+    # In another domain the size means nothing; a benchmark says everything but whether the model thinks.
+    assert limits(resolved("retail-generated", "-m", run)) == ("retail-generated", "tiny", 20000, True, 900)
+    assert limits(resolved("tau2-retail", "-m", run, *LLM[2:])) == ("tau2-retail", "tiny", 32768, True, 2048)
+
+
+def test_shipped_checkpoints_are_evaluated_where_they_were_made() -> None:
+    assert resolved("-m", "base-telecom").domain.name == "telecom-generated"
+    assert limits(resolved("-m", "base")) == limits(load_config("cpu"))
+
+
 @pytest.mark.parametrize(("agent", "kind"), [("expert", "expert"), ("idle", "idle"), ("do-nothing", "idle")])
 def test_agents_that_need_no_model(agent: str, kind: str) -> None:
     assert resolved("retail-generated", "--agent", agent).eval.agent == kind

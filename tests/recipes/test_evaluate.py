@@ -111,6 +111,32 @@ def test_a_stopped_run_goes_on_and_ends_as_if_it_had_never_stopped(
     assert {p.name for p in (tmp_path / "runs").iterdir()} == {"whole", "cut"}
 
 
+def test_an_evaluation_that_called_its_checkpoint_policy_goes_on(
+    tmp_path: Path,
+) -> None:
+    """As versions did that knew no other name."""
+    from muarl.chat import Message
+    from muarl.domains.base import Task
+    from muarl.episode import Episode, StopReason, Turn
+    from muarl.errors import ConfigError
+    from muarl.player import requests_for
+    from muarl.recipes.ledger import Ledger
+
+    (request,) = requests_for([Task(id="t", domain="d", scenario="", actions=())], 1, seed=0, label="evaluation")
+    with RunDirectory(tmp_path, "old") as run:
+        turns = [Turn(Message("user", "###STOP###"))]
+        played = Episode(
+            id=request.episode_id, task_id=request.task.id, domain="d", turns=turns, stop=StopReason.USER_STOP,
+            seed=request.seed, agent="policy", user="agenda",
+        )  # fmt: skip
+        run.write_episodes("eval", [played])
+        found = Ledger(run)
+        found.check([request], "mine (RL step 3)", "agenda", former="policy")
+        for agent, former in (("mine (RL step 3)", None), ("expert", None)):
+            with pytest.raises(ConfigError, match="policy with agenda, and not of"):
+                found.check([request], agent, "agenda", former=former)
+
+
 def test_a_finished_run_may_be_resumed_with_more_trials(muarl: Muarl, server: FakeOpenAI, tmp_path: Path) -> None:
     assert muarl("eval", *models(server), "--tasks", "2", "--trials", "1", "--name", "e").exit_code == 0
     run = tmp_path / "runs" / "e"

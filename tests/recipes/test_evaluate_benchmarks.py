@@ -194,7 +194,7 @@ def test_a_checkpoint_serves_official_tasks(evaluate: Callable[..., Any], base_r
     policy.model.config.max_position_embeddings = 16384
     long = save_policy(tmp_path / "long", policy.model, policy.tokenizer)
     found = evaluate("tau2-retail", "--tasks", "2", "-j", "2", "rl.tokens_per_turn=16", agent=str(long))
-    assert found["agent"] == "policy"
+    assert found["agent"] == "long"
     assert found["evaluation"]["tokens_per_episode"] > 0
     assert found["evaluation"]["episodes"] + found["evaluation"]["excluded"] == 2
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from muarl.chat import Message, is_stop
 from muarl.domains.base import Task
+from muarl.users.base import UserTurn
 from muarl.users.human import HumanUser, HumanUserFactory, LineReader
 from support.waiting import settled
 
@@ -76,7 +77,7 @@ async def test_blank_lines_are_asked_again_and_the_end_is_a_stop() -> None:
     async def read_line() -> str | None:
         return next(lines)
 
-    user = HumanUser(read_line, lambda conversation: shown.append(len(conversation)))
+    user = HumanUser(read_line, lambda conversation, suggested: shown.append(len(conversation)))
     first = await user.reply([Message("assistant", "Hi")])
     assert first.message == Message("user", "I need help")
     assert shown == [1, 1, 1]
@@ -91,3 +92,21 @@ async def test_factory_shares_one_reader() -> None:
     user = factory(Task(id="a", domain="d", scenario="", actions=()), seed=0)
     assert (await user.reply([])).message.content == "hi"
     assert factory.name == "human"
+
+
+async def test_a_blank_line_takes_what_is_suggested() -> None:
+    lines = iter(["", "my own words", ""])
+    suggestions = iter(["first", "second", "bye ###STOP###"])
+    shown: list[str | None] = []
+
+    async def read_line() -> str | None:
+        return next(lines)
+
+    class Suggests:
+        async def reply(self, conversation: Sequence[Message]) -> UserTurn:
+            return UserTurn(Message("user", next(suggestions)))
+
+    user = HumanUser(read_line, lambda conversation, suggested: shown.append(suggested), Suggests())
+    said = [(await user.reply([])).message.content for _ in range(3)]
+    assert said == ["first", "my own words", "bye ###STOP###"]
+    assert shown == ["first", "second", "bye ###STOP###"]

@@ -140,7 +140,7 @@ def test_an_episode_is_read_by_token(library: Library) -> None:
     ]
     assert len(titles) == trace.sampled_count
     first = trace.loss_mask.index(True)
-    assert f"id {trace.ids[first]}, log-probability {trace.logprobs[first]:.4g}, policy {at.step}" in titles[0]
+    assert f"id {trace.ids[first]}, log-probability {trace.logprobs[first]:.4g}, version {at.step}" in titles[0]
     assert "advantage +0.50" in titles[0]
     text = "".join(page.text)
     assert '{"name": "' in text and "I want to change an order." in text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from muarl.commands.train import Checkpoint, Config, DryRun, Name, Seed, run_recipe
+from muarl.commands.train import Checkpoint, DryRun, Name, Seed, run_recipe
 
 if TYPE_CHECKING:
     from muarl.recipes.official import Official
@@ -37,7 +37,16 @@ CONCURRENCY = 16
 
 def evaluate(
     given: Given = None,
-    config: Config = "cpu",
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            "-c",
+            help="A preset's name, or a YAML file of your own. Default: the checkpoint's own domain, size and limits "
+            "over the preset cpu.",
+            show_default=False,
+        ),
+    ] = None,
     checkpoint: Checkpoint = None,
     agent: Annotated[
         str | None,
@@ -119,7 +128,7 @@ def evaluate(
 
     The long form takes any preset and setting:
 
-      muarl eval --checkpoint runs/quickstart --trials 4
+      muarl eval --checkpoint runs/quickstart --trials 4      (in the run's own domain, with its limits)
 
       muarl eval --agent expert --tasks 50
 
@@ -153,10 +162,38 @@ def evaluate(
     settings |= dict(_agent(agent))
     settings |= dict(_user(user))
     if resume is None:
-        overrides = ["name=eval", *(_of_benchmark(names[0], settings) if names else ()), *overrides]
+        own = () if config is not None else _own_settings(names[0] if names else None, settings, overrides)
+        overrides = ["name=eval", *own, *(_of_benchmark(names[0], settings) if names else ()), *overrides]
     elif names:
         raise typer.BadParameter(f"{names[0]!r}: a resumed run has its own benchmark")
-    run_recipe("evaluate", config, overrides, dry_run, settings, resume)
+    run_recipe("evaluate", config or "cpu", overrides, dry_run, settings, resume)
+
+
+def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequence[str]) -> Sequence[str]:
+    """The settings that a named checkpoint brings along, as overrides that come before all others; a line says so.
+
+    A benchmark says how it is played: of a checkpoint's settings only thinking counts there. In another domain than the
+    run's, its size means nothing.
+    """
+    from muarl.recipes.checkpoint_names import existing_checkpoint
+    from muarl.recipes.own_settings import own_settings
+
+    said = dict(word.split("=", 1) for word in overrides)
+    checkpoint = settings["model.checkpoint"] or said.get("model.checkpoint")
+    if checkpoint is None or (settings.get("eval.agent") or said.get("eval.agent", "sampled")) != "sampled":
+        return ()
+    existing_checkpoint(checkpoint)
+    brought = own_settings(checkpoint)
+    own, domain = brought.without(*said), name or said.get("domain.name")
+    if domain is not None and _is_benchmark(domain):
+        own = own.only("model.thinking")
+    elif domain is not None and domain != brought.values.get("domain.name"):
+        own = own.without("domain.name", "domain.size")
+    elif name is not None:
+        own = own.without("domain.name")
+    if own.values:
+        typer.echo(own.told(), err=True)
+    return own.overrides()
 
 
 def _agent(spec: str | None) -> Iterator[tuple[str, Any]]:
@@ -217,10 +254,8 @@ def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
     Agent and user answer as the benchmark has them answer, all tasks of the split are played (of the one that published
     scores are about, if none is named), and a checkpoint gets room for the policy.
     """
-    from muarl.domains.generated import ON_SERVERS
-
     yaml: dict[str, Any] = {"domain.name": name, "name": f"eval-{name}"}
-    if not name.endswith("-generated") and name not in ON_SERVERS:
+    if _is_benchmark(name):
         source = _source(name)
         yaml |= {"eval.tasks": None, "eval.trials": 1, "eval.seed": 300, "eval.temperature": source.temperature}
         yaml |= {"eval.concurrency": CONCURRENCY, "eval.split": source.splits[0]}
@@ -240,6 +275,13 @@ def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
     return [f"{key}={json.dumps(value)}" for key, value in yaml.items()]
 
 
+def _is_benchmark(name: str) -> bool:
+    """Whether a domain's name is a benchmark's (or nobody's, which is told later)."""
+    from muarl.domains.generated import ON_SERVERS
+
+    return not name.endswith("-generated") and name not in ON_SERVERS
+
+
 def _source(name: str) -> Official:
     """What the benchmark says of itself; a name that is none's is told later, as a setting."""
     from muarl.recipes.official import NAMES, official
@@ -250,7 +292,7 @@ def _source(name: str) -> Official:
 def _context(checkpoint: str | None) -> int:
     """As many tokens as the checkpoint's model reads, up to a bound; a checkpoint that is not there is told later."""
     from muarl.errors import MuarlError
-    from muarl.recipes.common import checkpoint_folder
+    from muarl.recipes.checkpoint_names import checkpoint_folder
 
     try:
         config = json.loads((checkpoint_folder(checkpoint or "base") / "config.json").read_text(encoding="utf-8"))

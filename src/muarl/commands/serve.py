@@ -90,6 +90,9 @@ def serve(
 
       muarl serve runs/mine --engine vllm engine.tensor_parallel=2
     """
+    from muarl.recipes.checkpoint_names import existing_checkpoint
+
+    existing_checkpoint(checkpoint)  # before torch is imported
     from muarl.inference.server.http import save_token
     from muarl.keys import is_named
     from muarl.recipes.chat_server import TOKEN, ServeOptions, serve, served_name

@@ -179,6 +179,8 @@ def _explain(problem: ValidationError, origins: Mapping[tuple[str, ...], Origin]
         if error["type"] == "extra_forbidden":
             known = [field for field, _, _ in fields_of(RunConfig)]
             yield f"{where}: there is no key {_shown(name)}{_nearest(name, known)}"
+        elif error["type"] == "literal_error" and (near := _nearest_value(error)):
+            yield f"{where}: {name}: {_shown(error['input'])} is unknown; did you mean {near!r}?"
         else:
             what = error["msg"].removeprefix("Value error, ")
             given = f", and is {_shown(error['input'])}" if not isinstance(error["input"], Mapping | Section) else ""
@@ -192,6 +194,14 @@ def _shown(value: Any) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:120]}... ({len(text)} characters)"
+
+
+def _nearest_value(error: Mapping[str, Any]) -> str | None:
+    """Of the values that a setting may have, the one that was perhaps misspelt."""
+    given = str(error["input"])
+    known = re.findall(r"'([^']*)'", str(error["ctx"]["expected"])) if len(given) < 100 else []
+    found = difflib.get_close_matches(given, known, 1, 0.75)
+    return found[0] if found else None
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

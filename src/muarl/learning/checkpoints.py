@@ -8,7 +8,6 @@ Nothing is pickled: tensors go to safetensors, everything else to JSON.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,12 +20,15 @@ from transformers.utils import logging as transformers_logging
 
 from muarl.errors import CheckpointError
 from muarl.learning.checkpoint_files import WeightReader, WeightWriter, read_json, stored_shapes, whole_folder
+from muarl.learning.checkpoint_paths import STEP
+from muarl.learning.checkpoint_paths import checkpoint_path as checkpoint_path
+from muarl.learning.checkpoint_paths import latest_checkpoint as latest_checkpoint
+from muarl.learning.checkpoint_paths import list_checkpoints as list_checkpoints
 from muarl.learning.manifest import MANIFEST, verify
 from muarl.learning.state_files import StateReader, TrainerState, write_tensors, write_values
 
 ARCHITECTURE = "Qwen3ForCausalLM"
 MODEL_TYPE = "qwen3"
-STEP = re.compile(r"step-(\d+)")
 
 
 @dataclass(slots=True)
@@ -183,25 +185,6 @@ def check_policy(path: Path) -> Qwen3Config:
 def load_trainer_state(path: Path) -> TrainerState:
     """The whole trainer's state of a checkpoint folder. CheckpointError if there is none, or of another format."""
     return StateReader(path).whole()
-
-
-def checkpoint_path(root: Path, step: int) -> Path:
-    """``root/step-000012``."""
-    return Path(root) / f"step-{step:06d}"
-
-
-def list_checkpoints(root: Path) -> list[tuple[int, Path]]:
-    """(step, folder) of the checkpoints under ``root``, oldest first; folders of other names are ignored."""
-    if not Path(root).is_dir():
-        return []
-    found = [(int(m[1]), p) for p in Path(root).iterdir() if p.is_dir() and (m := STEP.fullmatch(p.name))]
-    return sorted(found)
-
-
-def latest_checkpoint(root: Path) -> Path | None:
-    """The newest checkpoint under ``root``, or None."""
-    found = list_checkpoints(root)
-    return found[-1][1] if found else None
 
 
 def check_whole(path: Path) -> None:

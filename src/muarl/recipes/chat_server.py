@@ -9,26 +9,25 @@ import asyncio
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 import yaml
 
 from muarl.config import RunConfig, load_config
-from muarl.errors import ConfigError, DataError
+from muarl.errors import ConfigError
 from muarl.inference.base import Sampler
 from muarl.inference.server.engine import ServedEngine
 from muarl.inference.server.http import ChatServer, listen, token_for
 from muarl.inference.server.service import ChatService
 from muarl.keys import read_secret
 from muarl.learning.checkpoints import Policy, check_policy
-from muarl.recipes.checkpoint_names import SHIPPED, checkpoint_folder
+from muarl.recipes.checkpoint_names import checkpoint_folder
 from muarl.recipes.common import load_model, prepare
 from muarl.recipes.engines import make_sampler
+from muarl.recipes.own_settings import own_settings
 from muarl.recipes.planned import free_memory
 from muarl.tokens import ChatTokens
-from muarl.untrusted import read_yaml
 
 TOKEN = "MUARL_SERVE_TOKEN"
 CONTEXT = 32768
@@ -141,7 +140,7 @@ def served_config(options: ServeOptions) -> RunConfig:
         "model.device": options.device,
         "model.dtype": dtype,
         "model.max_context": context,
-        "model.thinking": _thinks(options, folder),
+        "model.thinking": _thinks(options),
         "engine.kind": options.engine,
         "engine.deadline": options.deadline + 60,
     }
@@ -188,14 +187,11 @@ def _gpu(name: str) -> int | None:
     return int(number) if number.isdecimal() and int(number) < torch.cuda.device_count() else 0
 
 
-def _thinks(options: ServeOptions, folder: Path) -> bool:
+def _thinks(options: ServeOptions) -> bool:
     """Whether the model thinks: as said, else as in the run that the checkpoint is of."""
-    if options.thinking is not None or options.checkpoint in SHIPPED:
-        return bool(options.thinking)
-    for parent in list(folder.resolve().parents)[:4]:
-        if (parent / "config.yaml").is_file() and (parent / "checkpoints").is_dir():
-            try:
-                return bool(read_yaml(parent / "config.yaml")["model"]["thinking"])
-            except (DataError, KeyError, TypeError):
-                return False
-    return False
+    if options.thinking is not None:
+        return options.thinking
+    try:
+        return bool(own_settings(options.checkpoint).values.get("model.thinking", False))
+    except ConfigError:  # of the run's configuration nothing else is needed here
+        return False

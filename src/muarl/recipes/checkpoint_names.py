@@ -1,14 +1,28 @@
-"""What a checkpoint may be called: one that comes with muarl, a run, a folder."""
+"""What a checkpoint may be called: one that comes with muarl, a run, a folder; and what an agent is called by it.
+
+Light: a misspelt name is told before torch is imported.
+"""
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
 from muarl.errors import CheckpointError
+from muarl.learning.checkpoint_paths import STEP, latest_checkpoint
+from muarl.planning.models import published
 
 SHIPPED = {"base": "retail-generated", "base-airline": "airline-generated", "base-telecom": "telecom-generated"}
 """The small base checkpoints that come with muarl, and the generated domain that each was made on."""
+
+RUNS = Path("runs")
+"""Where runs are looked for whose names resemble a misspelt one."""
+
+_HOSTED = re.compile(r"(gpt|o\d|claude|gemini|mistral|deepseek|llama|grok|command)-?[\w.:-]*", re.IGNORECASE)
+"""Names of models that are behind somebody's API, never a folder."""
 
 
 def checkpoint_folder(spec: str) -> Path:
@@ -21,7 +35,7 @@ def checkpoint_folder(spec: str) -> Path:
     CheckpointError if a run has none.
     """
     if spec in SHIPPED:
-        folder = Path(str(resources.files("muarl") / "assets" / spec))
+        folder = _asset(spec)
         if not (folder / "config.json").is_file():
             raise CheckpointError(
                 f"the checkpoint {spec} is not part of this installation: make one with `muarl base domain.name="
@@ -39,10 +53,65 @@ def checkpoint_folder(spec: str) -> Path:
         root = path / "checkpoints"
     if not root.is_dir():
         return path  # whoever loads it says what is missing
-    from muarl.learning.checkpoints import latest_checkpoint  # whoever only plans needs no torch
-
     base = root / "base"
     found = latest_checkpoint(root / "rl") or latest_checkpoint(root) or (base if base.is_dir() else None)
     if found is None:
         raise CheckpointError(f"{root}: holds no whole checkpoint: the run ended before it wrote one")
     return found
+
+
+def existing_checkpoint(spec: str) -> Path:
+    """As ``checkpoint_folder``, of a folder that is there. CheckpointError with the nearest run or checkpoint if not;
+    nothing but names is looked at."""
+    folder = checkpoint_folder(spec)
+    if folder.is_dir():
+        return folder
+    if published(spec) is not None:
+        raise CheckpointError(
+            f"{spec}: is not on this machine. Fetch it first, such as by `hf download {spec} --local-dir {spec}`, then "
+            "give its folder"
+        )
+    hosted = _HOSTED.fullmatch(spec) is not None
+    near = [] if hosted else difflib.get_close_matches(spec.rstrip("/"), sorted(_known(folder)), 3, 0.6)
+    if near:
+        hint = f"; did you mean {' or '.join(near)}?"
+    elif "/" not in spec:
+        hint = f". A model behind a server goes by endpoint:{spec}"
+        hint += "" if hosted else ", a checkpoint by the path of its folder or run"
+    else:
+        hint = ": give a run (runs/NAME) or the path of a folder with config.json"
+    raise CheckpointError(f"{spec}: no such checkpoint folder{hint}")
+
+
+def run_of(folder: Path) -> Path | None:
+    """The run that a checkpoint's folder is of; None if it lies in no run's ``checkpoints``."""
+    parents = list(Path(folder).absolute().parents)[:3]
+    return next((p.parent for p in parents if p.name == "checkpoints" and (p.parent / "config.yaml").is_file()), None)
+
+
+def checkpoint_name(folder: Path, *, run: bool = True) -> str:
+    """A checkpoint's name for people: ``mine (RL step 65)``, ``mine (SFT step 60)``, ``base``, or its folder's name.
+    ``run`` False: without the run's own name."""
+    folder = Path(folder)
+    if folder.name in SHIPPED and folder == _asset(folder.name):
+        return folder.name
+    step, of = STEP.fullmatch(folder.name), run_of(folder)
+    if of is None:
+        return folder.absolute().name
+    stage = folder.name
+    if step is not None:
+        stage = f"{'RL' if folder.absolute().parent.name == 'rl' else 'SFT'} step {int(step[1])}"
+    return f"{of.name} ({stage})" if run else stage
+
+
+def _asset(name: str) -> Path:
+    return Path(str(resources.files("muarl") / "assets" / name))
+
+
+def _known(missing: Path) -> Iterator[str]:
+    """Names that a misspelt one may have been meant for: the shipped ones, runs, and what lies beside it."""
+    yield from SHIPPED
+    for place in {RUNS, missing.parent, missing.parent.parent}:
+        if place.is_dir():
+            found = (p for p in place.iterdir() if (p / "checkpoints").is_dir() or (p / "config.json").is_file())
+            yield from (str(p) for _, p in zip(range(1000), found, strict=False))

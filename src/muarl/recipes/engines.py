@@ -9,16 +9,15 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from muarl.agents.base import Agent
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.config import RunConfig, load_config
+from muarl.config import RunConfig
 from muarl.inference.base import PolicySampler, Sampler
 from muarl.learning.checkpoints import Policy
 from muarl.learning.learner import Learner, LearnerConfig
 from muarl.models.weights import copy_weights
 from muarl.player import Player
+from muarl.recipes.checkpoint_names import checkpoint_name
 from muarl.recipes.clustered import clustered_executor, clustered_learner, clustered_sampler, joined
-from muarl.recipes.common import load_model
 from muarl.recipes.local import learner_settings, local_learner, local_sampler
 from muarl.rollout import Executor, LocalExecutor
 from muarl.tokens import ChatTokens
@@ -45,18 +44,20 @@ def make_sampler(policy: Policy, config: RunConfig) -> PolicySampler:
 
 
 def make_agent(
-    policy: Policy, config: RunConfig, *, temperature: float, top_p: float = 1.0, engine: Sampler | None = None
+    policy: Policy,
+    config: RunConfig,
+    *,
+    temperature: float,
+    top_p: float = 1.0,
+    engine: Sampler | None = None,
+    name: str | None = None,
 ) -> SampledAgent:
-    """An agent that samples from a policy, through an engine of its own if none is given."""
+    """An agent that samples from a policy, through an engine of its own if none is given. ``name``: None for that of
+    the checkpoint which holds the policy's weights."""
     engine = engine or make_sampler(policy, config)
     sampling = Sampling(config.rl.tokens_per_turn, config.model.max_context, temperature, top_p)
-    return SampledAgent(engine, ChatTokens(policy.tokenizer, thinking=config.model.thinking), sampling)
-
-
-def load_agent(spec: str, *, temperature: float = 0.0) -> Agent:
-    """A checkpoint as an agent, with the quickstart's limits; what `muarl chat FOLDER` talks to."""
-    config = load_config("quickstart", [f"model.checkpoint={spec}"])
-    return make_agent(load_model(config.model), config, temperature=temperature)
+    chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
+    return SampledAgent(engine, chat, sampling, name=name or checkpoint_name(policy.path))
 
 
 def make_learner(policy: Policy, config: RunConfig, settings: LearnerConfig) -> Learner:

@@ -29,7 +29,7 @@ from muarl.recipes.common import judge_endpoint, make_users, open_run, play_requ
 from muarl.recipes.evaluation_report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.ledger import Ledger
 from muarl.recipes.official import has_ticket
-from muarl.recipes.participants import Nobody, judge_specs, make_eval_agent, with_prices
+from muarl.recipes.participants import Nobody, former_name, judge_specs, make_eval_agent, with_prices
 from muarl.recipes.preflight import check_roles
 from muarl.recipes.setting import Setting, make_setting
 from muarl.recipes.spending import Spending
@@ -192,7 +192,7 @@ def _measure(
     else:
         requests = setting.official.requests(tasks, trials, seed, LABEL)
     ledger = Ledger(run)
-    ledger.check(requests, agent.name, users.name)
+    ledger.check(requests, agent.name, users.name, former=former_name(config))
     still = ledger.open(requests)
     if ledger.kept:
         progress.say(f"{len(ledger.kept)} of {len(requests)} episodes were finished before.")

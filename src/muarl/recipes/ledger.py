@@ -37,8 +37,9 @@ class Ledger:
         self._failed = {name: e for name, e in self._failed.items() if name not in self.kept}
         self.judged = _judged(run, phase)
 
-    def check(self, requests: Sequence[RolloutRequest], agent: str, user: str) -> None:
-        """ConfigError if the file holds an episode that these requests would not have played so."""
+    def check(self, requests: Sequence[RolloutRequest], agent: str, user: str, *, former: str | None = None) -> None:
+        """ConfigError if the file holds an episode that these requests would not have played so. ``former``: another
+        name that the agent went by when the file was begun."""
         planned = {r.episode_id: r for r in requests}
         for episode in (*self.kept.values(), *self._failed.values()):
             request = planned.get(episode.id)
@@ -47,7 +48,7 @@ class Ledger:
                 what = f"episode {episode.id!r}, which is none of this evaluation's"
             elif request.seed != episode.seed:
                 what = f"episode {episode.id!r} with the seed {episode.seed}, which would now be {request.seed}"
-            elif (episode.agent, episode.user) != (agent, user):
+            elif episode.user != user or episode.agent not in (agent, former):
                 what = f"episodes of {episode.agent} with {episode.user}, and not of {agent} with {user}"
             if what is not None:
                 raise ConfigError(

@@ -44,6 +44,11 @@ def make_eval_agent(config: RunConfig, setting: Setting) -> Agent:
     return agent if setting.official is None else setting.official.sampled_agent(agent)
 
 
+def former_name(config: RunConfig) -> str | None:
+    """What the agent of a run begun with an older version is called in its episodes: every checkpoint was "policy"."""
+    return "policy" if config.eval.agent == "sampled" else None
+
+
 class Nobody:
     """The user of an agent that works alone."""
 

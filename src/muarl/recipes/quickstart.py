@@ -21,6 +21,7 @@ from muarl.observe.system import peak_memory_bytes, process_seconds
 from muarl.player import requests_for
 from muarl.recipes import rl
 from muarl.recipes.auditing import audit_episodes, write_audits
+from muarl.recipes.checkpoint_names import checkpoint_name
 from muarl.recipes.common import closed, load_model, make_users, open_logger, open_run, prepare
 from muarl.recipes.engines import make_agent, make_sampler
 from muarl.recipes.evaluate import LABEL, baselines, eval_tasks, evaluate
@@ -55,7 +56,9 @@ def run(config: RunConfig) -> Path:
             """The policy as it is now, on the held-out tasks."""
             engine = make_sampler(policy, config)
             with closed(engine):
-                agent = make_agent(policy, config, temperature=temperature, engine=engine)
+                # Without the run's name, so that runs of the same seed leave the same episodes.
+                name = checkpoint_name(policy.path, run=False)
+                agent = make_agent(policy, config, temperature=temperature, engine=engine, name=name)
                 return evaluate(
                     config, setting, agent, tasks, progress, trials=trials, label=label, spending=Spending(config, run)
                 )

@@ -28,7 +28,7 @@ from muarl.observe.progress import Progress
 from muarl.recipes.auditing import FILE
 from muarl.recipes.common import make_endpoint, make_users, open_run, play_requests, prepare
 from muarl.recipes.ledger import Ledger
-from muarl.recipes.participants import make_eval_agent, with_prices
+from muarl.recipes.participants import former_name, make_eval_agent, with_prices
 from muarl.recipes.preflight import check_roles
 from muarl.recipes.setting import Setting, make_setting
 from muarl.rewards.traps import Sprung, sprung, traps_of
@@ -63,7 +63,7 @@ def run(config: RunConfig) -> Path:
     with open_run(config) as run, Progress() as progress:
         run.write_tasks(tasks)
         ledger = Ledger(run)
-        ledger.check(requests, agent.name, users.name)
+        ledger.check(requests, agent.name, users.name, former=former_name(playing))
         still = ledger.open(requests)
         end = _play(playing, setting, agent, users, still, progress, ledger) if still else RolloutEnd.COMPLETE
         episodes = [ledger.kept[r.episode_id] for r in requests if r.episode_id in ledger.kept]

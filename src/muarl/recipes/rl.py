@@ -77,6 +77,8 @@ ROUNDS = 2
 """How often a step's episode is begun that infrastructure ended, beyond what its player tries at once."""
 VALIDATION = "validation"
 """The phase of its rows of figures."""
+IN_TRAINING = "policy in training"
+"""What the agent of training episodes is called: its weights change from turn to turn, as the versions there say."""
 PIPELINE = "pipeline"
 """Where an asynchronous run's checkpoint says which tasks are used up."""
 
@@ -132,7 +134,7 @@ def train(
     rl = config.rl
     learner = make_learner(policy, config, learner_config(config))
     engine = make_sampler(policy, config)
-    agent = make_agent(policy, config, temperature=rl.temperature, top_p=rl.top_p, engine=engine)
+    agent = make_agent(policy, config, temperature=rl.temperature, top_p=rl.top_p, engine=engine, name=IN_TRAINING)
     users = make_users(config.user, setting)
     executor = make_executor(make_player(setting, agent, users), config)
     first, done = 0, {}

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from muarl.chat import STOP_WORDS, Message
 from muarl.domains.base import Task
-from muarl.users.base import User, UserTurn
+from muarl.users.base import User, UserFactory, UserTurn
 
 ReadLine = Callable[[], Awaitable[str | None]]
 """Gives the next line without its line break, or None at the end of input."""
@@ -72,38 +72,55 @@ def _settle(ready: asyncio.Future[bytes], value: bytes) -> None:
         ready.set_result(value)
 
 
-class HumanUser:
-    """A person in one episode. Blank lines are asked again; the end of input (Ctrl-D) becomes ###STOP###.
+Before = Callable[[Sequence[Message], str | None], None]
+"""Called before each line is read, with the conversation and the line that is suggested, if one is."""
 
-    ``before`` is called with the conversation before each line is read: it shows what is new and prints a prompt.
+
+class HumanUser:
+    """A person in one episode. The end of input (Ctrl-D) becomes ###STOP###.
+
+    ``before`` shows what is new and prints a prompt. ``suggests``: a simulated user who hears the same conversation and
+    says what it would say; a blank line takes that. Without one, blank lines are asked again.
     """
 
-    def __init__(self, read_line: ReadLine, before: Callable[[Sequence[Message]], None] | None = None) -> None:
+    def __init__(self, read_line: ReadLine, before: Before | None = None, suggests: User | None = None) -> None:
         self._read_line = read_line
         self._before = before
+        self._suggests = suggests
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """Wait for the next line that is not blank."""
+        suggested = None
+        if self._suggests is not None:
+            suggested = (await self._suggests.reply(conversation)).message.content
         while True:
             if self._before is not None:
-                self._before(conversation)
+                self._before(conversation, suggested)
             line = await self._read_line()
             if line is None:
                 return UserTurn(Message("user", STOP_WORDS[0]))
-            if line.strip():
-                return UserTurn(Message("user", line.strip()))
+            said = line.strip() or suggested
+            if said:
+                return UserTurn(Message("user", said))
 
 
 class HumanUserFactory:
-    """Makes a person at the terminal. All episodes share one reader, so let them run one at a time."""
+    """Makes a person at the terminal. All episodes share one reader, so let them run one at a time. ``suggests``: who
+    makes the users that suggest lines, for tasks with an agenda."""
 
     name = "human"
 
     def __init__(
-        self, read_line: ReadLine | None = None, *, before: Callable[[Sequence[Message]], None] | None = None
+        self,
+        read_line: ReadLine | None = None,
+        *,
+        before: Before | None = None,
+        suggests: UserFactory | None = None,
     ) -> None:
         self._read_line = read_line or LineReader()
         self._before = before
+        self._suggests = suggests
 
     def __call__(self, task: Task, *, seed: int) -> User:
-        return HumanUser(self._read_line, self._before)
+        suggests = None if self._suggests is None or task.agenda is None else self._suggests(task, seed=seed)
+        return HumanUser(self._read_line, self._before, suggests)

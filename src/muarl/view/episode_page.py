@@ -83,7 +83,7 @@ def _top(site: Site, run: Run, told: Told, wanted: Filter) -> Html:
     pairs += [
         ("Turns", f"{at.turns:,}"),
         ("Tokens", _token_count(told)),
-        ("Versions", _versions(e.tokens.versions) if e.tokens is not None else None),
+        ("Version", _versions(e.tokens.versions, e.agent) if e.tokens is not None else None),
         ("Time", clock(seconds) if seconds is not None and seconds >= 1 else None),
         ("Cost", f"${number(at.cost)}" if at.cost else None),
         ("Agent", e.agent or None),
@@ -105,11 +105,12 @@ def _token_count(told: Told) -> str | None:
     return f"{own:,} by the agent of {len(trace):,}"
 
 
-def _versions(versions: Sequence[int]) -> str | None:
+def _versions(versions: Sequence[int], agent: str) -> str | None:
+    """The versions of the policy that sampled, counted within a training run; a checkpoint's name says it already."""
     found = sorted({v for v in versions if v >= 0})
-    if not found:
+    if not found or (found == [0] and not agent.startswith("policy")):
         return None
-    return f"policy {found[0]}" if len(found) == 1 else f"policy {found[0]} to {found[-1]}"
+    return f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
 def _tabs(site: Site, run: Run, told: Told, wanted: Filter, by_token: bool) -> Html | None:
@@ -232,7 +233,7 @@ def _tokens(run: Run, told: Told) -> Html:
         shown = text.replace("\n", "⏎\n")
         if mine:
             chance = trace.logprobs[n]
-            title = f"{n}: id {trace.ids[n]}, log-probability {chance:.4g}, policy {trace.versions[n]}"
+            title = f"{n}: id {trace.ids[n]}, log-probability {chance:.4g}, version {trace.versions[n]}"
             if advantage is not None:
                 title += f", advantage {signed(advantage)}"
             current.append(tag("span", shown, class_=f"tok l{_level(chance)}", title=title, tabindex=0))

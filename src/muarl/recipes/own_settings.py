@@ -1,0 +1,148 @@
+"""The settings that a checkpoint brings along: those of the run that it is of, else what its model reads.
+
+``muarl eval``, ``chat`` and ``serve`` go by them where the person says nothing else. A run's folder may be somebody
+else's, so that only a few plain values are taken from it, each checked: never an address, a key's name or a file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from muarl.config import load_config
+from muarl.config.sections import DomainConfig, ModelConfig, RlConfig, Section
+from muarl.errors import ConfigError, DataError
+from muarl.recipes.checkpoint_names import SHIPPED, checkpoint_folder, run_of
+from muarl.untrusted import read_json_object, read_yaml
+
+TAKEN: Mapping[str, type[Section]] = {
+    "domain.name": DomainConfig,
+    "domain.size": DomainConfig,
+    "model.max_context": ModelConfig,
+    "model.thinking": ModelConfig,
+    "rl.tokens_per_turn": RlConfig,
+    "rl.max_turns": RlConfig,
+    "rl.max_tool_errors": RlConfig,
+}
+"""What is taken from a run, and the section that says which values it may have."""
+
+WORDS = {
+    "domain.name": "domain {}",
+    "domain.size": "size {}",
+    "model.max_context": "context of {:,} tokens",
+    "rl.tokens_per_turn": "{:,} tokens a turn",
+    "rl.max_turns": "{} turns",
+    "rl.max_tool_errors": "{} tool errors",
+}
+
+LEFT = ("domain.policy", "domain.tasks", "domain.intents")
+"""What also made a run's episodes what they were and is not taken: it names files, or which tasks count."""
+
+PRESETS = {"base": "quickstart", "base-airline": "airline", "base-telecom": "telecom"}
+"""The presets that go with the shipped checkpoints."""
+
+CONTEXT = 32768
+"""Tokens of an episode, at most, for a checkpoint of no run whose model reads more."""
+TURN = 1024
+"""Tokens of one turn, at most, for a checkpoint of no run."""
+
+
+@dataclass(frozen=True)
+class OwnSettings:
+    """Settings by their dotted names, and where they are from. ``left``: what the run had set besides and is not
+    taken over."""
+
+    values: Mapping[str, Any]
+    source: str
+    left: tuple[str, ...] = field(default=())
+
+    def overrides(self) -> list[str]:
+        """As KEY=VALUE settings."""
+        return [f"{name}={json.dumps(value)}" for name, value in self.values.items()]
+
+    def only(self, *names: str) -> OwnSettings:
+        """These of the settings alone."""
+        return replace(self, values={name: value for name, value in self.values.items() if name in names})
+
+    def without(self, *names: str) -> OwnSettings:
+        """The other settings: what a person says counts more."""
+        return self.only(*(name for name in self.values if name not in names))
+
+    def told(self) -> str:
+        """One line for people: which settings are taken from where."""
+        shown = ", ".join(_shown(name, value) for name, value in self.values.items())
+        line = f"Settings from {self.source}: {shown or 'none'}."
+        return line + (f" Not taken over: {', '.join(self.left)}." if self.left else "")
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "model.thinking":
+        return "thinking" if value else "no thinking"
+    return WORDS[name].format(value)
+
+
+def own_settings(spec: str) -> OwnSettings:
+    """The settings of the checkpoint of that name. ConfigError names the file and field of a run whose configuration
+    cannot be gone by; CheckpointError if there is no such checkpoint."""
+    if spec in SHIPPED:
+        preset = load_config(PRESETS[spec])
+        return OwnSettings(_taken(preset.model_dump(mode="json")), f"preset {PRESETS[spec]}")
+    folder = checkpoint_folder(spec)
+    run = run_of(folder)
+    if run is None:
+        return _of_folder(folder)
+    found = _config(run / "config.yaml")
+    left = tuple(name for name in LEFT if _at(found, name))
+    return OwnSettings(_checked(run / "config.yaml", _taken(found)), f"the run {run.name}", left)
+
+
+def _of_folder(folder: Path) -> OwnSettings:
+    """For a checkpoint that no run here has made: as much as its model reads, up to a bound."""
+    try:
+        reads = int(read_json_object(folder / "config.json")["max_position_embeddings"])
+    except (DataError, ValueError, KeyError, TypeError):
+        reads = CONTEXT  # whoever loads it says what is wrong with it
+    context = max(1, min(CONTEXT, reads))
+    values = {"model.max_context": context, "rl.tokens_per_turn": max(1, min(TURN, context // 4))}
+    return OwnSettings(values, f"{folder.name}/config.json")
+
+
+def _taken(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of TAKEN that a configuration says."""
+    return {name: value for name in TAKEN if (value := _at(found, name)) is not None}
+
+
+def _at(found: Mapping[str, Any], name: str) -> Any:
+    section, _, key = name.partition(".")
+    inner = found.get(section)
+    return inner.get(key) if isinstance(inner, Mapping) else None
+
+
+def _checked(path: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """The values, over the quickstart's where the run does not say. ConfigError for one that a setting cannot have."""
+    for name, value in values.items():
+        try:
+            TAKEN[name].model_validate({name.partition(".")[2]: value}, strict=True)
+        except (ValidationError, ConfigError):
+            shown = repr(value) if len(repr(value)) < 80 else "of another kind"
+            raise ConfigError(
+                f"{path}: {name} is {shown}, which this version of muarl does not know; say which settings to use with "
+                "--config (a preset's name or a file)"
+            ) from None
+    return _taken(load_config("quickstart").model_dump(mode="json")) | values
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """The mapping in a run's config.yaml. ConfigError if it is none."""
+    try:
+        found = read_yaml(path)
+    except DataError as problem:
+        raise ConfigError(str(problem)) from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: must be a mapping of keys to values, and is a {type(found).__name__}")
+    return found
