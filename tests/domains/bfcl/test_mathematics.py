@@ -159,6 +159,7 @@ def test_rounding_whole_numbers_is_pythons(number, places):
         ("round_number", (5, -(10**9)), '{"result": 0}'),
         ("round_number", (10**4200, -(10**9)), '{"result": 0}'),
         ("logarithm", (2, 10, MAX_DIGITS + 1), '{"error": "too many digits in integer"}'),
+        ("logarithm", (2, "TSLA", MAX_DIGITS + 1), '{"error": "cannot create mpf from \'TSLA\'"}'),
         ("logarithm", (2, 10, 10**9), '{"error": "too many digits in integer"}'),
         ("logarithm", (2, 10, 10**400), '{"error": "int too large to convert to float"}'),
         ("logarithm", (1 << 4_000_000, 10, 5), '{"error": "the number is too large: more than 20000 bits"}'),

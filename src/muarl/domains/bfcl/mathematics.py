@@ -78,7 +78,7 @@ class MathAPI(Api):
         """
         try:
             _check_size(value, base)
-            numbers = _numbers(precision, value)
+            numbers = _numbers(precision, value, base)
             with _logarithms:
                 return {"result": numbers.log(value) / numbers.log(base)}
         except Exception as error:
@@ -332,14 +332,15 @@ def _check_size(*numbers: Any) -> None:
             raise ValueError("the exponent is too large")
 
 
-def _numbers(precision: Any, value: Any) -> Any:
+def _numbers(precision: Any, *values: Any) -> Any:
     """mpmath's numbers of so many decimal digits. What it raises for what is no precision passes through, and if there
-    are too many digits, for a value that is no number."""
+    are too many digits, for the first of the values that is no number."""
     from mpmath.libmp import dps_to_prec  # type: ignore[import-untyped]
 
     bits = dps_to_prec(precision)
     if bits > dps_to_prec(MAX_DIGITS):
-        _of_bits(53).convert(value)
+        for value in values:
+            _of_bits(53).convert(value)
         raise ValueError("too many digits in integer")  # upstream's text, where it does not run out of time
     return _of_bits(bits)
 

@@ -275,13 +275,17 @@ def is_bad(name: Any) -> bool:
 
 
 def directory_at(root: Directory, here: Directory, path: Any) -> Directory | None:
-    """The directory at a path from ``here`` or, with "/" before it, from ``root``; None if there is none."""
+    """The directory at a path from ``here`` or, with "/" before it, from ``root``; None if there is none.
+
+    AttributeError for a path that is no text: upstream calls its ``strip`` first, so that is what the error names.
+    """
     if path is None or path == ".":
         return here
     if path == "/":
         return root
+    names = path.strip("/").split("/")
     item: File | Directory | None = root if path.startswith("/") else here
-    for name in path.strip("/").split("/"):
+    for name in names:
         item = item.item(name) if isinstance(item, Directory) else None
     return item if isinstance(item, Directory) else None
 
