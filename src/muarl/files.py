@@ -77,14 +77,14 @@ def plain(value: Any) -> Any:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[str]]:
-    """A text file that appears whole when the block succeeds, and not at all otherwise (temporary file beside it, then
-    rename). MuarlError if the disk is full."""
+def whole_file(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
+    """A text file (``binary``: one of bytes) that appears whole when the block succeeds, and not at all otherwise
+    (temporary file beside it, then rename). MuarlError if the disk is full."""
     with clear_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
+            with os.fdopen(handle, "wb") if binary else os.fdopen(handle, "w", encoding="utf-8") as out:
                 yield out
                 out.flush()
                 os.fsync(out.fileno())
