@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 from pydantic import ValidationError
 
 from muarl.config import RunConfig, dump_config, fields_of, load_config, preset_names
+from muarl.config.methods import METHODS
+from muarl.config.rl import RlConfig
 from muarl.errors import ConfigError
 
 
@@ -280,3 +283,38 @@ def test_a_judge_may_be_a_section(name: str, tmp_path: Path) -> None:
     for wrong in ("{model: m, top_p: 7}", """'endpoint:{"model": "m", "top_p": 7}'""", """'endpoint:{"top_p"'"""):
         with pytest.raises(ConfigError, match=rf"{name}: .*top_p"):
             load_config("cpu", [f"{name}={wrong}"])
+
+
+class TestMethods:
+    """One name for the settings of a published method."""
+
+    def test_each_method_sets_its_keys_over_a_preset(self) -> None:
+        gspo = load_config("quickstart", ["rl.method=gspo"]).rl
+        assert (gspo.ratio, gspo.loss_aggregation, gspo.clip_low, gspo.clip_high) == (
+            "sequence", "sequence_mean", 3e-4, 4e-4,
+        )  # fmt: skip
+        dapo = load_config("quickstart", ["rl.method=dapo"]).rl
+        assert (dapo.clip_high, dapo.dynamic_sampling, dapo.kl_coef) == (0.28, True, 0.0)
+
+    @pytest.mark.parametrize(
+        "overrides", [["rl.clip_high=0.3", "rl.method=dapo"], ["rl.method=dapo", "rl.clip_high=0.3"]]
+    )
+    def test_keys_beside_it_win_in_any_order(self, overrides: list[str]) -> None:
+        assert load_config("quickstart", overrides).rl.clip_high == 0.3
+
+    def test_in_a_file_it_wins_over_what_the_file_extends(self, tmp_path: Path) -> None:
+        above, file = tmp_path / "above.yaml", tmp_path / "mine.yaml"
+        above.write_text("extends: quickstart\nrl: {method: gspo}\n")
+        file.write_text("extends: above.yaml\nrl: {method: rloo, clip_low: 0.1}\n")
+        rl = load_config(file).rl
+        assert (rl.ratio, rl.advantage, rl.clip_low, rl.clip_high) == ("token", "leave_one_out", 0.1, 0.2)
+
+    def test_what_was_resolved_is_read_back_unchanged(self, tmp_path: Path) -> None:
+        config = load_config("quickstart", ["rl.method=dapo", "rl.clip_high=0.3"])
+        (tmp_path / "config.yaml").write_text(dump_config(config))
+        assert load_config(tmp_path / "config.yaml") == config
+
+    def test_every_method_of_the_table_is_known(self) -> None:
+        assert set(METHODS) == set(get_args(get_args(RlConfig.model_fields["method"].annotation)[0]))
+        with pytest.raises(ConfigError, match="'grpo', 'dr_grpo'"):
+            load_config("quickstart", ["rl.method=ppo"])

@@ -134,10 +134,10 @@ def test_the_same_seed_gives_the_same_training(configure: Configure) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ["rl.dynamic_sampling=true", "rl.group_size=2"],
-        ["rl.loss_aggregation=dr_grpo", "rl.advantage=group_mean"],
-        ["rl.ratio=sequence", "rl.loss_aggregation=sequence_mean", "rl.clip_low=3e-4", "rl.clip_high=4e-4"],
-        ["rl.advantage=leave_one_out", "rl.kl_estimator=k2", "rl.top_p=0.95", "rl.epochs=2", "rl.minibatches=2"],
+        ["rl.method=dapo", "rl.group_size=2"],
+        ["rl.method=dr_grpo"],
+        ["rl.method=gspo"],
+        ["rl.method=rloo", "rl.kl_estimator=k2", "rl.top_p=0.95", "rl.epochs=2", "rl.minibatches=2"],
         ["rl.drop_zero_variance=false", "rl.kl_coef=0"],
     ],
     ids=["dapo", "dr-grpo", "gspo", "rloo", "all-groups"],
@@ -151,7 +151,7 @@ def test_the_relatives_of_grpo_run(configure: Configure, options: list[str]) -> 
     assert all(r["update/nonfinite"] == 0 for r in learned)
     if "rl.drop_zero_variance=false" in options:
         assert all(r["samples"] == 8 for r in steps)
-    if "rl.dynamic_sampling=true" in options:
+    if "rl.method=dapo" in options:
         assert max(r["groups"] for r in steps) > 2, "further tasks were drawn"
         assert all(r["groups_kept"] <= 2 and r["samples"] == 2 * r["groups_kept"] for r in steps)
 

@@ -14,11 +14,13 @@ import yaml
 from pydantic import ValidationError
 
 from muarl.config.approvals import recall
+from muarl.config.methods import METHODS, with_method
 from muarl.config.sections import RunConfig, Section, fields_of
 from muarl.config.trust import Origin, Provenance, trusted
 from muarl.errors import ConfigError, DataError
 from muarl.untrusted import parse_yaml, read_yaml
 
+Keys = tuple[str, ...]
 MOST_LINES = 50
 """Problems of a configuration that are told at once."""
 MOST_KEYS = 16
@@ -41,8 +43,8 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """
     label, path = _locate(source)
     values, origins = _read(path, label, ())
-    for text in overrides:
-        keys, value = _parse_override(text)
+    parsed = [(text, *_parse_override(text)) for text in overrides]
+    for text, keys, value in [*_methods(parsed), *parsed]:
         _set(values, keys, value, text)
         given = Origin(f"override {_shown(text)}", "command")
         for depth in range(1, len(keys) + 1):
@@ -59,6 +61,14 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
         raise ConfigError("\n".join([*lines, *([f"... and {more} more."] if more else [])])) from None
     file = None if _is_preset(path) else path
     return trusted(config, Provenance(origins, file, {} if file is None else recall(file)))
+
+
+def _methods(parsed: Sequence[tuple[str, Keys, Any]]) -> Iterator[tuple[str, Keys, Any]]:
+    """What an ``rl.method`` among the overrides stands for, as overrides that come before all others."""
+    for text, keys, value in parsed:
+        if keys == ("rl", "method"):
+            for name, implied in METHODS.get(str(value), {}).items():
+                yield text, ("rl", name), implied
 
 
 def dump_config(config: RunConfig) -> str:
@@ -107,6 +117,7 @@ def _read(path: Path, label: str, above: tuple[Path, ...]) -> tuple[dict[str, An
         values = {}
     if not isinstance(values, dict):
         raise ConfigError(f"{label}: must be a mapping of keys to values, and is a {type(values).__name__}.")
+    values = with_method(values)
     parent = values.pop("extends", None)
     base: dict[str, Any] = {}
     origins: dict[tuple[str, ...], Origin] = {}

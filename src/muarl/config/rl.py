@@ -54,6 +54,11 @@ class LayersConfig(Section):
 class RlConfig(Section):
     """Reinforcement learning: groups of rollouts a task, advantages within the group, clipped policy gradient."""
 
+    method: Literal["grpo", "dr_grpo", "dapo", "gspo", "rloo"] | None = Field(
+        None,
+        description="Sets `ratio`, `advantage`, `loss_aggregation`, the clips, `dynamic_sampling` and, for `dapo`, "
+        "`kl_coef` as that method has them; keys beside it win. null: as the keys say, whose defaults are GRPO's.",
+    )
     steps: Count = Field(30, description="Training steps; each rolls out, scores and updates once.")
     tasks_per_step: Positive = Field(32, description="Tasks in one step.")
     group_size: Annotated[int, Field(ge=2)] = Field(8, description="Rollouts of each task.")

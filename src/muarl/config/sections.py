@@ -115,7 +115,7 @@ class DomainConfig(Section):
     allow_failing_gold: bool = Field(
         False,
         description="Play tasks of your own whose gold actions fail when they are replayed, with a warning, rather "
-        "than refuse them. Doing nothing may earn their whole reward. (Official tasks may fail in any case.)",
+        "than refuse them. Doing nothing may earn their whole reward. Official tasks may fail in any case.",
     )
 
     @property

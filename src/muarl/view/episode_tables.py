@@ -29,8 +29,8 @@ COLUMNS = (
     "file", "id", "task_id", "domain", "group", "seed", "agent", "user", "stop", "reward", "success", "breakdown",
     "audit", "turns", "agent_tokens", "user_tokens", "cost", "seconds", "error", "tags", "messages",
 )  # fmt: skip
-"""Of a table. ``breakdown``, ``audit``, ``tags`` and ``messages`` are JSON texts; ``cost`` is in US dollars, ``seconds``
-of all turns; ``reward`` and ``success`` are empty where an episode was not scored."""
+"""Of a table. ``breakdown``, ``audit``, ``tags`` and ``messages`` are JSON texts; ``cost`` is in US dollars, and
+``seconds`` those of all turns; ``reward`` and ``success`` are empty where an episode was not scored."""
 
 
 def episodes_of(run: RunDirectory) -> Iterator[Named]:
