@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muarl.commands.suite import evaluate_suite, is_suite, resume_suite
 from muarl.commands.train import Checkpoint, DryRun, Name, Seed, run_recipe
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ CONTEXT = 32768
 """Tokens that an episode of a benchmark may grow to with a checkpoint as the agent, if the model reads as many."""
 
 TURN_TOKENS = 2048
+ANY_BENCHMARK = "tau2-retail"
+"""What a checkpoint's own settings mean to a suite of benchmarks."""
+
 CONCURRENCY = 16
 
 
@@ -104,6 +108,14 @@ def evaluate(
             "the number of tasks of each kind.",
         ),
     ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            "--suite",
+            help="Several benchmarks and one table: paper (TAU2 retail, airline, telecom, BFCL-V3 multi-turn, ACEBench "
+            "agent) or paper-tau1 (with TAU1).",
+        ),
+    ] = None,
     name: Name = None,
     seed: Seed = None,
     resume: Annotated[
@@ -125,6 +137,8 @@ def evaluate(
       muarl eval tau2-telecom --solo --agent endpoint:MODEL --price MODEL=2/8 --max-cost 20
 
       muarl eval --resume runs/eval-tau2-telecom
+
+      muarl eval --suite paper --trials 4 --agent runs/mine --user endpoint:MODEL --judge endpoint:MODEL
 
     The long form takes any preset and setting:
 
@@ -161,6 +175,15 @@ def evaluate(
     }
     settings |= dict(_agent(agent))
     settings |= dict(_user(user))
+    if suite is not None and (names or resume is not None):
+        raise typer.BadParameter("--suite: names the benchmarks itself; a suite goes on with --resume FOLDER alone")
+    if suite is not None:
+        own = () if config is not None else _own_settings(ANY_BENCHMARK, settings, overrides)
+        evaluate_suite(suite, config or "cpu", [*own, *overrides], settings, _of_benchmark, dry_run=dry_run)
+        return
+    if resume is not None and is_suite(resume):
+        resume_suite(resume, settings, overrides)
+        return
     if resume is None:
         own = () if config is not None else _own_settings(names[0] if names else None, settings, overrides)
         overrides = ["name=eval", *own, *(_of_benchmark(names[0], settings) if names else ()), *overrides]

@@ -1,0 +1,96 @@
+"""``muarl eval --suite``: the options of ``muarl eval`` become one configuration for each benchmark of a suite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+PER_BENCHMARK = {
+    "eval.split": "--split",
+    "eval.task_ids": "--task",
+    "eval.solo": "--solo",
+    "eval.red_team": "--red-team",
+}
+"""Options that mean nothing for several benchmarks at once."""
+
+MANIFEST = "suite.json"
+
+OfBenchmark = Callable[[str, dict[str, Any]], Sequence[str]]
+"""What a benchmark's name stands for, as overrides that come before the person's own."""
+
+
+def is_suite(folder: Path) -> bool:
+    """Whether a folder is a suite's."""
+    return (folder / MANIFEST).is_file()
+
+
+def evaluate_suite(
+    suite: str,
+    config: str,
+    overrides: Sequence[str],
+    settings: dict[str, Any],
+    of_benchmark: OfBenchmark,
+    *,
+    dry_run: bool = False,
+) -> None:
+    """Check all benchmarks of a suite, then evaluate one after another in a new folder, and print the table."""
+    from muarl.config import load_config
+    from muarl.errors import ConfigError
+    from muarl.recipes import suite as recipe
+
+    for key, option in PER_BENCHMARK.items():
+        if settings.get(key) is not None:
+            raise ConfigError(f"--suite: {option} is for one benchmark; evaluate that one by its name")
+    parts = recipe.parts_of(suite)
+    own = {k: v for k, v in settings.items() if v is not None and k != "name"}
+    given = [f"{key}={json.dumps(value)}" for key, value in own.items()]
+    configs = [load_config(config, [*of_benchmark(p.domain, settings), *overrides, *given]) for p in parts]
+    for line in recipe.check(configs):
+        typer.echo(line, err=True)
+    if dry_run:
+        typer.echo("Dry run: everything fits together; nothing was started.", err=True)
+        return
+    folder = recipe.new_folder(configs[0].runs_dir.expanduser(), settings.get("name") or f"suite-{suite}")
+    recipe.begin(folder, suite, configs)
+    _show(folder, recipe.run(folder, suite, configs))
+
+
+def resume_suite(folder: Path, settings: dict[str, Any], overrides: Sequence[str]) -> None:
+    """Go on with a suite: what is finished is not played again. ConfigError if anything but a budget is changed."""
+    from muarl.errors import ConfigError
+    from muarl.recipes import suite as recipe
+
+    budget = {k: v for k, v in settings.items() if v is not None and k in ("eval.max_cost", "eval.max_tokens")}
+    changed = [k for k, v in settings.items() if v is not None and k not in budget]
+    if changed or overrides:
+        raise ConfigError(
+            f"--resume: {folder} is a suite that goes on as it was begun; only --max-cost and --max-tokens may change, "
+            f"not {[*changed, *overrides][0]}"
+        )
+    suite, configs = recipe.read(folder)
+    bounds = {key.removeprefix("eval."): value for key, value in budget.items()}
+    configs = [c.model_copy(update={"eval": c.eval.model_copy(update=bounds)}) for c in configs]
+    recipe.check(configs)
+    _show(folder, recipe.run(folder, suite, configs))
+
+
+def _show(folder: Path, rows: Sequence[Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from muarl.recipes.suite import cells_of
+
+    head, *body = cells_of(rows)
+    table = Table(box=None, pad_edge=False)
+    for name in head:
+        table.add_column(name, justify="left" if name in ("benchmark", "measure", "note") else "right")
+    for line in body:
+        table.add_row(*line)
+    Console(soft_wrap=True).print(table)
+    typer.echo(f"Folder: {folder}  (report.md, summary.json, and one evaluation for each benchmark)")
+    if any(row.score is None or row.episodes < row.planned for row in rows):
+        typer.echo(f"Not complete. To go on: muarl eval --resume {folder}", err=True)
