@@ -240,8 +240,25 @@ def test_a_solo_agents_calls_of_the_users_tools_are_the_users(tmp_path, small_wo
     ]
     (row,) = scored(tmp_path, run(simulation("a", talk, "agent_stop"), info=alone))
     assert row["reward"] == 0.0
-    (row,) = scored(tmp_path, run(simulation("a", talk, "agent_stop")))
+    row, _ = scored(tmp_path, run(simulation("a", talk, "agent_stop"), simulation("b", reason="max_steps")))
     assert "Tool 'dismiss_notification' not found." in row["error"]
+
+
+def test_where_nothing_could_be_scored_the_command_fails_and_says_why(tmp_path, small_world):
+    broken = [{"role": "assistant", "tool_calls": [{"id": "c", "name": "nothing", "arguments": {}}]}]
+    with pytest.raises(DataError, match=r"none of its 1 conversations could be scored. .*out\.jsonl says why"):
+        scored(tmp_path, run(simulation("a", broken)))
+    (row,) = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines())
+    assert row["reward"] is None and row["error"]
+
+
+def test_without_the_data_nothing_is_scored_or_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUARL_DATA", str(tmp_path / "nothing"))
+    with pytest.raises(
+        DataError, match="none of its 1 conversations can be scored.* the data of tau1 are not installed"
+    ):
+        scored(tmp_path, [trajectory()], bench_name="tau1", domain="retail")
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 @pytest.mark.parametrize(

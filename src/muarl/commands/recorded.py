@@ -64,11 +64,14 @@ class Worlds:
         return import_module(f"muarl.benchmarks.{self.bench}")
 
     def find(self, name: str, place: str) -> Domain:
-        """The domain of that name, with the benchmark's semantics. DataError says where it was named."""
+        """The domain of that name, with the benchmark's semantics and its data read. DataError says where it was named,
+        or how to install the data."""
         if name not in self.module.DOMAINS:
             raise DataError(f"{place}: domain {name!r} is not one of {', '.join(self.module.DOMAINS)}")
         if name not in self._domains:
-            self._domains[name] = self.module.domain(name)
+            domain: Domain = self.module.domain(name)
+            _ = domain.base  # read now: what is missing stops the command, rather than failing each conversation
+            self._domains[name] = domain
         return self._domains[name]
 
     def named(self, row: Mapping[str, Any], place: str) -> str:
