@@ -100,6 +100,16 @@ class TestIntervals:
         assert same.value == single.value == 0.5
         assert same.interval[1] - same.interval[0] > 1.5 * (single.interval[1] - single.interval[0])
 
+    @given(st.integers(1, 4).flatmap(lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1)))
+    def test_success_and_pass_1_of_equal_trials_are_one_figure_with_one_interval(self, tasks: list[list[bool]]) -> None:
+        episodes = [make(str(i), float(o)) for i, outcomes in enumerate(tasks) for o in outcomes]
+        success, first = success_rate(episodes), pass_hats(episodes)[1]
+        assert (first.value, first.interval) == (pytest.approx(success.value), pytest.approx(success.interval))
+
+    def test_tasks_that_count_as_0_or_1_have_wilsons_interval(self) -> None:
+        assert success_rate(attempts(a="1", b="0", c="1")).interval == wilson(2, 3)
+        assert pass_hats(attempts(a="11", b="10", c="01"))[2].interval == wilson(1, 3)
+
     def test_uneven_attempts(self) -> None:
         found = success_rate(attempts(a="1111", b="0", c="10"))
         assert found.value == pytest.approx(5 / 7) and found.n == 7
@@ -108,6 +118,13 @@ class TestIntervals:
 
 
 class TestReport:
+    def test_the_table_shows_one_interval_for_one_figure(self) -> None:
+        report = EvaluationReport.of(attempts(**{f"t{i}": str(int(i < 13)) for i in range(20)}))
+        success, first = report.rows()[:2]
+        assert first[0] == "pass^1" and success[1:] == first[1:] == ("65.0%", "43.3% – 81.9%", "")
+        found = report.to_json()
+        assert found["interval"] == found["pass_hat"]["1"]["interval"]
+
     def report(self) -> EvaluationReport:
         episodes = [
             make("a", 1, intent="cancel", persona="terse", difficulty=10),

@@ -61,6 +61,17 @@ def cluster_bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES, se
     return float(low), float(high)
 
 
+def mean_interval(values: Sequence[float], *, seed: int = 0) -> Interval:
+    """The 95% interval of the mean of per-task values in [0, 1].
+
+    Wilson's with the tasks as trials where every value is 0 or 1, else ``cluster_bootstrap``. One figure has one
+    interval so, whichever name it goes by: success and pass^1 of one trial a task are the same mean.
+    """
+    if all(value in (0.0, 1.0) for value in values):
+        return wilson(sum(values), len(values))
+    return cluster_bootstrap(values, seed=seed)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A share with its 95% interval; ``n`` tasks (pass^k) or episodes stand behind it."""
@@ -93,15 +104,14 @@ def pass_hats_of(tasks: Iterable[Sequence[bool]], ks: Sequence[int] = (1, 2, 3, 
     for k in ks:
         values = [pass_hat(sum(t), len(t), k) for t in tried if len(t) >= k]
         if values:
-            out[k] = Estimate(fmean(values), cluster_bootstrap(values), len(values))
+            out[k] = Estimate(fmean(values), mean_interval(values), len(values))
     return out
 
 
 def success_rate(episodes: Iterable[Episode]) -> Estimate:
     """The share of scored episodes that succeeded.
 
-    The interval is Wilson's where every task was attempted once (independent episodes), else the cluster bootstrap over
-    tasks, because attempts at one task resemble each other.
+    The interval is that of a mean over tasks (``mean_interval``), because attempts at one task resemble each other.
     """
     return share_of(by_task(episodes).values())
 
@@ -114,10 +124,8 @@ def share_of(tasks: Iterable[Sequence[bool]]) -> Estimate:
     if not outcomes:
         return Estimate(0.0, (0.0, 1.0), 0)
     value = fmean(outcomes)
-    if len(outcomes) == len(tried):
-        return Estimate(value, wilson(sum(outcomes), len(outcomes)), len(outcomes))
     if len({len(t) for t in tried}) == 1:
-        return Estimate(value, cluster_bootstrap([fmean(t) for t in tried]), len(outcomes))
+        return Estimate(value, mean_interval([fmean(t) for t in tried]), len(outcomes))
     return Estimate(value, _ratio_bootstrap(tried), len(outcomes))
 
 
