@@ -46,11 +46,11 @@ def test_shares_by_layer() -> None:
 
 
 def test_attempts_at_one_task_are_no_independent_episodes() -> None:
-    """The interval draws whole tasks, so that ten attempts at two tasks are not taken for twenty tasks."""
+    """The interval counts whole tasks, so that ten attempts at two tasks are not taken for twenty tasks."""
     attempts = [(f"{t}#{n}", 1.0, (BAD,) if t == "a" else ()) for t in "ab" for n in range(10)]
     found = summed(*attempts)
     assert found.catastrophic.value == 0.5
-    assert found.catastrophic.interval[1] - found.catastrophic.interval[0] > 0.9
+    assert found.catastrophic.interval == wilson(1, 2), "two tasks, not twenty episodes"
     assert found.pass_hat[4].value == 1.0
 
 

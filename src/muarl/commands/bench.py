@@ -121,8 +121,8 @@ def score(
     Every line is {"domain", "task_id", "messages", "termination_reason"}, or an episode of a run of muarl. It comes
     back as {"domain", "task_id", "reward", "breakdown"}. A conversation whose writing tool calls can't be replayed (out
     of order, or the tools answer otherwise than recorded), that the judge could not be brought to answer about, or an
-    episode that infrastructure ended, has reward null and an "error"; the others are scored all the same. Exit code 2 if
-    not one conversation could be scored.
+    episode that infrastructure ended, has reward null and an "error"; the others are scored all the same. Exit code 2
+    if not one conversation could be scored.
 
     BFCL: {"id", "calls": [turn][message][call]} gets "valid", "error_type" and the strict score. ACEBench: {"id",
     "language", "final_state", "process"} gets "end_to_end" and "process", as upstream has them and with its defects
