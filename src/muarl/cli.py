@@ -29,6 +29,7 @@ from muarl.commands import (
     mcp,
     plan,
     report,
+    seeds,
     serve,
     tasks,
     train,
@@ -122,6 +123,7 @@ COMMANDS = (
     ("sft", train.sft, TRAIN),
     ("sft-user", train.sft_user, TRAIN),
     ("train", train.train, TRAIN),
+    ("seeds", seeds.seeds, TRAIN),
     ("plan", plan.plan, TRAIN),
     ("eval", evaluate.evaluate, MEASURE),
     ("chat", chat.chat, MEASURE),
@@ -137,6 +139,10 @@ COMMANDS = (
 )
 
 
+REST = {"seeds": {"ignore_unknown_options": True, "allow_interspersed_args": False}}
+"""Commands that hand what follows their arguments to another command as it is."""
+
+
 def _help(function: Any) -> str:
     """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Examples stay.
 
@@ -147,7 +153,8 @@ def _help(function: Any) -> str:
 
 
 for _name, _function, _panel in COMMANDS:
-    app.command(_name, help=_help(_function), rich_help_panel=_panel)(_function)
+    _settings = REST.get(_name)
+    app.command(_name, help=_help(_function), rich_help_panel=_panel, context_settings=_settings)(_function)
 for _group, _name in ((bench.data, "data"), (tasks.tasks, "tasks"), (mcp.mcp, "mcp")):
     for _command in _group.registered_commands:
         _command.help = _help(_command.callback)

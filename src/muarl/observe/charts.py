@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from muarl.observe.markup import Html, join, tag
@@ -17,12 +17,14 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Series:
-    """One line: its label, its points (x, y) in order of x, and its colour, a class of the style sheet."""
+    """One line: its label, its points (x, y) in order of x, and its colour, a class of the style sheet. ``band``:
+    (x, low, high), drawn behind the line."""
 
     label: str
     points: Sequence[Point]
     colour: str = "after"
     dots: bool = False
+    band: Sequence[tuple[float, float, float]] = ()
 
 
 def percent(value: float) -> str:
@@ -157,11 +159,11 @@ def line_chart(
     The pale line is each step's figure, the strong one a moving average. Shares are drawn from 0 on; other figures from
     0 too unless they vary by less than half of their size. Non-finite points are left out.
     """
-    lines = [Series(s.label, [p for p in s.points if math.isfinite(p[1])], s.colour, s.dots) for s in series]
+    lines = [replace(s, points=[p for p in s.points if math.isfinite(p[1])]) for s in series]
     lines = [s for s in lines if s.points]
     if not lines:
         return None
-    ys = [y for s in lines for _, y in s.points]
+    ys = [y for s in lines for _, y in s.points] + [y for s in lines for _, *ends in s.band for y in ends]
     low, high = min(ys), max(ys)
     if shares:
         low, high = min(0.0, low), min(1.0, max(high * 1.05, 0.02)) if high <= 1 else high
@@ -171,11 +173,15 @@ def line_chart(
     plane = _Plane([x for s in lines for x, _ in s.points], y_ticks)
     drawn: list[Html] = [_axes(plane, y_ticks, shares, x_label)]
     for s in lines:
+        if s.band:
+            low_edge, high_edge = (smooth([(p[0], p[end]) for p in s.band]) for end in (1, 2))
+            outline = plane.path([*low_edge, *reversed(high_edge)])
+            drawn.append(tag("path", d=f"{outline}Z", class_=f"spread {s.colour}"))
         if s.dots or len(s.points) == 1:
             drawn += [tag("circle", cx=plane.x(x), cy=plane.y(y), r=3.5, class_=f"dot {s.colour}") for x, y in s.points]
             continue
         smoothed = smooth(s.points)
-        if smoothed != list(s.points):
+        if smoothed != list(s.points) and not s.band:
             drawn.append(tag("path", d=plane.path(s.points), class_=f"raw {s.colour}"))
         drawn.append(tag("path", d=plane.path(smoothed), class_=f"line {s.colour}"))
     show = percent if shares else number

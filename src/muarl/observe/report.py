@@ -103,19 +103,6 @@ def render(data: ReportData) -> str:
         ("setup", "Set-up", setup_section(data.summary, data.metrics, data.config, data.versions)),
     ]
     shown = [(key, name, body) for key, name, body in sections if body is not None]
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        # The page holds what models wrote. It is escaped; this makes the browser refuse scripts and requests besides.
-        tag(
-            "meta",
-            http_equiv="Content-Security-Policy",
-            content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
-        ),
-        tag("title", f"{data.name} · muarl run report"),
-        tag("style", Html(_css())),
-    )
     top = tag(
         "header",
         tag("p", "muarl · run report", class_="eyebrow"),
@@ -135,7 +122,25 @@ def render(data: ReportData) -> str:
             " makes it again.",
         ),
     )
-    return f"<!doctype html>\n{tag('html', head, tag('body', top, main, foot), lang='en')}\n"
+    return document(f"{data.name} · muarl run report", join(top, main, foot))
+
+
+def document(title: str, body: Html) -> str:
+    """A complete HTML document in the report's style, without scripts or requests."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        # The page holds what models wrote. It is escaped; this makes the browser refuse scripts and requests besides.
+        tag(
+            "meta",
+            http_equiv="Content-Security-Policy",
+            content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
+        ),
+        tag("title", title),
+        tag("style", Html(_css())),
+    )
+    return f"<!doctype html>\n{tag('html', head, tag('body', body), lang='en')}\n"
 
 
 def stages_of(summary: Mapping[str, Any]) -> list[Stage]:

@@ -1,0 +1,143 @@
+"""Runs that differ in their seed alone, as one: means with the lowest and highest seed, as a table and as curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from muarl.files import write_text
+from muarl.observe.charts import Point, Series, line_chart, percent
+from muarl.observe.markup import Html, as_figure, join, table_of, tag
+from muarl.observe.report import document
+from muarl.observe.report_curves import CURVES, MEASURED, points
+from muarl.observe.rundir import RunDirectory
+from muarl.observe.words import word
+
+SCORES = (
+    ("cold_start", "Held-out success before RL"),
+    ("rl", "Held-out success after RL"),
+    ("rl_greedy", "The same, greedy decoding"),
+    ("evaluation", "Held-out success"),
+    ("do_nothing", "Do-nothing baseline"),
+    ("always_transfer", "Always-transfer baseline"),
+)
+"""Blocks of summary.json that hold a success rate, and what they are called."""
+LAST = 0.1
+"""Share of the training steps, the last ones, whose mean success is a run's."""
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One score over seeds: ``values`` by seed name, shares in [0, 1]."""
+
+    label: str
+    values: Mapping[str, float]
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds."""
+        return fmean(self.values.values())
+
+    @property
+    def low(self) -> float:
+        """The lowest seed's."""
+        return min(self.values.values())
+
+    @property
+    def high(self) -> float:
+        """The highest seed's."""
+        return max(self.values.values())
+
+
+def spreads(runs: Sequence[RunDirectory]) -> list[Spread]:
+    """The scores that any of the runs has, in the order of ``SCORES``, then validation and training success."""
+    found: dict[str, dict[str, float]] = {}
+    for run in runs:
+        for label, value in _scores(run).items():
+            found.setdefault(label, {})[run.name] = value
+    order = [label for _, label in SCORES]
+    labels = sorted(found, key=lambda label: order.index(label) if label in order else len(order))
+    return [Spread(label, found[label]) for label in labels]
+
+
+def _scores(run: RunDirectory) -> dict[str, float]:
+    summary, out = run.read_json("summary"), {}
+    for key, label in SCORES:
+        block = summary.get(key)
+        value = as_figure(block.get("success") if isinstance(block, Mapping) else block)
+        if value is not None:
+            out[label] = value
+    rows = run.read_metrics()
+    if checked := points(_phase(rows, "validation"), "success"):
+        out["Validation success, last"] = checked[-1][1]
+    if trained := points(_phase(rows, "rl"), "success"):
+        last = trained[-max(1, round(LAST * len(trained))) :]
+        out["Training success, last tenth of the steps"] = fmean(y for _, y in last)
+    return out
+
+
+def _phase(rows: Rows, name: str) -> Rows:
+    return [row for row in rows if row.get("phase") == name]
+
+
+def band(lines: Sequence[Sequence[Point]]) -> tuple[list[Point], list[tuple[float, float, float]]]:
+    """Mean, and (x, lowest, highest), at every x that all lines have."""
+    tables = [dict(line) for line in lines if line]
+    shared = sorted(set.intersection(*(set(t) for t in tables))) if tables else []
+    mean = [(x, fmean(t[x] for t in tables)) for x in shared]
+    return mean, [(x, min(t[x] for t in tables), max(t[x] for t in tables)) for x in shared]
+
+
+def seeds_page(name: str, runs: Sequence[RunDirectory]) -> str:
+    """One HTML page without scripts: scores by seed, and training curves as mean and band."""
+    scores = spreads(runs)
+    head = ["Score", "Mean", "Lowest to highest", *(run.name.removeprefix(f"{name}-") for run in runs)]
+    rows = []
+    for s in scores:
+        cells = [percent(s.mean), f"{percent(s.low)} to {percent(s.high)}"]
+        cells += [percent(s.values[run.name]) if run.name in s.values else "–" for run in runs]
+        rows.append(tag("tr", tag("th", s.label, scope="row"), [tag("td", c, class_="n") for c in cells]))
+    charts = [c for c in (_chart(names, runs) for names in CURVES) if c is not None]
+    note = (
+        f"Lines are means of {len(runs)} seeds, moving averages over steps; bands go from the lowest seed to the "
+        "highest."
+    )
+    return document(
+        f"{name} · {len(runs)} seeds",
+        join(
+            tag("header", tag("p", "Several seeds", class_="eyebrow"), tag("h1", name)),
+            tag("section", tag("h2", "Scores"), table_of(head, rows, "figures")) if rows else None,
+            tag("section", tag("h2", "Training"), tag("p", note, class_="soft"), tag("div", charts, class_="charts"))
+            if charts
+            else None,
+        ),
+    )
+
+
+def _chart(names: Sequence[str], runs: Sequence[RunDirectory]) -> Html | None:
+    rows = [run.read_metrics() for run in runs]
+    trained = [_phase(r, "rl") or _phase(r, "cold_start") for r in rows]
+    name = next((n for n in names if any(points(r, n) for r in trained)), None)
+    if name is None:
+        return None
+    w = word("kl" if "kl" in name else name)
+    mean, around = band([points(r, name) for r in trained])
+    series = [Series("in training", mean, band=around)]
+    if name == "success":
+        for phase in MEASURED:
+            checked, between = band([points(_phase(r, phase), "success") for r in rows])
+            if checked:
+                series.append(Series("held-out tasks", checked, "base", dots=True, band=between))
+                break
+    return line_chart(w.label, series, shares=w.share, note=w.meaning)
+
+
+def write_seeds(path: Path, name: str, runs: Sequence[RunDirectory]) -> Path:
+    """Write the page whole or not at all; returns its path."""
+    write_text(path, seeds_page(name, runs))
+    return path
