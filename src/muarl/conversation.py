@@ -77,6 +77,7 @@ async def run_episode(
     play = _Play(task, world, user, limits or Limits(), rules or Rules())
     try:
         try:
+            await _catch_up(world, task.history)
             await play.open_world()
             with _blamed("agent"):
                 session = agent.open(system, tools, seed=seed, session=episode_id)
@@ -133,7 +134,6 @@ class _Play:
         self.steps = -1 if rules.solo and not self.before else 0  # its first message is part of the start
         self.spoken = 0
         self.users_own = frozenset(world.domain.tool_names("user")) if rules.solo else frozenset()
-        _catch_up(world, task.history)
 
     async def open_world(self) -> None:
         """Start what the world needs."""
@@ -330,13 +330,13 @@ def _alone(message: Message) -> tuple[Message, StopReason | None]:
     return message, None
 
 
-def _catch_up(world: World, history: Sequence[Message]) -> None:
+async def _catch_up(world: World, history: Sequence[Message]) -> None:
     """Do in a fresh world what was done before the episode begins: the calls that write."""
     for message in history:
         for call in message.tool_calls:
             side: Requestor = "user" if message.role == "user" else "assistant"
             if call.name in world.domain.tool_names(side) and world.domain.kind_of(call.name) == "write":
-                world.call(side, replace(call, requestor=side))
+                await world.acall(side, replace(call, requestor=side))
 
 
 @contextmanager

@@ -68,6 +68,7 @@ def call(world, name, requestor="assistant", **arguments):
     return world.call(requestor, ToolCall("1", name, arguments, requestor))
 
 
+@pytest.mark.filterwarnings("ignore:tool look:muarl.domains.authoring.AuthoringWarning")
 def test_a_domain_from_hints_docstring_and_a_pydantic_model():
     shop = Bookshop()
     assert shop.name == "bookshop" and shop.policy_text == "Be kind."
@@ -83,6 +84,7 @@ def test_a_domain_from_hints_docstring_and_a_pydantic_model():
     assert call(shop.world(), "look", order_id="#B1").content == '{"amount": 0.0, "notes": []}'
 
 
+@pytest.mark.filterwarnings("ignore:tool look:muarl.domains.authoring.AuthoringWarning")
 def test_a_write_that_raises_leaves_the_database_as_it_was_and_a_read_never_changes_it():
     shop = Bookshop()
     world = shop.world()

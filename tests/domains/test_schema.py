@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from muarl.domains.schema import parse_docstring, tool_schema
+from muarl.domains.docstrings import parse_docstring
+from muarl.domains.schema import tool_schema
 
 
 def test_google_docstrings_keep_the_lines_of_long_descriptions():
@@ -96,3 +97,23 @@ def test_models_may_refer_to_themselves_and_become_objects():
 def test_parameters_must_have_names():
     with pytest.raises(TypeError, match="'things'"):
         tool_schema(Tools.no_names)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Refund it.\n\nAll of it.\n\n:param order_id: the order,\n    such as '1'.\n:type order_id: str\n"
+        ":param float amount: how much.\n:returns: the order.\n:raises ValueError: never.\n",
+        "Refund it.\n\nAll of it.\n\n@param order_id: the order,\n    such as '1'.\n@param amount: how much.",
+        "Refund it.\n\nAll of it.\n\nParameters\n----------\norder_id : str\n    the order,\n    such as '1'.\n"
+        "amount\n    how much.\n\nReturns\n-------\ndict\n    The order: all of it.\n",
+    ],
+)
+def test_docstrings_of_other_styles_are_read_too(text: str) -> None:
+    description, parameters = parse_docstring(text)
+    assert description == "Refund it.\n\nAll of it."
+    assert parameters == {"order_id": "the order,\nsuch as '1'.", "amount": "how much."}
+
+
+def test_a_docstring_may_consist_of_fields_alone() -> None:
+    assert parse_docstring(":param a: one.\n\n:return: it") == ("", {"a": "one."})

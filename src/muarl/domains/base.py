@@ -13,19 +13,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from datetime import date, time, timedelta
+from decimal import Decimal
+from functools import partial
+from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal
+from uuid import UUID
 
 from muarl.chat import Message, Requestor, ToolCall, ToolResult, ToolSpec
 from muarl.domains.auditing import AuditRules
+from muarl.domains.authoring import tell_bug, tell_result, tell_unmarked
 from muarl.domains.database import Database, View
 from muarl.domains.sources import as_database, policy_text
-from muarl.domains.tooling import Kind, tool, tool_kinds, tools_of
+from muarl.domains.tasks import REWARD_BASIS, Action, Task
+from muarl.domains.tooling import Kind, Tool, finished, tool, tool_kinds, tools_of
 from muarl.errors import ConfigError, InfrastructureError
 
 __all__ = [
-    "Action", "Database", "Domain", "Kind", "Renderer", "Semantics", "Task", "World", "tool", "tool_kinds",
+    "REWARD_BASIS", "Action", "Database", "Domain", "Kind", "Renderer", "Semantics", "Task", "World", "tool",
+    "tool_kinds",
 ]  # fmt: skip
 
 Semantics = Literal["fixed", "official"]
@@ -34,48 +40,8 @@ _SUGGESTION = re.compile(r"(?<=')\. Did you mean '\w+'\?\Z")
 """What Python 3.13 adds to the error for an unknown argument; benchmarks' texts are those of Python 3.12."""
 
 
-@dataclass(frozen=True)
-class Action:
-    """One gold action. ``compare_args``: argument names that count when calls are compared, None: all of the call's."""
-
-    name: str
-    arguments: Mapping[str, Any]
-    requestor: Requestor = "assistant"
-    action_id: str = ""
-    compare_args: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a user wants, and what a right ending looks like.
-
-    ``scenario``: full text for an LLM user. ``actions``: gold actions, None where the final state is not checked.
-    ``reward_basis``: TAU2's component names (DB, ACTION, COMMUNICATE, NL_ASSERTION, ENV_ASSERTION). ``database``: the
-    task's own base, None for the domain's. ``initial_data`` (side to partial tables) is laid over it and
-    ``initial_actions`` (TAU2's env_type, func_name, arguments) are run on it by the domain's ``prepare``. ``history``:
-    what was said and done before the episode begins (its calls are not yet run in a fresh world). ``ticket``: what an
-    agent that works alone is told. ``user_tools``: the tools the user may use, None: all. ``agenda``: what an agenda
-    user plays from. ``tags``: intent, persona, difficulty, split, seed. ``benchmark``: an official task, which training
-    refuses unless told otherwise.
-    """
-
-    id: str
-    domain: str
-    scenario: str
-    actions: tuple[Action, ...] | None
-    reward_basis: tuple[str, ...] = ("DB",)
-    communicate_info: tuple[str, ...] = ()
-    nl_assertions: tuple[str, ...] = ()
-    env_assertions: tuple[Mapping[str, Any], ...] = ()
-    database: Database | None = None
-    initial_data: Mapping[str, Any] | None = None
-    initial_actions: tuple[Mapping[str, Any], ...] = ()
-    history: tuple[Message, ...] = ()
-    ticket: str | None = None
-    user_tools: tuple[str, ...] | None = None
-    agenda: Mapping[str, Any] | None = None
-    tags: Mapping[str, Any] = field(default_factory=dict)
-    benchmark: bool = False
+_AS_TEXT = (date, time, timedelta, Decimal, UUID, PurePath)
+"""Values whose text says it all (datetime is a date)."""
 
 
 class Domain:
@@ -86,6 +52,8 @@ class Domain:
     tools, ``self.db`` is the episode's own view. ``user_toolkit``: another Domain class whose tools the user has.
     ``audit``: what audits must know of it (``domains.auditing``). ``allow_failing_gold``: tasks whose gold actions fail
     may be played all the same (see ``rewards.gold.check_tasks``); also on an instance.
+    ``described``: the agent is told of tools what their docstrings and hints say; False where ``tool_specs`` says
+    something else.
 
     Options of an instance: another ``database`` or ``policy``; ``tools``, a subset of tool names to offer; ``render``,
     which turns a tool's result into the observation's text; ``semantics``.
@@ -96,7 +64,10 @@ class Domain:
     database: ClassVar[Any] = None
     user_toolkit: ClassVar[type[Domain] | None] = None
     audit: ClassVar[AuditRules | None] = None
+    described: ClassVar[bool] = True
     allow_failing_gold: bool = False
+    waits: bool = False
+    """Whether one of its tools is a coroutine."""
 
     db: View
 
@@ -104,7 +75,7 @@ class Domain:
         self,
         *,
         database: Any = None,
-        policy: str | None = None,
+        policy: Path | str | None = None,
         tools: Sequence[str] | None = None,
         render: Renderer | None = None,
         semantics: Semantics = "fixed",
@@ -120,11 +91,13 @@ class Domain:
         self.semantics: Semantics = semantics
         self._tools = {n: t for n, t in everything.items() if tools is None or n in tools}
         self._render = render
-        self._policy_text = policy if policy is not None else policy_text(type(self))
+        self._policy_text = policy_text(type(self), type(self).policy if policy is None else policy)
         self._base: Database | None = None
         self._given_database = database
         user = type(self).user_toolkit
         self._user: Domain | None = None if user is None else user(semantics=semantics)
+        sides = [self._tools, *([] if self._user is None else [self._user._tools])]
+        self.waits = any(t.waits for tools_ in sides for t in tools_.values())
 
     @property
     def policy_text(self) -> str:
@@ -178,7 +151,9 @@ class Domain:
         """A tool's result as the observation's text: strings as they are, the rest as JSON."""
         if self._render is not None:
             return self._render(tool_name, value)
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
+        if isinstance(value, str):
+            return value
+        return json.dumps(value, ensure_ascii=False, default=partial(_plain, type(self), tool_name))
 
     def prepare(self, world: World) -> None:
         """Hook: called once when a world is made, before its first call (initial actions of a task)."""
@@ -220,8 +195,12 @@ class World:
 
     async def answers(self, requestor: Requestor, calls: Iterable[ToolCall]) -> AsyncIterator[ToolResult]:
         """The results of all calls of one message, in order. Worlds with slow tools wait for them here."""
-        for result in self.call_all(requestor, calls):
-            yield result
+        if self.domain.waits:
+            for call in calls:
+                yield await self.acall(requestor, call)
+        else:
+            for result in self.call_all(requestor, calls):
+                yield result
 
     def call_all(self, requestor: Requestor, calls: Iterable[ToolCall]) -> Iterator[ToolResult]:
         """Run the calls of one message, each when its result is asked for."""
@@ -234,37 +213,59 @@ class World:
 
     def call(self, requestor: Requestor, call: ToolCall) -> ToolResult:
         """Run one tool call. Never raises for what is wrong with the call: that becomes an error result. What no call
-        can help passes through: InfrastructureError, and MemoryError."""
+        can help passes through: InfrastructureError, and MemoryError.
+
+        A tool that is a coroutine is run to its end here, in an event loop of its own; ``acall`` waits for it.
+        """
         if self.domain.semantics == "official":
             return self._call_official(requestor, call)
         kit = self._kits.get(requestor)
         known = None if kit is None else kit._tools.get(call.name)
-        if call.invalid is not None:
-            return ToolResult(f"Error: the tool call could not be read: {call.invalid}", True, "unreadable call")
-        if kit is None or known is None:
-            names = "none" if kit is None else ", ".join(kit._tools)
-            return ToolResult(f"Error: there is no tool {call.name!r}. Tools: {names}.", True, "unknown tool")
+        if kit is None or known is None or call.invalid is not None:
+            return _unknown(kit, call)
+        if known.waits:
+            return finished(self.acall(requestor, call))
         problem = known.schema.check(call.arguments)
         if problem is not None:
             return ToolResult(f"Error: {call.name}: {problem}", True, "wrong argument")
-        view = kit.db
-        view.begin()
+        kit.db.begin()
         try:
-            value = getattr(kit, call.name)(**known.schema.convert(call.arguments))
-            content = kit.render(call.name, value)
-        except (InfrastructureError, MemoryError):  # no doing of the agent's: the episode cannot count
-            view.rollback()
-            raise
-        except Exception as error:
-            view.rollback()
-            name = type(error).__name__
-            return ToolResult(f"Error: {error}" if str(error) else f"Error: {name}", True, f"raises {name}")
-        if known.kind == "read":
-            view.rollback()  # a read changes nothing, whatever its code does
-        else:
-            view.commit()
+            content = kit.render(call.name, getattr(kit, call.name)(**known.schema.convert(call.arguments)))
+        except BaseException as error:
+            return _broken_off(kit, call, error)
+        return self._completed(kit, known, call, content)
+
+    async def acall(self, requestor: Requestor, call: ToolCall) -> ToolResult:
+        """``call``, but that a tool which is a coroutine is waited for in the running event loop."""
+        kit = self._kits.get(requestor)
+        known = None if kit is None else kit._tools.get(call.name)
+        fixed = self.domain.semantics == "fixed"
+        if kit is None or known is None or not known.waits or call.invalid is not None or not fixed:
+            return self.call(requestor, call)
+        problem = known.schema.check(call.arguments)
+        if problem is not None:
+            return ToolResult(f"Error: {call.name}: {problem}", True, "wrong argument")
+        kit.db.begin()
+        try:
+            content = kit.render(call.name, await getattr(kit, call.name)(**known.schema.convert(call.arguments)))
+        except BaseException as error:
+            return _broken_off(kit, call, error)
+        return self._completed(kit, known, call, content)
+
+    def _completed(self, kit: Domain, known: Tool, call: ToolCall, content: str) -> ToolResult:
+        """A call that has succeeded: its changes are kept if its tool may write."""
+        view = kit.db
         if known.kind == "write":
+            view.commit()
             self.writes.append(call)
+        else:
+            changed = _changed(view, known) if known.watched else None
+            if known.kind == "read":
+                view.rollback()  # a read changes nothing, whatever its code does
+            else:
+                view.commit()
+            if changed is not None:
+                tell_unmarked(type(kit), known.name, known.kind, changed)
         self.domain.sync(self)
         return ToolResult(content)
 
@@ -293,7 +294,8 @@ class World:
             raise ValueError("User tools not available")
         if name not in kit._tools:
             raise ValueError(f"Tool '{name}' not found.")
-        return getattr(kit, name)(**arguments)
+        value = getattr(kit, name)(**arguments)
+        return finished(value) if kit._tools[name].waits else value
 
     def digest(self) -> str:
         """64 hex digits of the whole state, equal if and only if two states are equal; costs what was touched."""
@@ -316,6 +318,34 @@ def _refuse_collisions(arguments: Mapping[str, Any]) -> None:
             raise TypeError(f"Environment.make_tool_call() got multiple values for argument '{name}'")
 
 
+def _unknown(kit: Domain | None, call: ToolCall) -> ToolResult:
+    """The answer to a call that cannot be read, or of a tool that the side does not have."""
+    if call.invalid is not None:
+        return ToolResult(f"Error: the tool call could not be read: {call.invalid}", True, "unreadable call")
+    names = "none" if kit is None else ", ".join(kit._tools)
+    return ToolResult(f"Error: there is no tool {call.name!r}. Tools: {names}.", True, "unknown tool")
+
+
+def _broken_off(kit: Domain, call: ToolCall, error: BaseException) -> ToolResult:
+    """A call whose tool raised: undone, and an error result. What is no doing of the agent's is raised again: the
+    episode cannot count."""
+    kit.db.rollback()
+    if isinstance(error, (InfrastructureError, MemoryError)) or not isinstance(error, Exception):
+        raise error
+    tell_bug(type(kit), call.name, error)
+    name = type(error).__name__
+    return ToolResult(f"Error: {error}" if str(error) else f"Error: {name}", True, f"raises {name}")
+
+
+def _changed(view: View, known: Tool) -> tuple[str, str] | None:
+    """A record that a call of a tool which is not marked as writing has changed, None if there is none."""
+    known.watched -= 1
+    where = view.changed()
+    if where is not None:
+        known.watched = 0
+    return where
+
+
 def _bind(domain: Domain, base: Database) -> Domain:
     """The domain with a view of its own: a shallow copy, so that everything else is shared."""
     kit = object.__new__(type(domain))
@@ -324,5 +354,10 @@ def _bind(domain: Domain, base: Database) -> Domain:
     return kit
 
 
-def _plain(value: Any) -> Any:
-    return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)
+def _plain(owner: type[Any], tool_name: str, value: Any) -> Any:
+    """What JSON shall hold for a value of a result that it has no form for."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if not isinstance(value, _AS_TEXT):
+        tell_result(owner, tool_name, value)
+    return str(value)

@@ -97,7 +97,7 @@ class Database:
     records, without keys, which shows in ``full_hash``. TypeError if a table is not a mapping.
     """
 
-    __slots__ = ("_digest", "_hashes", "_texts", "lists", "models", "tables")
+    __slots__ = ("_digest", "_hashes", "_texts", "lists", "models", "sound", "tables")
 
     def __init__(
         self,
@@ -115,6 +115,7 @@ class Database:
         self._texts: dict[str, dict[str, str]] = {n: {} for n in self.tables}
         self._hashes: dict[tuple[str, str], int] = {}
         self._digest: int | None = None
+        self.sound = False  # nobody has looked whether it is JSON
 
     @classmethod
     def from_model(cls, model: Any) -> Database:
@@ -130,7 +131,7 @@ class Database:
     def derive(self, changes: Mapping[str, Mapping[str, Any]]) -> Database:
         """A new base that differs in the given records (a record None removes it) and shares all others."""
         new = object.__new__(Database)
-        new.models, new.lists = self.models, self.lists
+        new.models, new.lists, new.sound = self.models, self.lists, False
         new.tables = {n: dict(t) for n, t in self.tables.items()}
         new._texts = {n: dict(t) for n, t in self._texts.items()}
         new._hashes = dict(self._hashes)
@@ -203,7 +204,9 @@ class View:
         found = self._tables.get(table)
         if found is None:
             if table not in self._base.tables:
-                raise KeyError(table)
+                missing = KeyError(table)
+                missing.add_note(f"The database has the tables {', '.join(self._base.tables) or 'none'}.")
+                raise missing
             found = self._tables[table] = Table(self, table)
         return found
 
@@ -231,6 +234,20 @@ class View:
     def rollback(self) -> None:
         """Forget what changed since ``begin``."""
         self._pending = None
+
+    def changed(self) -> tuple[str, str] | None:
+        """(table, key) of a record that is not as it was at ``begin``; None if all are."""
+        for table, records in (self._pending or {}).items():
+            kept, originals = self._kept.get(table, {}), self._base.tables[table]
+            for key, record in records.items():
+                before = kept.get(key, _MISSING)
+                if before is _MISSING:
+                    before = originals.get(key, _MISSING)
+                    if hasattr(record, "model_dump") and before is not _MISSING:
+                        before = type(record).model_validate(thaw(before))
+                if record is not before and (record is _DELETED or before is _MISSING or record != before):
+                    return table, key
+        return None
 
     def digest(self) -> str:
         """64 hex digits, equal if and only if the contents are (whatever the bases); costs the touched records."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from muarl.chat import ToolCall, ToolResult
@@ -52,6 +53,25 @@ async def run_gold_slowly(world: World, task: Task) -> list[GoldFailure]:
         async for result in world.answers(action.requestor, [call]):
             found += _told(task, number, action, result)
     return found
+
+
+def undone_write(world: World, task: Task) -> GoldFailure | None:
+    """The first gold action that would change a fresh world, and does not, since its tool is not marked as writing."""
+    for number, action, _ in _calls(task):
+        kit = world.toolkit(action.requestor)
+        known = None if kit is None else kit._tools.get(action.name)
+        if known is None or known.kind != "read" or not hasattr(kit, "db"):
+            continue
+        kit.db.begin()
+        with suppress(Exception):  # what fails is told elsewhere
+            world.invoke(action.requestor, action.name, known.schema.convert(action.arguments))
+        where = kit.db.changed()
+        kit.db.rollback()
+        if where is not None:
+            place = f"table {where[0]!r}, record {where[1]!r}"
+            cause = f"its change of the database ({place}) is undone, since the tool is not marked @tool(writes=True)"
+            return GoldFailure(task.id, number, action, cause)
+    return None
 
 
 def _calls(task: Task) -> Iterator[tuple[int, Action, ToolCall]]:

@@ -1,7 +1,6 @@
 """JSON Schema of a tool from its type hints and docstring, and fast checks of arguments against it.
 
-The schema is pydantic's for the parameters, which is what the OpenAI API and TAU2 use. Docstrings may be Google style
-(an ``Args:`` section) or plain ``name: text`` lines.
+The schema is pydantic's for the parameters, which is what the OpenAI API and TAU2 use.
 """
 
 from __future__ import annotations
@@ -9,17 +8,28 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from difflib import get_close_matches
 from enum import Enum
-from typing import Any, get_args, get_type_hints
+from pathlib import Path, PurePath
+from typing import Any, get_args, get_origin, get_type_hints
+from uuid import UUID
 
-from pydantic import BaseModel, Field, TypeAdapter, create_model
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
 from muarl.chat import ToolSpec
+from muarl.domains.docstrings import parse_docstring
+from muarl.errors import ConfigError
 
 Check = Callable[[Any, str], str | None]
 
-_SECTIONS = ("args:", "arguments:", "parameters:", "returns:", "raises:", "yields:", "examples:", "example:", "note:")
+_COMMON = ("str", "int", "float", "bool", "list", "dict", "Any", "Literal", "Annotated", "date", "datetime")
+_OBJECTS = (
+    BaseModel, Enum, date, time, timedelta, Decimal, UUID, PurePath, bytes, tuple, set, frozenset,
+)  # fmt: skip
+"""Types of hints that JSON values are converted to (datetime is a date)."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +37,16 @@ class ToolSchema:
     """A tool's spec with its argument checker.
 
     ``check(arguments)`` gives None or a sentence that says what is wrong. ``convert(arguments)`` turns JSON values into
-    the pydantic models and enums that the method's hints ask for; plain hints get the JSON value itself.
+    what the method's hints ask for (pydantic models, dataclasses, enums, dates, sets); plain hints get the JSON value
+    itself. ``documented``: the parameters that the docstring names; ``unhinted``: those without a type hint.
     """
 
     spec: ToolSpec
     _fields: Mapping[str, Check]
     _required: tuple[str, ...]
     _converters: Mapping[str, TypeAdapter[Any]]
+    documented: tuple[str, ...] = ()
+    unhinted: tuple[str, ...] = ()
 
     def check(self, arguments: Mapping[str, Any]) -> str | None:
         """What is wrong with the arguments, as one sentence for the model to read; None if nothing is."""
@@ -51,13 +64,17 @@ class ToolSchema:
         return None
 
     def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Checked arguments as the method wants them. Whatever pydantic's validation raises passes through."""
+        """Checked arguments as the method wants them. ValueError, in a sentence, for a value that the schema cannot
+        rule out, such as the date 2026-02-31."""
         if not self._converters:
             return dict(arguments)
         out = dict(arguments)
         for name, adapter in self._converters.items():
             if name in out:
-                out[name] = adapter.validate_python(out[name])
+                try:
+                    out[name] = adapter.validate_python(out[name])
+                except ValidationError as problem:
+                    raise ValueError(_sentence(name, problem)) from None
         return out
 
     def _usage(self) -> str:
@@ -66,9 +83,13 @@ class ToolSchema:
 
 
 def tool_schema(method: Callable[..., Any]) -> ToolSchema:
-    """The schema of a method; its first parameter (self) is left out. TypeError if a parameter has no name (*args)."""
+    """The schema of a method; its first parameter (self) is left out.
+
+    TypeError if a parameter has no name (*args). ConfigError, naming the tool, for a hint that means nothing in its
+    module, or that JSON has no form for.
+    """
     description, documented = parse_docstring(method.__doc__ or "")
-    hints = get_type_hints(method, include_extras=True)
+    hints = _hints(method)
     fields: dict[str, Any] = {}
     for name, parameter in list(inspect.signature(method).parameters.items())[1:]:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -77,64 +98,73 @@ def tool_schema(method: Callable[..., Any]) -> ToolSchema:
         if name in documented:
             default = Field(default, description=documented[name])
         fields[name] = (hints.get(name, Any), default)
-    model: type[BaseModel] = create_model("parameters", **fields)
-    parameters = model.model_json_schema()
+    parameters = _parameters(method, fields)
     definitions = parameters.get("$defs", {})
     return ToolSchema(
         spec=ToolSpec(method.__name__, description or method.__name__, parameters),
         _fields={n: compile_check(s, definitions) for n, s in parameters.get("properties", {}).items()},
         _required=tuple(parameters.get("required", ())),
         _converters={n: TypeAdapter(h) for n, (h, _) in fields.items() if _wants_objects(h)},
+        documented=tuple(documented),
+        unhinted=tuple(n for n in fields if n not in hints),
     )
 
 
-def parse_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """(description, parameter name to text) of a docstring.
-
-    The description is the first line and, a blank line after it, the rest up to the parameters (the form in which TAU2
-    writes descriptions). Parameters stand in an ``Args:`` section, or as ``name: text`` lines of their own.
-    """
-    lines = inspect.cleandoc(text).splitlines()
-    start = next((i for i, line in enumerate(lines) if line.strip().lower() in _SECTIONS), len(lines))
-    head, parameters = lines[:start], {}
-    section = ""
-    block: list[str] = []
-    for line in lines[start:]:
-        if line.strip().lower() in _SECTIONS and not line[:1].isspace():
-            section = line.strip().lower()
-        elif section in _SECTIONS[:3]:
-            block.append(line)
-    if block:
-        parameters = _parameter_lines(inspect.cleandoc("\n".join(block)).splitlines())
-    else:
-        plain = next((i for i, line in enumerate(head) if i and re.match(r"\w+: \S", line)), len(head))
-        parameters = _parameter_lines(head[plain:])
-        head = head[:plain]
-    first, _, rest = "\n".join(head).strip().partition("\n")
-    rest = rest.strip()
-    return (f"{first}\n\n{rest}" if rest else first), parameters
+def place(method: Callable[..., Any]) -> str:
+    """ "tool refund (shop.py, line 31)", for messages."""
+    code = getattr(inspect.unwrap(method), "__code__", None)
+    where = "" if code is None else f" ({Path(code.co_filename).name}, line {code.co_firstlineno})"
+    return f"tool {method.__name__}{where}"
 
 
-def _parameter_lines(lines: list[str]) -> dict[str, str]:
-    """``name: text`` with continuation lines indented below."""
-    found: dict[str, list[str]] = {}
-    name = ""
-    for line in lines:
-        start = re.match(r"(\w+)(?: \([^)]*\))?:\s*(.*)", line)
-        if start:
-            name = start.group(1)
-            found[name] = [start.group(2)]
-        elif name and line.strip():
-            found[name].append(line)
-    out = {}
-    for name, (first, *more) in found.items():
-        rest = inspect.cleandoc("\n".join(["", *more])) if more else ""
-        out[name] = f"{first}\n{rest}".strip()
-    return out
+def _hints(method: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(method, include_extras=True)
+    except NameError as problem:
+        wrong = [n for n, h in method.__annotations__.items() if re.search(rf"\b{problem.name}\b", str(h))]
+        of = f"parameter {wrong[0]!r}" if wrong and wrong[0] != "return" else "its result"
+        near = get_close_matches(str(problem.name), _COMMON, 1, 0.5)
+        hint = f"; did you mean {near[0]!r}?" if near else ", or classes at the top level of the module"
+        raise ConfigError(
+            f"{place(method)}: {of} has the type hint {problem.name!r}, which is not defined: hints must be types that "
+            f"the module imports{hint}"
+        ) from None
+    except Exception as problem:
+        raise ConfigError(f"{place(method)}: its type hints cannot be read: {problem}") from None
+
+
+def _parameters(method: Callable[..., Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of the parameters."""
+    try:
+        model: type[BaseModel] = create_model("parameters", **fields)
+        return model.model_json_schema()
+    except Exception as problem:
+        for name, (hint, _) in fields.items():
+            try:
+                TypeAdapter(hint).json_schema()
+            except Exception:
+                shown = getattr(hint, "__qualname__", None) or str(hint)
+                raise ConfigError(
+                    f"{place(method)}: parameter {name!r} has the type hint {shown}, which JSON has no form for: use "
+                    "str, int, float, bool, list, dict, Literal, an Enum, a date, a dataclass, a TypedDict or a "
+                    "pydantic model"
+                ) from None
+        reason = str(problem).partition("\n")[0]
+        raise ConfigError(f"{place(method)}: no schema can be made of its parameters: {reason}") from None
+
+
+def _sentence(name: str, problem: ValidationError) -> str:
+    """The first thing that pydantic found wrong with an argument."""
+    first = problem.errors()[0]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    text = first["msg"].removeprefix("Value error, ")
+    return f"argument '{name}{path}': {text[:1].lower()}{text[1:]}, not {first['input']!r}"
 
 
 def _wants_objects(hint: Any) -> bool:
-    if isinstance(hint, type) and issubclass(hint, (BaseModel, Enum)):
+    """Whether JSON's own values are not what a hint asks for."""
+    kind = get_origin(hint) or hint
+    if isinstance(kind, type) and (issubclass(kind, _OBJECTS) or is_dataclass(kind)):
         return True
     return any(_wants_objects(a) for a in get_args(hint) if a is not hint)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,40 +13,115 @@ from typing import Any
 from muarl.domains.database import Database
 from muarl.errors import ConfigError, DataError
 
+_PATH = re.compile(r"\S{1,250}\.(?:md|markdown|txt|text|rst|html|json|jinja2?|ya?ml)", re.IGNORECASE)
+"""Text that looks like the name of a file, rather than a policy."""
+
 
 def as_database(given: Any, owner: type[Any]) -> Database:
-    """Whatever an author gave as ``database``, as a Database. ConfigError or DataError says what is wrong."""
-    if isinstance(given, Database):
-        return given
+    """Whatever an author gave as ``database``, as a Database.
+
+    ConfigError or DataError says what is wrong, and where in the database: a value that is no JSON, or a record that is
+    a bare text or number, which mostly stands one level too high.
+    """
+    where = f"{owner.__name__}.database"
+    if isinstance(given, str):
+        raise ConfigError(f"{where} is the text {given[:60]!r}: for a file write Path({given[:60]!r})")
     if given is None:
         return Database({})
     if isinstance(given, type) and hasattr(given, "model_fields"):
         given = given()
     if hasattr(given, "model_dump"):
+        for name in type(given).model_fields:
+            if not isinstance(getattr(given, name), Mapping):
+                kind = type(getattr(given, name)).__name__
+                raise ConfigError(
+                    f"{where}.{name} is of type {kind}: each field must be a dict of records by their keys"
+                )
         return Database.from_model(given)
     if isinstance(given, Path):
         path = _beside(owner, "database", given)
         try:
             given = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as problem:
-            raise DataError(f"{owner.__name__}.database: {path} cannot be read as JSON: {problem}") from None
-    if isinstance(given, Mapping):
-        try:
-            return Database(given)
-        except TypeError as problem:
-            raise ConfigError(f"{owner.__name__}: {problem}") from None
-    raise ConfigError(f"{owner.__name__}.database must be tables of records, not {type(given).__name__}")
+        except (OSError, ValueError, RecursionError) as problem:
+            raise DataError(f"{where}: {path} cannot be read as JSON: {problem}") from None
+    if not isinstance(given, (Database, Mapping)):
+        raise ConfigError(f"{where} must be tables of records, not {type(given).__name__}")
+    if not isinstance(given, Database):
+        check_json(given, where)
+        return Database(given)
+    if not given.sound:
+        check_json(given.tables, where)
+        given.sound = True
+    return given
 
 
-def policy_text(cls: type[Any]) -> str:
-    """The policy of a domain class. DataError if its file cannot be read."""
-    if isinstance(cls.policy, str):
-        return cls.policy
-    path = _beside(cls, "policy", cls.policy)
+def check_json(tables: Mapping[Any, Any], where: str) -> None:
+    """ConfigError names the path of the first value that a database cannot hold, and the remedy."""
+    problem = _what_is_wrong(tables)
+    if problem is not None:
+        raise ConfigError(f"{where}{problem}")
+
+
+def _what_is_wrong(tables: Mapping[Any, Any]) -> str | None:
+    for name, table in tables.items():
+        if not isinstance(name, str):
+            return f": the table {name!r} is named by a value of type {type(name).__name__}: names must be strings"
+        if not isinstance(table, Mapping):
+            return f"[{name!r}] must map keys to records, but is of type {type(table).__name__}"
+        for key, record in table.items():
+            if not isinstance(key, str):
+                return _strange_key(f"[{name!r}]", key)
+            if not isinstance(record, (dict, list)) and not hasattr(record, "model_dump"):
+                text = f"[{name!r}][{key!r}] is {record!r:.60}, where a record is expected (a dict)"
+                return f"{text}: tables hold records by their keys, such as {{{name!r}: {{'1': {{{key!r}: ...}}}}}}"
+            problem = _no_json(record, f"[{name!r}][{key!r}]")
+            if problem is not None:
+                return problem
+    return None
+
+
+def _no_json(value: Any, path: str) -> str | None:
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return None
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                return _strange_key(path, key)
+            if type(inner) is not str and (problem := _no_json(inner, f"{path}[{key!r}]")) is not None:
+                return problem
+        return None
+    if isinstance(value, (list, tuple)):
+        return next((p for i, v in enumerate(value) if (p := _no_json(v, f"{path}[{i}]")) is not None), None)
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"{path} is {value}, which JSON has no form for: write None"
+    if isinstance(value, (str, int)) or hasattr(value, "model_dump"):
+        return None
+    remedy = "a list" if isinstance(value, (set, frozenset)) else "a string, a number, a list or a dict"
+    return f"{path} is of type {kind.__name__} ({value!r:.60}), which JSON has no form for: write {remedy}"
+
+
+def _strange_key(path: str, key: Any) -> str:
+    return f"{path} has the key {key!r} of type {type(key).__name__}: keys must be strings, such as {str(key)!r}"
+
+
+def policy_text(cls: type[Any], given: Path | str) -> str:
+    """The policy that an author gave to a domain class or an instance. DataError if its file cannot be read,
+    ConfigError for the name of a file that is given as text."""
+    where = f"{cls.__name__}.policy"
+    if isinstance(given, str):
+        name = given.strip()
+        word = 0 < len(name) <= 250 and len(name.split()) == 1
+        if word and (_PATH.fullmatch(name) or _beside(cls, "policy", Path(name)).is_file()):
+            raise ConfigError(
+                f"{where} is the text {given!r}, which looks like a path: for a file write Path({name!r})"
+            )
+        return given
+    path = _beside(cls, "policy", given)
     try:
         return path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise DataError(f"{cls.__name__}.policy: {path} cannot be read: {problem.strerror}") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise DataError(f"{where}: {path} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
 
 
 def _beside(cls: type[Any], attribute: str, path: Path) -> Path:

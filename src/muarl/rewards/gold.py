@@ -7,21 +7,18 @@ Official tasks are exempt: some of their gold actions fail, and count as doing n
 
 from __future__ import annotations
 
-import asyncio
 import warnings
 import weakref
-from collections.abc import Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from muarl.domains.authoring import AuthoringWarning
 from muarl.domains.base import Domain, Task, World
-from muarl.domains.gold import GoldFailure, run_gold, run_gold_slowly
+from muarl.domains.gold import GoldFailure, run_gold, run_gold_slowly, undone_write
+from muarl.domains.sources import check_json
+from muarl.domains.tooling import finished
 from muarl.errors import DataError
 from muarl.rewards.replay import replay
-
-T = TypeVar("T")
 
 REMEDY = (
     "Mend the task, or the tool. To play such tasks all the same, set domain.allow_failing_gold=true (in a script: "
@@ -44,14 +41,21 @@ def check_tasks(domain: Domain, tasks: Sequence[Task]) -> int:
     """Replay the gold actions of tasks of one's own, before any work. Returns how many tasks have a failing one.
 
     DataError names the first such task, the action (index, name, arguments) and the cause: an unknown tool, a wrong
-    argument, what the tool raised, or the error it returned. Where ``domain.allow_failing_gold`` is set, they pass with
+    argument, what the tool raised, or the error it returned; likewise where all that they change is undone, since their
+    tools are not marked as writing. Where ``domain.allow_failing_gold`` is set, they pass with
     an AuthoringWarning that says how many. Official tasks are not looked at.
 
     A replay costs as much as the calls themselves, and scoring uses its result.
     """
     own = [task for task in tasks if task.actions is not None and not exempt(domain, task)]
     found = [failures for failures in (gold_failures(domain, task) for task in own) if failures]
+    for task in own:
+        if task.database is not None and not task.database.sound:
+            check_json(task.database.tables, f"task {task.id}: database")
+            task.database.sound = True
     if not found:
+        for task in own:
+            _check_marks(domain, task)
         return 0
     if not domain.allow_failing_gold:
         raise DataError(_complaint(found[0][0], len(found), len(own)))
@@ -62,6 +66,18 @@ def check_tasks(domain: Domain, tasks: Sequence[Task]) -> int:
         stacklevel=2,
     )
     return len(found)
+
+
+def _check_marks(domain: Domain, task: Task) -> None:
+    """DataError where all that the gold actions change is undone, since their tools are not marked as writing."""
+    if all(domain.kind_of(action.name) != "read" for action in task.actions or ()):
+        return
+    world = domain.world(task)
+    if _slow(world) or world.digest() != _ending(domain, task).digest:
+        return
+    undone = undone_write(world, task)
+    if undone is not None and not domain.allow_failing_gold:
+        raise DataError(f"{undone}. So doing nothing earns the reward. {REMEDY}")
 
 
 def gold_failures(domain: Domain, task: Task) -> Sequence[GoldFailure]:
@@ -140,18 +156,7 @@ async def _slow_ending(world: World, task: Task) -> _Ending:
 
 def _slow(world: World) -> bool:
     """Whether a world must be waited for."""
-    return type(world).state_digest is not World.state_digest
-
-
-def finished(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, for plain code. Where an event loop runs in this thread, which then waits, the
-    coroutine has one of its own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+    return world.domain.waits or type(world).state_digest is not World.state_digest
 
 
 def _accepted(domain: Domain, task: Task, ending: _Ending) -> str:

@@ -28,7 +28,8 @@ from muarl.domains.acebench.execute import (
 from muarl.domains.acebench.scenario import Language, Scenario
 from muarl.domains.base import Domain, Renderer, Semantics, Task, World
 from muarl.domains.database import canonical
-from muarl.domains.schema import ToolSchema, parse_docstring, tool_schema
+from muarl.domains.docstrings import parse_docstring
+from muarl.domains.schema import ToolSchema, tool_schema
 from muarl.domains.tooling import Tool
 from muarl.errors import ConfigError, DataError
 

@@ -61,6 +61,7 @@ class Tau1(Domain):
     """
 
     tables: ClassVar[tuple[str, ...]] = ()
+    described = False  # by TAU1's own files
 
     def __init__(
         self,

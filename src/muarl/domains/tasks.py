@@ -1,0 +1,73 @@
+"""Tasks: what a user wants, and what a right ending looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from muarl.chat import Message, Requestor
+from muarl.domains.authoring import nearest
+from muarl.domains.database import Database
+from muarl.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Action:
+    """One gold action. ``compare_args``: argument names that count when calls are compared, None: all of the call's."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    requestor: Requestor = "assistant"
+    action_id: str = ""
+    compare_args: tuple[str, ...] | None = None
+
+
+REWARD_BASIS = frozenset({"DB", "ACTION", "COMMUNICATE", "NL_ASSERTION", "ENV_ASSERTION", "SAFE"})
+"""What the reward of a task may be made of (rewards/outcome.py)."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a user wants, and what a right ending looks like.
+
+    ``scenario``: full text for an LLM user. ``actions``: gold actions, None where the final state is not checked.
+    ``reward_basis``: TAU2's component names (DB, ACTION, COMMUNICATE, NL_ASSERTION, ENV_ASSERTION), and SAFE where a
+    task has traps; ConfigError for another, but in official tasks. ``database``: the task's own base, None for the
+    domain's. ``initial_data`` (side to partial tables) is laid over it and ``initial_actions`` (TAU2's env_type,
+    func_name, arguments) are run on it by the domain's ``prepare``. ``history``: what was said and done before the
+    episode begins (its calls are not yet run in a fresh world). ``ticket``: what an agent that works alone is told.
+    ``user_tools``: the tools the user may use, None: all. ``agenda``: what an agenda user plays from. ``tags``: intent,
+    persona, difficulty, split, seed. ``benchmark``: an official task, which training refuses unless told otherwise.
+    """
+
+    id: str
+    domain: str
+    scenario: str
+    actions: tuple[Action, ...] | None
+    reward_basis: tuple[str, ...] = ("DB",)
+    communicate_info: tuple[str, ...] = ()
+    nl_assertions: tuple[str, ...] = ()
+    env_assertions: tuple[Mapping[str, Any], ...] = ()
+    database: Database | None = None
+    initial_data: Mapping[str, Any] | None = None
+    initial_actions: tuple[Mapping[str, Any], ...] = ()
+    history: tuple[Message, ...] = ()
+    ticket: str | None = None
+    user_tools: tuple[str, ...] | None = None
+    agenda: Mapping[str, Any] | None = None
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    benchmark: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.benchmark and not REWARD_BASIS.issuperset(self.reward_basis):
+            raise ConfigError(_strange_basis(self))
+
+
+def _strange_basis(task: Task) -> str:
+    if isinstance(task.reward_basis, str):
+        return f"task {task.id}: reward_basis must be a tuple of names, such as ({task.reward_basis!r},)"
+    strange = next(name for name in task.reward_basis if name not in REWARD_BASIS)
+    known = sorted(REWARD_BASIS)
+    hint = nearest(str(strange), known)
+    return f"task {task.id}: reward_basis: there is no component {strange!r}; known: {', '.join(known)}{hint}"
