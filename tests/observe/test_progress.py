@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from muarl.observe.progress import Progress, clock, figure, rate_text
+from muarl.observe.stages import roughly
 
 
 class Clock:
@@ -67,7 +68,88 @@ def test_live_bars_nest_and_leave_the_terminal_whole() -> None:
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1  # the cursor is given back
 
 
+def last_line(out: io.StringIO) -> str:
+    return out.getvalue().splitlines()[-1]
+
+
+def test_a_rate_is_true_however_the_work_comes_in() -> None:
+    now = Clock()
+    progress, out = plain(now)
+    with progress.phase("Demonstrations", total=960, unit="conversations") as phase:
+        now.t = 3.0
+        for _ in range(960):  # all of them within a moment
+            now.t += 1e-6
+            phase.advance()
+            if phase.done == 480:
+                assert phase.rate == pytest.approx(160, rel=0.01)
+    assert last_line(out) == "Demonstrations: 960/960 conversations · done · 320 conversations/s · in 3s"
+
+
+def test_the_recent_rate_forgets_a_slow_start() -> None:
+    now = Clock()
+    progress, _ = plain(now)
+    with progress.phase("RL", total=100) as phase:
+        now.t += 100
+        for _ in range(40):
+            now.t += 2
+            phase.advance()
+        assert phase.rate == pytest.approx(0.5, rel=0.05)
+    assert phase.rate == pytest.approx(40 / 180)
+
+
+def test_what_was_done_before_is_in_no_rate() -> None:
+    now = Clock()
+    progress, out = plain(now)
+    with progress.phase("RL", total=60) as phase:
+        phase.resume(40)
+        for _ in range(20):
+            now.t += 2
+            phase.advance()
+        assert phase.seconds_left == 0
+    assert "RL: 50/60 steps · 2 s/step · 20s left" in out.getvalue()
+    assert last_line(out) == "RL: 60/60 steps · done · 2 s/step · in 40s"
+
+
+STAGES = {"cold start": 100.0, "evaluation": 50.0, "RL": 300.0, "greedy": 50.0}
+
+
+def test_a_planned_job_says_its_stage_and_the_time_left_for_all_of_it() -> None:
+    now = Clock()
+    progress, out = plain(now)
+    progress.plan(STAGES)
+    with progress.phase("cold start", total=100) as phase:
+        now.t += 1
+        assert phase.describe().endswith("stage 1 of 4"), "too early to tell"
+        for _ in range(50):
+            now.t += 2  # this machine takes twice as long
+            phase.advance()
+        assert phase.describe().endswith("stage 1 of 4, about 15 min left")  # 202 / 50 s each for 50 and 400 more
+    now.t += 99
+    assert "stage" not in last_line(out)
+    with progress.phase("auditing", total=3) as phase:
+        phase.advance()
+        assert "stage" not in phase.describe()
+    with progress.phase("evaluation", total=10) as phase:
+        phase.resume(10)  # it had been played before
+    with progress.phase("RL", total=60) as phase:
+        now.t += 303
+        phase.advance(30)
+        assert phase.describe().endswith("stage 3 of 4, about 7 min left")
+        with progress.phase("validation", total=2) as inner:
+            inner.advance()
+            assert "stage" not in inner.describe()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(3, "10 s"), (44, "40 s"), (95, "2 min"), (540, "9 min"), (7_800, "2 h 10 min"), (7_190, "2 h")],
+)
+def test_estimates_are_told_roughly(seconds: float, text: str) -> None:
+    assert roughly(seconds) == text
+
+
 def test_words() -> None:
     assert [clock(s) for s in (0, 8.4, 65, 7384)] == ["0s", "8s", "1:05", "2:03:04"]
     assert [rate_text(r, "episodes") for r in (0, 0.25, 12.34)] == ["", "4 s/episode", "12.3 episodes/s"]
+    assert [rate_text(r, "MiB") for r in (3990, 1 / 3990)] == ["3,990 MiB/s", "3,990 s/MiB"]
     assert [figure(v) for v in (0.41, 12.345, 1234.5, 3, "x")] == ["0.410", "12.3", "1,234", "3", "x"]

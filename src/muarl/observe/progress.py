@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -21,18 +21,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from muarl.observe.stages import Job, clock
+
+__all__ = ["MARK_EVERY", "PLAIN_EVERY", "Phase", "Progress", "clock", "figure", "rate_text"]
+
 PLAIN_EVERY = 15.0
 """Seconds between plain lines of one phase."""
 
-
-def clock(seconds: float) -> str:
-    """Seconds as a person says them: 8s, 1:05, 2:03:04."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    minutes, s = divmod(whole, 60)
-    hours, m = divmod(minutes, 60)
-    return f"{hours}:{m:02d}:{s:02d}" if hours else f"{m}:{s:02d}"
+MARK_EVERY = 1.0
+"""Seconds between the marks that a rate is taken over, so that what is done in bursts has no rate of its own."""
 
 
 def rate_text(per_second: float, unit: str) -> str:
@@ -40,8 +37,12 @@ def rate_text(per_second: float, unit: str) -> str:
     if per_second <= 0:
         return ""
     if per_second >= 1:
-        return f"{per_second:.3g} {unit}/s"
-    return f"{1 / per_second:.3g} s/{unit.removesuffix('s')}"
+        return f"{_digits(per_second)} {unit}/s"
+    return f"{_digits(1 / per_second)} s/{unit.removesuffix('s')}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def figure(value: float | str) -> str:
@@ -50,7 +51,7 @@ def figure(value: float | str) -> str:
         return value
     if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}"
-    return f"{value:.3f}" if abs(value) < 1 else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:.3f}" if abs(value) < 1 else _digits(value) if value > 0 else f"-{_digits(-value)}"
 
 
 class Phase:
@@ -59,24 +60,35 @@ class Phase:
     def __init__(self, owner: Progress, name: str, total: int | None, unit: str) -> None:
         self.name, self.total, self.unit = name, total, unit
         self.done = 0
+        self.over = False
         self.figures: dict[str, float | str] = {}
         self._owner = owner
+        self._before = 0
         self._began = self._last_line = owner.now()
         # Enough marks that a slow start (compilation, caches) is forgotten, few enough to follow a change.
         self._marks: deque[tuple[float, int]] = deque([(self._began, 0)], maxlen=32)
+
+    def resume(self, done: int) -> None:
+        """Note what had been done before this phase began. It counts as done, and in no rate."""
+        self._before = self.done = done
+        self._marks = deque([(self._owner.now(), done)], maxlen=32)
+        self._owner._show(self)
 
     def advance(self, n: int = 1, **figures: float | str) -> None:
         """Note that ``n`` more are done. Named figures replace those shown."""
         self.done += n
         self.figures.update(figures)
-        self._marks.append((self._owner.now(), self.done))
+        now = self._owner.now()
+        if now - self._marks[-1][0] >= MARK_EVERY:
+            self._marks.append((now, self.done))
         self._owner._show(self)
 
     @property
     def rate(self) -> float:
-        """Recent units per second; 0 before anything is done."""
-        (t0, n0), (t1, n1) = self._marks[0], self._marks[-1]
-        return (n1 - n0) / (t1 - t0) if t1 > t0 else 0.0
+        """Units per second: recent ones while there is work, all of them once it is done. 0 before anything is."""
+        since, done = (self._began, self._before) if self._all_done else self._marks[0]
+        seconds = self._owner.now() - since
+        return (self.done - done) / seconds if seconds > 0 else 0.0
 
     @property
     def seconds(self) -> float:
@@ -86,19 +98,31 @@ class Phase:
     @property
     def seconds_left(self) -> float | None:
         """At the recent rate; None where it cannot be told."""
-        if self.total is None or not self.rate:
+        if self.total is None or self.rate <= 0:
             return None
         return max(0, self.total - self.done) / self.rate
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """The share of the work that is done, and the share that was done in this phase; 0 where nobody knows."""
+        if not self.total:
+            return 0.0, 0.0
+        return min(1.0, self.done / self.total), min(1.0, max(0, self.done - self._before) / self.total)
+
+    @property
+    def _all_done(self) -> bool:
+        return self.over or (self.total is not None and self.done >= self.total)
 
     def describe(self) -> str:
         """Rate, time and figures in one line, without the name and the count."""
         parts = [rate_text(self.rate, self.unit)]
-        if self.total is None or self.done < self.total:
+        if self._all_done:
+            parts.append(f"in {clock(self.seconds)}")
+        else:
             left = self.seconds_left
             parts.append(f"{clock(left)} left" if left is not None else clock(self.seconds))
-        else:
-            parts.append(f"in {clock(self.seconds)}")
         parts += [f"{name.replace('_', ' ')} {figure(value)}" for name, value in self.figures.items()]
+        parts.append(self._owner._place(self))
         return " · ".join(p for p in parts if p)
 
 
@@ -120,6 +144,14 @@ class Progress:
         self._every = every
         self._bars: Bars | None = None
         self._tasks: dict[int, object] = {}
+        self._open: list[Phase] = []
+        self._job: Job | None = None
+
+    def plan(self, stages: Mapping[str, float]) -> None:
+        """Say what the whole job consists of: its phases by name, in order, with the seconds that each may take. How
+        much faster or slower this machine is, is learned from the phases that are done. From now on the line of a phase
+        says which stage of the job it is, and about how much time is left for all of them."""
+        self._job = Job(stages)
 
     def say(self, text: str) -> None:
         """One line for the person to keep, above the bars."""
@@ -129,6 +161,7 @@ class Progress:
     def phase(self, name: str, total: int | None = None, unit: str = "steps") -> Iterator[Phase]:
         """A phase while its block runs. Phases may overlap (an evaluation inside training)."""
         phase = Phase(self, name, total, unit)
+        self._open.append(phase)
         opened = False
         if self.live:
             if self._bars is None:
@@ -152,6 +185,10 @@ class Progress:
             finished = False
             raise
         finally:
+            phase.over = True
+            if self._job is not None and self._open[0] is phase:
+                self._job.add(phase.name, phase.seconds, phase.shares[1])
+            self._open.remove(phase)
             if self.live and self._bars is not None:
                 self._show(phase)
                 if opened:
@@ -169,6 +206,12 @@ class Progress:
         elif not self.live and self.now() - phase._last_line >= self._every:
             phase._last_line = self.now()
             self.say(self._line(phase))
+
+    def _place(self, phase: Phase) -> str:
+        """Where the job is; nothing for a phase within another."""
+        if self._job is None or phase.over or self._open[:1] != [phase]:
+            return ""
+        return self._job.text(phase.name, phase.seconds, *phase.shares)
 
     @staticmethod
     def _line(phase: Phase, state: str = "") -> str:

@@ -24,6 +24,7 @@ from muarl.files import write_text
 from muarl.observe.metrics import is_success, scored
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
+from muarl.observe.tally import Tally
 from muarl.recipes.auditing import audit_episodes, write_audits
 from muarl.recipes.common import judge_endpoint, make_users, open_run, play_requests, prepare
 from muarl.recipes.evaluation_report import Evaluation, needs_judge, report_text, summary_of
@@ -271,7 +272,8 @@ def _play(
 ) -> tuple[list[Episode], RolloutEnd]:
     """Play these requests behind a progress bar; each finished episode goes to the ledger at once."""
     concurrency = config.rl.concurrency
-    tally = _Tally() if ledger is None else _Tally(list(ledger.kept.values()))
+    kept = [] if ledger is None else list(ledger.kept.values())
+    tally = Tally(len(kept) + len(requests), kept)
 
     with progress.phase(label, len(requests), "episodes") as phase:
 
@@ -296,35 +298,6 @@ def _play(
             )
         )
     return played.episodes, played.end
-
-
-class _Tally:
-    """The figures beside the bar: success so far, failures, cost."""
-
-    def __init__(self, episodes: Sequence[Episode] = ()) -> None:
-        self._scored = self._right = self._failed = 0
-        self._cost = 0.0
-        for episode in episodes:
-            self.add(episode)
-
-    def add(self, episode: Episode) -> None:
-        self._cost += episode.agent_usage.cost + episode.user_usage.cost
-        if episode.verdict is None:
-            self._failed += 1
-        else:
-            self._scored += 1
-            self._right += is_success(episode.reward)
-
-    @property
-    def figures(self) -> dict[str, float | str]:
-        shown: dict[str, float | str] = {}
-        if self._scored:
-            shown["success"] = f"{self._right / self._scored:.1%}"
-        if self._failed:
-            shown["failed"] = self._failed
-        if self._cost:
-            shown["cost"] = f"${self._cost:.2f}"
-        return shown
 
 
 def _some_scored(episodes: Sequence[Episode], label: str | None) -> None:

@@ -151,7 +151,7 @@ def train(
             )
         if config.resume is not None:
             _go_back(run, resumed, first, done=first >= rl.steps)
-        phase.advance(first)
+        phase.resume(first)
         spending = Spending(config, run)
         loop = _Loop(
             config, setting, learner, engine, agent, users, executor, run, logger, progress, phase, after_step, spending

@@ -165,7 +165,7 @@ def fit(
             (lambda name: name != DEMONSTRATIONS) if later else None,
         )
     with progress.phase(name, steps) as phase:
-        phase.advance(first)
+        phase.resume(first)
         for step in range(first, steps):
             metrics = learner.sft_step(_batch(samples, step, sft.batch, config.seed))
             logger.log(timed(metrics), phase=COLD_START, step=step)
