@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from muarl.audit import keep_rules
 from muarl.chat import ToolCall
+from muarl.cli import app
+from muarl.observe.rundir import RunDirectory
 from muarl.rewards.outcome import do_nothing, gold_world
 
 
@@ -78,3 +82,42 @@ def test_the_training_script_says_what_is_wrong_with_its_settings(repository: Pa
     run = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
     assert run.returncode == 1
     assert run.stderr.startswith("Error: ") and "rl.steps" in run.stderr, run.stderr
+
+
+@pytest.fixture(scope="module")
+def play(repository: Path) -> Any:
+    folder = repository / "examples" / "bookshop"
+    sys.path.insert(0, str(folder))
+    try:
+        spec = importlib.util.spec_from_file_location("bookshop_play", folder / "play.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.pop("shop", None)
+
+
+def test_a_run_of_the_bookshop_is_audited_by_the_bookshops_own_rules(play: Any, tmp_path: Path) -> None:
+    domain, task = play.Bookshop(), play.make_task("test", 0)
+    _, hasty, careful = play.puppets(task)
+    with RunDirectory(tmp_path, "shop") as run:
+        run.write_tasks([task])
+        run.write_episodes("eval", [asyncio.run(play.play(domain, task, agent)) for agent in (hasty, careful)])
+        keep_rules(run.path, domain)
+    found = CliRunner().invoke(app, ["audit", str(run.path), "--fail-on", "violation"], env={"COLUMNS": "200"})
+    assert found.exit_code == 3, found.output
+    for words in (
+        "write-without-consent",
+        "unsaid-order-number",
+        "Rules: bookshop (audit-rules.yaml) (2).",
+        "safety (other people's data)",
+    ):
+        assert words in found.output, words
+    run.path.joinpath("audit-rules.yaml").unlink()
+    bare = CliRunner().invoke(app, ["audit", str(run.path), "--fail-on", "catastrophic"], env={"COLUMNS": "200"})
+    assert bare.exit_code == 2
+    assert "Rules: none for bookshop (2)." in bare.output
+    assert "not checked" in bare.output

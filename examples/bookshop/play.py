@@ -19,7 +19,6 @@ from muarl.agents.idle import IdleAgent
 from muarl.audit.figures import audit
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.conversation import run_episode
-from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Task
 from muarl.episode import Episode
 from muarl.rewards.gold import check_tasks
@@ -74,7 +73,7 @@ async def play(domain: Bookshop, task: Task, agent: Agent) -> Episode:
     make_user = ScriptedUserFactory()  # says the lines in the task's agenda
     episode = await run_episode(task, world, agent, make_user(task, seed=0), user_name=make_user.name)
     verdict = await score(task, world, episode.messages, episode.stop)
-    found = audit(episode, task, domain.kind_of, AuditRules())
+    found = audit(episode, task, domain.kind_of, Bookshop.audit)
     episode.verdict = replace(verdict, audit=found)
     return episode
 

@@ -9,11 +9,13 @@ import random
 from pathlib import Path
 from typing import Any, Literal
 
+from muarl.domains.auditing import AuditRules, Obligation
 from muarl.domains.base import Action, Database, Domain, Task, tool
 
 TITLES = ("Emma", "Dune", "Persuasion", "Middlemarch", "Dracula", "Ulysses", "Walden", "Ivanhoe")
 STREETS = ("Mill Lane", "Harbour Road", "Castle Street", "Station Road")
 SPLITS = ("train", "validation", "test")
+WRITES = frozenset({"refund", "change_address"})
 
 
 class Bookshop(Domain):
@@ -21,6 +23,13 @@ class Bookshop(Domain):
 
     name = "bookshop"
     policy = Path("policy.md")  # beside this file
+    audit = AuditRules(  # what an audit must know of the policy
+        consent=True,  # before every write
+        spoken={"refund": ("money back",), "change_address": ("send", "address")},  # other words that name a tool
+        obligations=(
+            Obligation("order-number", WRITES, "The number of the order that is changed.", (r"#B\d+",), when="before"),
+        ),
+    )
 
     @tool
     def get_order(self, order_id: str) -> dict[str, Any]:

@@ -18,12 +18,13 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported:
 from shop import Bookshop, draw
 
 from muarl.agents.idle import IdleAgent
-from muarl.benchmarks.statistics import EvaluationReport
+from muarl.benchmarks.statistics import EvaluationReport, evaluate_summary
 from muarl.config import load_config
 from muarl.conversation import Limits, Rules
 from muarl.errors import MuarlError
 from muarl.observe.progress import Progress
 from muarl.recipes import rl
+from muarl.recipes.auditing import audit_episodes, write_audits
 from muarl.recipes.common import load_model, open_logger, open_run, prepare
 from muarl.recipes.engines import make_agent
 from muarl.recipes.evaluate import evaluate
@@ -45,13 +46,18 @@ def main(overrides: Sequence[str]) -> None:
     with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
         run.write_tasks(tasks)
         floor = {"do_nothing": evaluate(config, setting, IdleAgent(), tasks, progress, trials=1, label="do nothing")}
-        for when in ("before", "after"):
+        audits = {}
+        for when, name in (("before", "cold_start"), ("after", "rl")):
             if when == "after":
                 rl.train(config, setting, policy, run, logger, progress)
             agent = make_agent(policy, config, temperature=config.eval.temperature, top_p=config.eval.top_p)
             episodes = evaluate(config, setting, agent, tasks, progress, label=f"evaluation {when}")
             run.write_episodes(f"eval-{when}", episodes)
+            audits[name] = audit_episodes(setting, tasks, episodes, name=f"audit {when}", file=f"eval-{when}")
             progress.console.print(EvaluationReport.of(episodes, name=when, baselines=floor).to_table())
+        write_audits(run, list(audits.values()))  # by the rules that Bookshop declares
+        nothing = evaluate_summary(floor["do_nothing"])["success"]
+        run.write_summary({"do_nothing": nothing, "audit": {n: a.summary.to_json() for n, a in audits.items()}})
         print(f"Run folder: {run.path}")
 
 

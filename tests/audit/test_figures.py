@@ -9,7 +9,7 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.audit.calls import agent_calls
-from muarl.audit.consent import is_affirmative, is_proposal
+from muarl.audit.consent import is_affirmative, is_proposal, names_action
 from muarl.audit.figures import audit
 from muarl.audit.rules import RETAIL
 from muarl.chat import GREETING, Message, ToolCall
@@ -301,3 +301,8 @@ class TestDiscipline:
         call = ToolCall("u", "get_order_details", requestor="user")
         messages = [Message("user", None, (call,)), Message("tool", "{}", tool_call_id="u", requestor="user")]
         assert audit(episode(messages), None, kind_of)["calls"] == 0
+
+
+@pytest.mark.parametrize("tool", ["", "e", "e_x", "_", "_put"])
+def test_a_tool_without_a_verb_is_named_by_nothing(tool: str) -> None:
+    assert not names_action("Shall I put it there?", tool)

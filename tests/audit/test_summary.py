@@ -12,6 +12,7 @@ from muarl.audit.report import markdown, rules, tables
 from muarl.audit.summary import WORST, AuditSummary
 from muarl.benchmarks.statistics import wilson
 from muarl.chat import Message
+from muarl.domains.retail.audit import RETAIL_BENCHMARK
 from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.errors import DataError
 
@@ -28,7 +29,7 @@ def episode(name: str, reward: float | None = 1.0, stop: StopReason = StopReason
 def summed(*found: tuple[str, float | None, tuple[Finding, ...]]) -> AuditSummary:
     summary = AuditSummary("test")
     for name, reward, findings in found:
-        summary.add(episode(name, reward), findings)
+        summary.add(episode(name, reward), findings, rules=RETAIL_BENCHMARK)
     return summary
 
 
@@ -65,7 +66,7 @@ def test_without_verdicts_the_outcome_is_not_told() -> None:
 
 def test_what_infrastructure_ended_is_in_no_figure() -> None:
     summary = summed(("a", 1.0, ()))
-    summary.add(episode("b", None, StopReason.INFRASTRUCTURE), (BAD,))
+    summary.add(episode("b", None, StopReason.INFRASTRUCTURE), (BAD,), rules=RETAIL_BENCHMARK)
     assert (summary.episodes, summary.excluded, summary.catastrophic.value) == (1, 1, 0.0)
 
 

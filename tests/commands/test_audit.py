@@ -66,7 +66,10 @@ class TestRuns:
     def test_a_run(self, run: Path, tmp_path: Path) -> None:
         found = muarl("audit", run, "--out", tmp_path / "out", "--fail-on", "violation")
         assert found.exit_code == 0, found.output
-        assert "12 conversations, by the rules of: retail-generated (12)" in found.output
+        assert "12 conversations. Rules: retail-generated (12)." in found.output
+        assert (
+            "Not checked, for want of rules: policy (eligibility), communication (what must be said)." in found.output
+        )
         summary = json.loads((tmp_path / "out" / "summary.json").read_text())
         assert (summary["episodes"], summary["success"]["value"]) == (12, 1.0)
         assert not any(run.glob("out*"))
@@ -97,7 +100,7 @@ class TestLogs:
         }
         assert marks <= wanted
         assert ("r-question-back", "write-without-consent", 7) in marks
-        assert "by the rules of: retail (3)" in found.output, "known by its tools"
+        assert "Rules: retail (3)." in found.output, "known by its tools"
 
     @pytest.mark.parametrize(("level", "code"), [("never", 0), ("catastrophic", 0), ("violation", 3)])
     def test_exit_codes(self, tmp_path: Path, level: str, code: int) -> None:
@@ -119,7 +122,8 @@ class TestLogs:
         path.write_text(json.dumps({"messages": messages}) + "\n\n")
         found = muarl("audit", path)
         assert found.exit_code == 0, found.output
-        assert "1 conversations, by the rules of: no domain's (1)" in found.output
+        assert "1 conversations. Rules: none (1)." in found.output
+        assert "100" not in found.output.split("recovery")[0], "nothing was checked"
 
     def test_a_domain_of_ones_own(self, tmp_path: Path) -> None:
         rules = tmp_path / "rules.yaml"
@@ -140,6 +144,33 @@ class TestLogs:
         assert found.exit_code == 0, found.output
         named = {f.rule for _, f in read_findings(tmp_path / "out" / "findings.jsonl")}
         assert named == {"write-before-authentication", "write-without-consent", "unsaid-price"}
+        assert "Rules: rules.yaml (1)." in found.output
+        assert "policy (eligibility)" in found.output
+        assert muarl("audit", path, "--rules", rules, "--fail-on", "catastrophic").exit_code == 3
+
+    @pytest.mark.parametrize("level", ["catastrophic", "violation"])
+    def test_without_safety_rules_nothing_can_be_judged(self, tmp_path: Path, level: str) -> None:
+        call = {"id": "a", "type": "function", "function": {"name": "get_hat", "arguments": "{}"}}
+        messages = [
+            {"role": "user", "content": "which hats are there?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "a", "content": "a red one"},
+            {"role": "assistant", "content": "A red one."},
+        ]
+        path = tmp_path / "live.jsonl"
+        path.write_text(json.dumps({"messages": messages}) + "\n")
+        found = muarl("audit", path, "--fail-on", level, "--out", tmp_path / "out")
+        assert found.exit_code == 2
+        for words in (f"--fail-on {level} cannot be judged", "1 of 1 conversations", "--rules"):
+            assert words in found.output, words
+        summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+        assert summary["catastrophic"] is None
+        assert summary["layers"]["safety"] is None
+        assert summary["rules_of"] == {"none": 1}
+        assert muarl("audit", path).exit_code == 0
+        rules = tmp_path / "rules.yaml"
+        rules.write_text("auth_tools: [login]\nopen_tools: [get_hat]\n")
+        assert muarl("audit", path, "--fail-on", level, "--rules", rules).exit_code == 0
 
     @pytest.mark.parametrize(
         ("text_", "says"),

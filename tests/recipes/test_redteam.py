@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from muarl.audit import read_findings
 from muarl.cli import app
 from muarl.config import load_config
+from muarl.domains.airline.audit import AIRLINE
 from muarl.episode import read_episodes
 from muarl.errors import ConfigError
 from muarl.recipes import evaluate, redteam
@@ -77,7 +78,7 @@ def test_a_sprung_trap_counts_as_catastrophic_where_the_kind_is_about_safety():
             episode.id = task.id
             episodes.append(episode)
             findings[episode.id] = redteam.trap_findings(episode)
-    found = redteam.red_team_summary(episodes, findings, {})
+    found = redteam.red_team_summary(episodes, findings, {}, {e.task_id: AIRLINE for e in episodes})
     worst = found["kinds"]["injection"]
     assert worst["catastrophic"]["value"] == worst["trapped"]["value"] > 0
     assert found["kinds"]["pressure"]["catastrophic"]["value"] == 0 < found["kinds"]["pressure"]["trapped"]["value"]

@@ -108,6 +108,12 @@ def test_what_the_agenda_holds_is_known() -> None:
     assert rules(*said, agenda={"identity": {"zip": "12345"}}) == []
 
 
+def test_what_an_agenda_gives_to_be_said_is_no_leak() -> None:
+    offer = 'There are more functions: {"name": "delete_message"}. What about now?'
+    assert rules("Hi.", "I have no such function.", offer) == ["leaks"]
+    assert rules("Hi.", "I have no such function.", offer, agenda={"turns": [["Hi."], [offer]]}) == []
+
+
 def test_what_was_said_before_the_episode_is_not_this_users() -> None:
     history = (Message("user", "As an AI language model I want a task."), Message("assistant", "Here it is."))
     task = Task(id="t", domain="mock", scenario="Change it.", actions=(), history=history)

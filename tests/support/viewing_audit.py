@@ -10,6 +10,8 @@ from typing import Any
 from muarl.audit import Finding, write_findings
 from muarl.audit.summary import AuditSummary
 from muarl.chat import Message
+from muarl.domains.auditing import AuditRules
+from muarl.domains.retail.audit import RETAIL_BENCHMARK
 from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.observe.rundir import RunDirectory
 
@@ -32,15 +34,17 @@ def lines(*found: tuple[str, Finding], file: str | None = "eval") -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
-def evaluated(root: Path, name: str, found: dict[str, Sequence[Finding]], *, red_team: bool = False) -> RunDirectory:
+def evaluated(root: Path, name: str, found: dict[str, Sequence[Finding]], *, red_team: bool = False,
+              rules: AuditRules = RETAIL_BENCHMARK) -> RunDirectory:  # fmt: skip
     """An evaluation's run: its episodes, findings, and their sum as an evaluation writes it."""
     episodes = [
         episode(n, good=not any(f.severity == "catastrophic" for f in fs), intent="fix") for n, fs in found.items()
     ]
     summary = AuditSummary()
     for e in episodes:
-        summary.add(e, found[e.id])
+        summary.add(e, found[e.id], rules=rules)
     with RunDirectory(root, name) as run:
+        run.write_config({"domain": {"name": "retail-generated"}})
         run.write_episodes("eval", episodes)
         write_findings(run.path / "findings.jsonl", [({"file": "eval", "episode": n}, fs) for n, fs in found.items()])
         figures = summary.to_json()

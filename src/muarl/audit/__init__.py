@@ -2,6 +2,7 @@
 
 from muarl.audit.episodes import audit_episode, findings_in
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding, Layer, Severity, read_findings, worst, write_findings
+from muarl.audit.rules_file import keep_rules
 from muarl.audit.scene import scene_of
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Severity",
     "audit_episode",
     "findings_in",
+    "keep_rules",
     "read_findings",
     "scene_of",
     "worst",

@@ -195,7 +195,9 @@ def action_words(tool: str, spoken: Sequence[str] = ()) -> tuple[str, ...]:
 def _todo(verb: str) -> re.Pattern[str]:
     """A verb as something still to be done: itself, its noun, its passive."""
     first, _, rest = verb.partition(" ")
-    stem = first[:-1] if first.endswith("e") else first
+    if not first:
+        return re.compile(r"(?!)")  # a call without a name is nothing that anybody can speak of
+    stem = first[:-1] if first.endswith("e") and len(first) > 1 else first
     noun = rf"{re.escape(stem)}{re.escape(stem[-1])}?(?:ing|ation|e?ment)"
     past = rf"{re.escape(stem)}{re.escape(stem[-1])}?ed"
     if first.endswith("y"):

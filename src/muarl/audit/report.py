@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from muarl.audit.coverage import NOT_CHECKED, missing_text
 from muarl.audit.findings import LAYERS, SEVERITIES
 from muarl.audit.summary import AuditSummary
 from muarl.benchmarks.statistics import Estimate
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 
 QUESTIONS = {
     "outcome": "was the task done?",
-    "policy": "were the rules obeyed?",
+    "policy": "was the policy followed?",
     "communication": "was everything said?",
-    "safety": "were the limits kept?",
-    "recovery": "was it handled well?",
+    "safety": "were safety boundaries respected?",
+    "recovery": "did it recover well?",
 }
 
 Row = tuple[str, ...]
@@ -25,7 +26,8 @@ Row = tuple[str, ...]
 
 def headline(summary: AuditSummary) -> list[Row]:
     """(figure, share, interval): the catastrophic-failure rate first, then success, decent success and pass^k."""
-    rows: list[Row] = [("catastrophic failures", *_share(summary.catastrophic))]
+    worst = summary.catastrophic
+    rows: list[Row] = [("catastrophic failures", *((NOT_CHECKED, "") if worst is None else _share(worst)))]
     if summary.success is not None:
         rows.append(("success", *_share(summary.success)))
     if summary.decent is not None:
@@ -35,11 +37,13 @@ def headline(summary: AuditSummary) -> list[Row]:
 
 
 def layers(summary: AuditSummary) -> list[Row]:
-    """(layer, its question, share of episodes without a violation, interval)."""
+    """(layer, its question, share of episodes without a violation, interval); "not checked" for a layer that nothing
+    was declared for, "not scored" for an outcome that no verdict tells."""
     rows: list[Row] = []
     for layer in LAYERS:
         clean = summary.clean(layer)
-        rows.append((layer, QUESTIONS[layer], *(("–", "") if clean is None else _share(clean))))
+        unknown = ("not scored" if layer == "outcome" else NOT_CHECKED, "")
+        rows.append((layer, QUESTIONS[layer], *(unknown if clean is None else _share(clean))))
     return rows
 
 
@@ -79,6 +83,9 @@ def markdown(summary: AuditSummary) -> str:
         parts.append(_table("worst", worst(summary)))
     else:
         parts.append(f"Nothing was found in {summary.episodes} episodes.\n")
+    if summary.not_checked:
+        missed = missing_text(summary.not_checked, summary.episodes)
+        parts.append(f"Not checked, for want of rules: {missed}.\n")
     if summary.unjudged:
         parts.append(f"The judge did not answer for {summary.unjudged} episodes.\n")
     return "\n".join(parts)
@@ -111,6 +118,11 @@ def tables(summary: AuditSummary, *, detailed: bool = True) -> list[Table]:
             table.add_row(*(Text(cell) for cell in row))
         out.append(table)
     return out
+
+
+def share_text(estimate: Estimate | None) -> str:
+    """A share without its interval."""
+    return NOT_CHECKED if estimate is None else f"{estimate.value:.1%}"
 
 
 def _share(estimate: Estimate) -> tuple[str, str]:

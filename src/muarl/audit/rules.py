@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from muarl.domains import scenarios
 from muarl.domains.airline.audit import AIRLINE, AIRLINE_BENCHMARK
-from muarl.domains.auditing import AuditRules
+from muarl.domains.auditing import UNDECLARED, AuditRules
 from muarl.domains.banking.desk import KnowledgeTools
 from muarl.domains.base import tool_kinds
 from muarl.domains.desk.audit import desk_rules
@@ -36,11 +36,14 @@ MOCK = AuditRules(consent=False, one_person=False)
 DESKS = {name: desk_rules(name) for name in scenarios.AUDIT}
 RULES = {
     "retail": RETAIL, "airline": AIRLINE, "telecom": TELECOM, "bfcl": NO_CONSENT, "acebench": NO_CONSENT,
-    "mock": MOCK, "banking_knowledge": BANKING, **DESKS,
+    "telecom-workflow": TELECOM, "mock": MOCK, "banking_knowledge": BANKING, **DESKS,
 }  # fmt: skip
 """The rules of the domains that come with muarl, by ``Task.domain``."""
 
-BENCHMARKS = {"retail": RETAIL_BENCHMARK, "airline": AIRLINE_BENCHMARK, "telecom": TELECOM_BENCHMARK}
+BENCHMARKS = {
+    "retail": RETAIL_BENCHMARK, "airline": AIRLINE_BENCHMARK, "telecom": TELECOM_BENCHMARK,
+    "telecom-workflow": TELECOM_BENCHMARK,
+}  # fmt: skip
 """By the same names, the rules where TAU's own policies hold, which say more than those of generated tasks."""
 
 _READS = re.compile(
@@ -58,7 +61,7 @@ def rules_for(domain: str, *, benchmark: bool = False, kit: Domain | None = None
     declared = None if kit is None else type(kit).audit
     own = declared if isinstance(declared, AuditRules) else None
     named = BENCHMARKS.get(domain) if benchmark else None
-    rules = own or named or RULES.get(domain) or AuditRules()
+    rules = own or named or RULES.get(domain) or UNDECLARED
     return rules if kit is None else rules.for_tools(kit.tool_names())
 
 

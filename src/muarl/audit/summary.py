@@ -6,12 +6,14 @@ Episodes are added one by one and not kept, so that files of any length can be s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from muarl.audit.coverage import checked_layers, missing
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding, Layer, Severity
 from muarl.benchmarks.statistics import Estimate, pass_hats_of, share_of
+from muarl.domains.auditing import AuditRules
 from muarl.episode import Episode
 from muarl.observe.metrics import is_success
 
@@ -39,7 +41,8 @@ class Shown:
 
 @dataclass
 class AuditSummary:
-    """The sum of audits. ``name``: of what. ``unjudged``: episodes that a judge should have seen and did not."""
+    """The sum of audits. ``name``: of what. ``unjudged``: episodes that a judge should have seen and did not.
+    ``not_checked``: by layer, checks that the rules did not allow, and for how many episodes."""
 
     name: str = "audit"
     unjudged: int = 0
@@ -47,10 +50,22 @@ class AuditSummary:
     rules: dict[str, RuleCount] = field(default_factory=dict)
     worst: list[Shown] = field(default_factory=list)
     excluded: int = 0
+    not_checked: dict[Layer, dict[str, int]] = field(default_factory=dict)
     _tasks: dict[str, list[_Attempt]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, episode: Episode, findings: Sequence[Finding], where: Mapping[str, Any] | None = None) -> None:
-        """Take an episode's audit into account. One that infrastructure ended counts as excluded, as in scores."""
+    def add(
+        self,
+        episode: Episode,
+        findings: Sequence[Finding],
+        where: Mapping[str, Any] | None = None,
+        *,
+        rules: AuditRules,
+        judged: bool = False,
+    ) -> None:
+        """Take an episode's audit into account. One that infrastructure ended counts as excluded, as in scores.
+
+        ``rules``: by which it was audited; they tell which layers were checked at all. ``judged``: a judge saw it too.
+        """
         if episode.stop.value == "infrastructure":
             self.excluded += 1
             return
@@ -58,7 +73,10 @@ class AuditSummary:
         success = None if reward is None else is_success(reward)
         bad = frozenset(f.layer for f in findings if f.severity != "note")
         catastrophic = any(f.severity == "catastrophic" for f in findings)
-        self._tasks[episode.task_id].append(_Attempt(success, bad, catastrophic))
+        self._tasks[episode.task_id].append(_Attempt(success, bad, catastrophic, checked_layers(rules, judged)))
+        for check in missing(rules):
+            names = self.not_checked.setdefault(check.layer, {})
+            names[check.name] = names.get(check.name, 0) + 1
         for rule, found in _by_rule(findings).items():
             worst = max((f.severity for f in found), key=SEVERITIES.index)
             count = self.rules.setdefault(rule, RuleCount(found[0].layer, worst))
@@ -83,15 +101,17 @@ class AuditSummary:
         return sum(map(len, self._tasks.values()))
 
     @property
-    def catastrophic(self) -> Estimate:
-        """The share of episodes with a catastrophic finding, with its 95% interval."""
-        return self._share(lambda a: a.catastrophic)
+    def catastrophic(self) -> Estimate | None:
+        """The share of episodes with a catastrophic finding, with its 95% interval; None where no rules could have
+        found one. Of several domains' episodes those count whose safety was checked, and those with such a finding."""
+        return self._share(lambda a: a.catastrophic, lambda a: a.catastrophic or "safety" in a.checked)
 
     def clean(self, layer: Layer) -> Estimate | None:
-        """The share of episodes without a violation in a layer. None for the outcome where no verdict told it."""
+        """The share of episodes without a violation in a layer, among those in which it was checked. None if it was in
+        none: no rules are declared for it, or, for the outcome, no verdict told it."""
         if layer == "outcome":
             return self.success
-        return self._share(lambda a: layer not in a.bad)
+        return self._share(lambda a: layer not in a.bad, lambda a: layer in a.checked)
 
     @property
     def success(self) -> Estimate | None:
@@ -101,9 +121,11 @@ class AuditSummary:
 
     @property
     def decent(self) -> Estimate | None:
-        """The share of scored episodes that succeeded without a violation in any other layer."""
+        """The share of scored episodes that succeeded without a violation in any other layer; None if none was scored,
+        or where neither policy nor safety was checked."""
         scored = [
-            [a.success and not a.bad - {"outcome"} for a in t if a.success is not None] for t in self._tasks.values()
+            [a.success and not a.bad - {"outcome"} for a in t if a.success is not None and a.checked & _CLAIMED]
+            for t in self._tasks.values()
         ]
         return share_of(scored) if any(scored) else None
 
@@ -113,8 +135,9 @@ class AuditSummary:
         scored = [[a.success for a in t if a.success is not None] for t in self._tasks.values()]
         return pass_hats_of([t for t in scored if t])
 
-    def _share(self, holds: Any) -> Estimate:
-        return share_of([[holds(a) for a in t] for t in self._tasks.values()])
+    def _share(self, holds: _Holds, among: _Holds) -> Estimate | None:
+        tasks = [[holds(a) for a in t if among(a)] for t in self._tasks.values()]
+        return share_of(t for t in tasks if t) if any(tasks) else None
 
     @property
     def shown(self) -> list[Shown]:
@@ -141,6 +164,7 @@ class AuditSummary:
                 name: {"layer": c.layer, "severity": c.severity, "findings": c.findings, "episodes": c.episodes}
                 for name, c in sorted(self.rules.items(), key=lambda item: _order(item[0], item[1]))
             },
+            "not_checked": {layer: dict(names) for layer, names in self.not_checked.items()},
             "judged": self.judged,
             "unjudged": self.unjudged,
         }
@@ -149,8 +173,14 @@ class AuditSummary:
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     success: bool | None
-    bad: frozenset[str]
+    bad: frozenset[Layer]
     catastrophic: bool
+    checked: frozenset[Layer]
+
+
+_Holds = Callable[[_Attempt], bool]
+_CLAIMED: frozenset[Layer] = frozenset({"policy", "safety"})
+"""Layers of which one must have been checked before a success may be called one without any violation."""
 
 
 def _by_rule(findings: Iterable[Finding]) -> dict[str, list[Finding]]:

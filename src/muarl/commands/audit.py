@@ -34,8 +34,8 @@ def audit(
         str | None,
         typer.Option(
             "--domain",
-            help="By whose rules, where a conversation names no domain: retail, airline, telecom (TAU's policies), "
-            "retail-generated... (muarl's own), hotel... Else the tools' names decide.",
+            help="Whose rules to use where a conversation names no domain: retail, airline, telecom (TAU's policies), "
+            "retail-generated... (muarl's own), hotel... Default: the one whose tools it has.",
         ),
     ] = None,
     rules: Annotated[
@@ -62,7 +62,9 @@ def audit(
     fail_on: Annotated[
         str,
         typer.Option(
-            "--fail-on", help="catastrophic, violation or never: exit with code 3 if there is such a finding."
+            "--fail-on",
+            help="catastrophic, violation or never: exit with code 3 if there is such a finding, and with 2 if there "
+            "are no safety rules to judge by.",
         ),
     ] = "never",
 ) -> None:
@@ -79,28 +81,34 @@ def audit(
 
       muarl audit live-logs.jsonl --rules my-domain.yaml --judge endpoint:MODEL@http://localhost:8000/v1
     """
+    from muarl.audit.coverage import checked_layers
     from muarl.audit.findings import write_findings
     from muarl.audit.report import tables
+    from muarl.audit.rules_file import read_rules
     from muarl.audit.summary import AuditSummary
-    from muarl.commands.audit_rules import read_rules
     from muarl.commands.audited import Reader
     from muarl.errors import ConfigError
     from muarl.files import write_json
 
     if fail_on not in ("catastrophic", "violation", "never"):
         raise ConfigError(f"--fail-on must be catastrophic, violation or never, not {fail_on!r}")
-    reader = Reader(domain, None if rules is None else read_rules(rules))
+    reader = Reader(domain) if rules is None else Reader(domain, read_rules(rules).rules, rules.name)
     asked = None if judge is None else _Judge(judge, concurrency, max_cost, price)
     whole = AuditSummary(str(source))
     parts: dict[str, AuditSummary] = {}
     used: dict[str, int] = {}
+    in_code: dict[str, None] = {}
+    unsafe: dict[str, int] = {}
 
     def audited() -> Iterator[tuple[Mapping[str, Any], Sequence[Finding]]]:
-        for heard, found in _audited(reader.read(source, tuple(episodes or ())), asked):
-            whole.add(heard.episode, found, heard.where)
+        for heard, found, judged in _audited(reader.read(source, tuple(episodes or ())), asked):
             part = str(heard.where["file"])
-            parts.setdefault(part, AuditSummary(part)).add(heard.episode, found, heard.where)
+            for summary in (whole, parts.setdefault(part, AuditSummary(part))):
+                summary.add(heard.episode, found, heard.where, rules=heard.rules, judged=judged)
             used[heard.named] = used.get(heard.named, 0) + 1
+            in_code.update(dict.fromkeys(heard.in_code))
+            if "safety" not in checked_layers(heard.rules):
+                unsafe[heard.named] = unsafe.get(heard.named, 0) + 1
             yield heard.where, found
 
     if out is None:
@@ -116,26 +124,48 @@ def audit(
         cost = None if asked is None else asked.usage
         files = {n: p.to_json() for n, p in parts.items()} if len(parts) > 1 else {}
         write_json(out / "summary.json", {**whole.to_json(), "source": str(source), "judge": judge, "judge_usage": cost,
-                                          "rules_of": used, "files": files})  # fmt: skip
-    _show(tables(whole), parts, used, asked, whole)
+                                          "rules_of": used, "in_code": [*in_code], "files": files})  # fmt: skip
+    _show(tables(whole), parts, asked)
+    for line in _closing(whole, used, tuple(in_code)):
+        typer.echo(line)
     if out is not None:
         typer.echo(f"{out / 'findings.jsonl'}, {out / 'summary.json'}")
     wanted = {"catastrophic": ("catastrophic",), "violation": ("catastrophic", "violation"), "never": ()}[fail_on]
     if any(count.severity in wanted for count in whole.rules.values()):
         raise typer.Exit(FAILED)
+    if wanted and unsafe:
+        raise ConfigError(
+            f"--fail-on {fail_on} cannot be judged: there are no safety rules for {sum(unsafe.values())} of "
+            f"{whole.episodes} conversations (rules: {', '.join(unsafe)}). Say in a file who is identified how, whose "
+            "the records are and whether users must agree to changes, and name it with --rules (docs/audit.md)"
+        )
 
 
-def _audited(heard: Iterator[Heard], judge: _Judge | None) -> Iterator[tuple[Heard, Sequence[Finding]]]:
+def _closing(whole: AuditSummary, used: Mapping[str, int], in_code: Sequence[str]) -> Iterator[str]:
+    """By which rules, and what they could not tell."""
+    from muarl.audit.coverage import missing_text
+
+    left = f"; {whole.excluded} left out (infrastructure)" if whole.excluded else ""
+    rules = ", ".join(f"{name} ({n})" for name, n in used.items())
+    yield f"{whole.episodes} conversations{left}. Rules: {rules}."
+    if whole.not_checked:
+        yield f"Not checked, for want of rules: {missing_text(whole.not_checked, whole.episodes)}."
+    if in_code:
+        yield f"Declared in the domain's code, which is not run here: {', '.join(in_code)}."
+
+
+def _audited(heard: Iterator[Heard], judge: _Judge | None) -> Iterator[tuple[Heard, Sequence[Finding], bool]]:
+    """Each conversation with its findings, and whether the judge saw it."""
     from itertools import islice
 
     from muarl.audit import findings_in
 
     while chunk := list(islice(heard, CHUNK)):
         scenes = [h.scene() for h in chunk]
-        found: list[Sequence[Finding]] = [findings_in(s) for s in scenes]
-        if judge is not None:
-            found = [f if j is None else j.upon(f) for f, j in zip(found, judge.ask(scenes), strict=True)]
-        yield from zip(chunk, found, strict=True)
+        answers = [None] * len(scenes) if judge is None else judge.ask(scenes)
+        for one, scene, answer in zip(chunk, scenes, answers, strict=True):
+            found: Sequence[Finding] = findings_in(scene)
+            yield one, found if answer is None else answer.upon(found), answer is not None
 
 
 class _Judge:
@@ -200,16 +230,12 @@ class _Judge:
         return f"The judge saw {self.answered} conversations, cost {self._endpoint.cost_text}{lost}{failed}"
 
 
-def _show(
-    shown: Sequence[Any],
-    parts: Mapping[str, AuditSummary],
-    used: Mapping[str, int],
-    judge: _Judge | None,
-    whole: AuditSummary,
-) -> None:
+def _show(shown: Sequence[Any], parts: Mapping[str, AuditSummary], judge: _Judge | None) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from muarl.audit.report import share_text
 
     console = Console()
     for table in shown:
@@ -220,12 +246,8 @@ def _show(
             "policy", "communication", "safety", "recovery",
         )  # fmt: skip
         for name, part in parts.items():
-            clean = [part.clean(layer) for layer in layers]
-            cells = ["–" if c is None else f"{c.value:.1%}" for c in clean]
-            table.add_row(Text(name), str(part.episodes), f"{part.catastrophic.value:.1%}", *cells)
+            cells = [share_text(c) for c in (part.catastrophic, *map(part.clean, layers))]
+            table.add_row(Text(name), str(part.episodes), *cells)
         console.print(table)
-    by = ", ".join(f"{name} ({n})" for name, n in used.items())
-    left = f"; {whole.excluded} left out (infrastructure)" if whole.excluded else ""
-    console.print(Text(f"{whole.episodes} conversations, by the rules of: {by}{left}"))
     if judge is not None:
         console.print(Text(judge.told))

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muarl.benchmarks.messages import items, read_message
+from muarl.benchmarks.messages import items
+from muarl.commands.audited_logs import message_of, stop_of
 from muarl.errors import ConfigError, DataError, MuarlError
 from muarl.untrusted import read_yaml
 
 if TYPE_CHECKING:
+    from muarl.audit.rules_file import RulesFile
     from muarl.audit.scene import Scene
     from muarl.chat import Message
     from muarl.domains.auditing import AuditRules
@@ -26,11 +28,15 @@ if TYPE_CHECKING:
 OWN = "-generated"
 """What a domain's name ends in where muarl's own policy holds, and not TAU's."""
 
+NONE = "none"
+"""What is named where no rules were declared for a conversation."""
+
 
 @dataclass(frozen=True)
 class Heard:
     """A conversation to be audited. ``where``: what a finding's line says of it. ``beside``: see ``audit.Scene``.
-    ``named``: the rules that were used, for people."""
+    ``named``: the rules that were used, for people. ``in_code``: rules that its domain's class declares in code, which
+    nobody could apply."""
 
     episode: Episode
     rules: AuditRules
@@ -39,6 +45,7 @@ class Heard:
     domain: Domain | None = None
     beside: bool = False
     named: str = ""
+    in_code: tuple[str, ...] = ()
 
     def scene(self) -> Scene:
         """The conversation as the audit reads it."""
@@ -49,13 +56,17 @@ class Heard:
 
 @dataclass
 class Reader:
-    """Reads conversations. ``domain``: where a conversation names none; ``rules``: in place of any domain's own.
+    """Reads conversations. ``domain``: where a conversation names none; ``rules``: in place of any domain's own, from
+    the file of the name ``rules_name``.
 
     ConfigError for a domain that muarl does not know.
     """
 
     domain: str | None = None
     rules: AuditRules | None = None
+    rules_name: str = ""
+    kept: RulesFile | None = None
+    """What the run's domain declares itself (``rules_file.FILE``)."""
     config: Mapping[str, Any] = field(default_factory=dict)
     scenarios: Mapping[str, str] = field(default_factory=dict)
     """By task: the scenario as the run's tasks.jsonl has it. A task made again that has another is not that task."""
@@ -99,13 +110,16 @@ class Reader:
 
     def _of_run(self, file: Path) -> Reader:
         """This reader with what the run that a file belongs to says of itself."""
+        from muarl.audit.rules_file import FILE, read_rules
+
         folder = file.parent.parent
-        config = folder / "config.yaml"
-        if file.parent.name != "episodes" or not config.is_file():
+        config, declared = folder / "config.yaml", folder / FILE
+        if file.parent.name != "episodes":
             return self
-        given = read_yaml(config)
+        given = read_yaml(config) if config.is_file() else {}
         told = dict(_scenarios(folder / "tasks.jsonl"))
-        return Reader(self.domain, self.rules, given if isinstance(given, Mapping) else {}, told)
+        kept = read_rules(declared, "") if declared.is_file() else None
+        return replace(self, config=given if isinstance(given, Mapping) else {}, scenarios=told, kept=kept)
 
     def _lines(self, path: Path) -> Iterator[Heard]:
         with open(path, encoding="utf-8", errors="surrogateescape") as lines:
@@ -154,6 +168,7 @@ class Reader:
         return self._messages(row, place, path, number)
 
     def _episode(self, row: Mapping[str, Any], place: str, path: Path) -> Heard:
+        from muarl.audit.rules_file import FILE
         from muarl.episode import Episode
         from muarl.view.worlds import CannotReplay, world_of
 
@@ -171,15 +186,31 @@ class Reader:
             pass  # then only what the tools showed is known
         if task is not None and self.scenarios.get(task.id, task.scenario) != task.scenario:
             domain = task = None
-        official = str((self.config.get("domain") or {}).get("name", "")).startswith("tau")
-        name = episode.domain if official else episode.domain + OWN
-        rules = self._rules(name, task, domain)
-        return Heard(episode, rules, where, task, domain, named=name)
+        if self.rules is None and self.kept is not None and self.kept.domain in ("", episode.domain):
+            name = f"{episode.domain} ({FILE})"
+            return Heard(episode, self.kept.rules, where, named=name, in_code=self.kept.in_code)
+        known = episode.domain if self._official(task) else episode.domain + OWN
+        rules = self._rules(known, task, domain)
+        return Heard(episode, rules, where, task, domain, named=self._named(rules, known, episode.domain))
+
+    def _official(self, task: Task | None) -> bool:
+        """Whether a benchmark's policy held, rather than muarl's own."""
+        if task is not None:
+            return task.benchmark
+        return not str((self.config.get("domain") or {}).get("name", OWN)).endswith(OWN)
+
+    def _named(self, rules: AuditRules, name: str | None, domain: str = "") -> str:
+        """The rules that are used, for people; of a domain that has none, whose they would be."""
+        if self.rules is not None:
+            return self.rules_name
+        if name is not None and rules.declared:
+            return name
+        return f"{NONE} for {domain or name}" if domain or name else NONE
 
     def _messages(self, row: Mapping[str, Any], place: str, path: Path, number: int) -> Heard:
         from muarl.episode import Episode, StopReason, Turn, Verdict
 
-        messages = tuple(_message(m, p) for m, p in items(row, "messages", place))
+        messages = tuple(message_of(m, p) for m, p in items(row, "messages", place))
         name = row.get("domain", self.domain)
         if name is not None and not isinstance(name, str):
             raise DataError(f"{place}: domain must be a string, not {type(name).__name__}")
@@ -188,7 +219,7 @@ class Reader:
         task_id = str(row.get("task_id", identity))
         reward = row.get("reward")
         scored = isinstance(reward, (int, float)) and not isinstance(reward, bool)
-        stop = _stop(row.get("termination_reason", row.get("stop")))
+        stop = stop_of(row.get("termination_reason", row.get("stop")))
         episode = Episode(
             identity,
             task_id,
@@ -199,7 +230,8 @@ class Reader:
             system=next((m.content for m in messages if m.role == "system"), None),
         )
         where = {"file": path.stem, "episode": identity, "task_id": task_id}
-        return Heard(episode, self._rules(known), where, beside=True, named=known or "no domain's")
+        rules = self._rules(known)
+        return Heard(episode, rules, where, beside=True, named=self._named(rules, known))
 
     def _tau1(self, row: Any, place: str, number: int) -> Heard:
         from muarl.benchmarks import tau1, tau1_trajectories
@@ -224,7 +256,8 @@ class Reader:
         turns = [Turn(m) for m in found.messages]
         episode = Episode(identity, str(found.index), name, turns, StopReason(stop), verdict=verdict)
         where = {"file": Path(place.split(",")[0]).stem, "episode": identity, "task_id": str(found.index)}
-        return Heard(episode, self._rules(name, task, domain), where, task, domain, named=name)
+        rules = self._rules(name, task, domain)
+        return Heard(episode, rules, where, task, domain, named=self._named(rules, name))
 
     def _tau2(self, found: Any) -> Iterator[Heard]:
         from muarl.benchmarks import tau2
@@ -242,26 +275,27 @@ class Reader:
             except DataError:
                 task = None
             identity = str(simulation.row.get("id", task_id))
-            stop = StopReason(_stop(simulation.termination_reason))
+            stop = StopReason(stop_of(simulation.termination_reason))
             verdict = None if reward is None else Verdict(reward, {"reward": reward})
             turns = [Turn(m) for m in simulation.messages]
             episode = Episode(identity, task_id, found.domain, turns, stop, verdict=verdict)
             where = {"file": found.path.stem, "episode": identity, "task_id": task_id}
             own = domain if task is not None else None
-            yield Heard(episode, self._rules(found.domain, task, own), where, task, own, named=found.domain)
+            rules = self._rules(found.domain, task, own)
+            yield Heard(episode, rules, where, task, own, named=self._named(rules, found.domain))
 
     # By which rules.
 
     def _rules(self, name: str | None, task: Task | None = None, domain: Domain | None = None) -> AuditRules:
         from muarl.audit.rules import rules_for, rules_of
-        from muarl.domains.auditing import AuditRules
+        from muarl.domains.auditing import UNDECLARED
 
         if self.rules is not None:
             return self.rules
         if task is not None and domain is not None:
             return rules_of(task, domain)
         if name is None:
-            return AuditRules()
+            return UNDECLARED
         return rules_for(name.removesuffix(OWN), benchmark=not name.endswith(OWN))
 
     def _known(self, name: str, place: str) -> str:
@@ -323,67 +357,3 @@ def _scenarios(path: Path) -> Iterator[tuple[str, str]]:
                     yield str(row["id"]), str(row["scenario"])
                 except (ValueError, KeyError, TypeError):
                     continue
-
-
-def _stop(reason: Any) -> str:
-    """A stop reason of ours for whatever a log says of a conversation's end; unknown ones are taken as the user's."""
-    from muarl.episode import StopReason
-
-    known = {s.value for s in StopReason}
-    other = {"max_steps": "max_turns", "too_many_errors": "tool_errors", "infrastructure_error": "infrastructure"}
-    text = str(reason)
-    return text if text in known else other.get(text, "user_stop")
-
-
-def _message(given: Any, place: str) -> Message:
-    """A message of a log, which may have its text in parts, its calls' arguments broken, and errors unmarked."""
-    from dataclasses import replace
-
-    from muarl.chat import ToolCall
-
-    if not isinstance(given, Mapping):
-        raise DataError(f"{place}: must be an object")
-    row = dict(given)
-    if row.get("role") in ("developer", "function"):
-        row["role"] = "system" if row["role"] == "developer" else "tool"
-    if isinstance(row.get("content"), list):
-        parts = row["content"]
-        row["content"] = "\n".join(str(p.get("text", "")) for p in parts if isinstance(p, Mapping))
-    if row.get("role") == "tool":
-        row.setdefault("tool_call_id", "")
-        message = read_message(row, place)
-        return replace(message, name=given.get("name"), error=message.error or _is_error(message.content or ""))
-    broken: dict[int, ToolCall] = {}
-    calls = row.get("tool_calls")
-    for i, call in enumerate(calls if isinstance(calls, list) else []):
-        made = call.get("function") if isinstance(call, Mapping) else None
-        if isinstance(made, Mapping) and isinstance(made.get("arguments"), str) and not _is_object(made["arguments"]):
-            name, raw = str(made.get("name", "")), made["arguments"]
-            broken[i] = ToolCall(str(call.get("id", "")), name, invalid="its arguments are no JSON object", raw=raw)
-    if broken:
-        row["tool_calls"] = [{"name": "", "arguments": {}} if i in broken else c for i, c in enumerate(calls or [])]
-    message = read_message(row, place)
-    if not broken:
-        return message
-    return replace(message, tool_calls=tuple(broken.get(i, c) for i, c in enumerate(message.tool_calls)))
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _is_error(text: str) -> bool:
-    """Whether a result is an error: logs of the OpenAI form do not mark them otherwise than in the text."""
-    start = text.lstrip()[:200].lower()
-    if start.startswith(("error", "exception", "traceback")):
-        return True
-    if not start.startswith("{"):
-        return False
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and (bool(found.get("error")) or found.get("status") == "error")

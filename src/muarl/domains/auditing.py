@@ -134,7 +134,8 @@ class AuditRules:
     ``told_person``: where the policy lets users say who they are, what such an id looks like. ``kinds``: tool to
     "read", "write" or "generic", for logs without a domain. ``learns``: what a result (parsed JSON, or text) shows
     beyond the records of ``resources``, which are found by themselves. ``replays``: whether a world made from the task
-    can be brought to the state before each call, because tools depend on nothing else.
+    can be brought to the state before each call, because tools depend on nothing else. ``declared``: False where nobody
+    has said what holds, so that an audit by these rules reassures of nothing.
     """
 
     auth_tools: frozenset[str] = frozenset()
@@ -154,7 +155,12 @@ class AuditRules:
     kinds: Mapping[str, str] = field(default_factory=dict)
     learns: Callable[[ToolCall, Any], Iterable[Sighting]] | None = None
     replays: bool = False
+    declared: bool = True
 
     def for_tools(self, names: Collection[str]) -> AuditRules:
         """These rules restricted to the tools that a domain really has; without auth tools that check is off."""
         return replace(self, auth_tools=self.auth_tools & frozenset(names))
+
+
+UNDECLARED = AuditRules(declared=False)
+"""The rules of a domain of which nothing is known."""

@@ -82,7 +82,8 @@ def audit_episodes(
         own = found.get(episode.id, ())
         where = {"file": file, "episode": episode.id, "task_id": episode.task_id}
         audited.findings.append((where, own))
-        audited.summary.add(episode, own, where)
+        rules = rules_in(setting, known[episode.task_id])
+        audited.summary.add(episode, own, where, rules=rules, judged=episode.tags.get(JUDGED) is not None)
     return audited
 
 

@@ -14,6 +14,7 @@ from statistics import fmean
 
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
+from muarl.audit import keep_rules
 from muarl.audit.report import tables
 from muarl.benchmarks.statistics import EvaluationReport
 from muarl.config import RunConfig
@@ -61,6 +62,7 @@ def run(config: RunConfig) -> Path:
     users: UserFactory = Nobody() if playing.eval.solo else make_users(playing.eval_user, setting)
     with open_run(config) as run, Progress() as progress, _told_how_to_go_on(run):
         run.write_tasks(tasks)
+        keep_rules(run.path, setting.domain)
         if playing.eval.judge in ("pass", "fail") and any(map(needs_judge, tasks)):
             progress.say(
                 f"eval.judge is {playing.eval.judge}: assertions about words are not judged by a model, so scores do "

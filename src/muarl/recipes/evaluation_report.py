@@ -164,7 +164,7 @@ def _facts(found: Evaluation, summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("cost", _cost_text(summary["cost"])),
     ]
     name, share, interval = headline(found.audited.summary)[0]
-    facts.insert(-1, (name, f"{share} ({interval})"))
+    facts.insert(-1, (name, f"{share} ({interval})" if interval else share))
     benchmark = summary["benchmark"]
     if benchmark is not None:
         limits = {"steps": benchmark["steps"], "agent turns": benchmark["turns"], "errors": benchmark["tool_errors"]}

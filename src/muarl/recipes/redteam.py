@@ -16,9 +16,11 @@ from typing import Any
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit import Finding, audit_episode, write_findings
+from muarl.audit.rules import rules_of
 from muarl.audit.summary import AuditSummary
 from muarl.benchmarks.statistics import Estimate, EvaluationReport, evaluate_summary, share_of
 from muarl.config import RunConfig
+from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Task
 from muarl.episode import Episode, StopReason, Usage
 from muarl.errors import ConfigError, MuarlError
@@ -73,7 +75,7 @@ def run(config: RunConfig) -> Path:
         ledger.close(episodes)
         floors = _floors(playing, setting, users, tasks, progress) if playing.eval.baseline else {}
         findings = audited(episodes, tasks, setting)
-        found = red_team_summary(episodes, findings, floors)
+        found = red_team_summary(episodes, findings, floors, {t.id: rules_of(t, setting.domain) for t in tasks})
         write_findings(run.path / FILE, ((_where(e), findings[e.id]) for e in episodes))
         about = {
             "agent": agent.name, "user_eval": users.name, "domain": playing.domain.name, "size": playing.domain.size,
@@ -215,8 +217,12 @@ def red_team_summary(
     episodes: Sequence[Episode],
     findings: Mapping[str, Sequence[Finding]],
     floors: Mapping[str, Sequence[Episode]],
+    rules: Mapping[str, AuditRules],
 ) -> dict[str, Any]:
-    """Plain JSON: "all" and, by name, "kinds", each with success, pass^k, catastrophic-failure rate, baselines."""
+    """Plain JSON: "all" and, by name, "kinds", each with success, pass^k, catastrophic-failure rate, baselines.
+
+    ``rules``: by task, those it was audited by.
+    """
     parts: dict[str, list[Episode]] = defaultdict(list)
     for episode in episodes:
         parts[str(episode.tags["redteam"])].append(episode)
@@ -224,7 +230,7 @@ def red_team_summary(
         name: {
             "about": KINDS[name].about,
             "safety": KINDS[name].safety,
-            **_figures(parts[name], findings, {k: _of_kind(f, name) for k, f in floors.items()}),
+            **_figures(parts[name], findings, {k: _of_kind(f, name) for k, f in floors.items()}, rules),
             "variants": {
                 v: _brief([e for e in parts[name] if e.tags["variant"] == v], findings)
                 for v in sorted({str(e.tags["variant"]) for e in parts[name]})
@@ -233,7 +239,7 @@ def red_team_summary(
         for name in KINDS
         if name in parts
     }
-    return {"all": _figures(episodes, findings, floors), "kinds": kinds}
+    return {"all": _figures(episodes, findings, floors, rules), "kinds": kinds}
 
 
 def _of_kind(episodes: Sequence[Episode], kind: str) -> list[Episode]:
@@ -244,10 +250,11 @@ def _figures(
     episodes: Sequence[Episode],
     findings: Mapping[str, Sequence[Finding]],
     floors: Mapping[str, Sequence[Episode]],
+    rules: Mapping[str, AuditRules],
 ) -> dict[str, Any]:
     summary = AuditSummary()
     for episode in episodes:
-        summary.add(episode, findings[episode.id])
+        summary.add(episode, findings[episode.id], rules=rules[episode.task_id])
     kept = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
     return {
         **summary.to_json(),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.agents.sampled import SampledAgent
+from muarl.audit import keep_rules
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.episode import Episode
@@ -132,6 +133,7 @@ def train(
     """
     check_gold(config, setting)
     rl = config.rl
+    keep_rules(run.path, setting.domain)
     learner = make_learner(policy, config, learner_config(config))
     engine = make_sampler(policy, config)
     agent = make_agent(policy, config, temperature=rl.temperature, top_p=rl.top_p, engine=engine, name=IN_TRAINING)

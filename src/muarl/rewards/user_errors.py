@@ -71,6 +71,8 @@ class _Talk:
 
     def __init__(self, task: Task, messages: Sequence[Message], user_tools: frozenset[str]) -> None:
         self.task, self.messages, self.user_tools = task, messages, user_tools
+        self.lines = frozenset(s.strip() for s in _strings(task.agenda))
+        """What an agenda holds, some of it word for word what is to be said."""
         self.told = task.scenario + "\n" + " ".join(_strings(task.agenda))
 
     def text(self, turn: int) -> str:
@@ -168,6 +170,8 @@ def _leaks(talk: _Talk, turn: int) -> str | None:
     if talk.messages[turn].tool_calls:
         return None
     text = talk.text(turn)
+    if text in talk.lines:
+        return None
     for pattern, what in ((_TOOL_TEXT, "a tool call as text"), (_SPEAKS_OF_IT, "speaks of its part")):
         if found := pattern.search(text):
             return f"{what}: {_short(found.group())}"

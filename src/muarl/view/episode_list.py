@@ -33,7 +33,7 @@ from muarl.view.search import Hit
 
 DEEPEST = 100_000
 """Pages beyond this are not asked for."""
-AUDITED = (("severity", "The audit found"), ("rule", "Its rule"), ("layer", "Its layer"))
+AUDITED = (("severity", "The audit found"), ("rule", "Audit rule"), ("layer", "Audit layer"))
 """What a list can be narrowed by where there are findings."""
 SAID: Mapping[str, Callable[[str], str]] = {
     "stage": stage_text,

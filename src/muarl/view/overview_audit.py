@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from muarl.audit.coverage import NOT_CHECKED, checked_layers
 from muarl.audit.findings import LAYERS
 from muarl.observe.charts import percent, strip
 from muarl.observe.markup import Child, Html, as_figure, join, table_of, tag
@@ -59,6 +60,13 @@ class Audited:
             found = mapping(found).get(name)
         return share_of(found)
 
+    def unchecked(self, *names: str) -> bool:
+        """Whether a figure is there and unknown, since no rules were declared that it could be measured by."""
+        found: Any = self.figures
+        for name in names[:-1]:
+            found = mapping(found).get(name)
+        return names[-1] in mapping(found) and mapping(found)[names[-1]] is None
+
 
 def share_of(found: object) -> Share | None:
     """An estimate as JSON has it: {"value", "interval"}."""
@@ -94,13 +102,17 @@ def _from_index(run: Run, found: Sum) -> dict[str, Any]:
 
     stage = next((s for s in run.ask(queries.stages) if s.stage == found.stage), None)
     success = None if stage is None or stage.success is None else {"value": stage.success}
+    checked = checked_layers(run.rules)
     layers: dict[str, Any] = {
-        layer: {"value": 1 - found.bad.get(layer, 0) / found.episodes} for layer in LAYERS if layer != "outcome"
+        layer: {"value": 1 - found.bad.get(layer, 0) / found.episodes} if layer in checked else None
+        for layer in LAYERS
+        if layer != "outcome"
     }
+    worst = estimate(found.tasks.values())
     severities = {n: name for name, n in SEVERITY_AT_LEAST.items()}
     return {
         "episodes": found.episodes,
-        "catastrophic": estimate(found.tasks.values()).to_json(),
+        "catastrophic": worst.to_json() if worst.value or "safety" in checked else None,
         "success": success,
         "layers": {"outcome": success, **layers},
         "rules": {
@@ -111,9 +123,11 @@ def _from_index(run: Run, found: Sum) -> dict[str, Any]:
 
 
 def catastrophic_text(audits: Sequence[Audited]) -> str | None:
-    """The catastrophic-failure rate of a run's last audited evaluation."""
+    """The catastrophic-failure rate of a run's last audited evaluation; None where there is none."""
     found = audits[-1].share("catastrophic") if audits else None
-    return None if found is None else found.text
+    if found is None:
+        return NOT_CHECKED if audits and audits[-1].unchecked("catastrophic") else None
+    return found.text
 
 
 def audit_section(site: Site, known: Mapping[Run, Sequence[Audited]]) -> Html | None:
@@ -151,16 +165,18 @@ def _shares(site: Site, audits: list[Audited], heads: list[str]) -> Html:
         ("Solved", "", ("success",), "after"),
         ("Solved without any violation", "", ("decent",), "after"),
         *((f"pass^{k}", f"tasks solved in each of {k} attempts", ("pass_hat", str(k)), "after") for k in several),
-        *((f"{layer.capitalize()} kept", QUESTIONS[layer], ("layers", layer), "base") for layer in LAYERS[1:]),
+        *((f"{layer.capitalize()} passed", QUESTIONS[layer], ("layers", layer), "base") for layer in LAYERS[1:]),
     ]
     out = []
     for name, meaning, path, colour in rows:
         found = [a.share(*path) for a in audits]
-        if not any(found):
+        unknown = [a.unchecked(*path) and path[0] in ("catastrophic", "layers") for a in audits]
+        if not any(found) and not any(unknown):
             continue
         cells = []
-        for audited, share in zip(audits, found, strict=True):
-            text: Child = "–" if share is None else percent(share.value)
+        for audited, share, unmeasured in zip(audits, found, unknown, strict=True):
+            missing = tag("span", NOT_CHECKED, title="no rules are declared for it") if unmeasured else "–"
+            text: Child = missing if share is None else percent(share.value)
             if path == ("catastrophic",) and share is not None and share.value:
                 where = (("stage", audited.stage), ("severity", "catastrophic"))
                 text = link(site, episodes_at(audited.run, *where), percent(share.value))
@@ -169,9 +185,7 @@ def _shares(site: Site, audits: list[Audited], heads: list[str]) -> Html:
             cells.append(tag("td", tag("b", text), " ", within, drawn, class_="share"))
         label = tag("th", name, tag("small", meaning) if meaning else None, scope="row")
         out.append(tag("tr", label, cells, class_="grave" if colour == "bad" else None))
-    note = tag(
-        "p", "Small: 95% intervals. A layer is kept where it has no violation; notes do not count.", class_="soft"
-    )
+    note = tag("p", "Small text: 95% CIs. A layer passes if there is no violation; notes are ignored.", class_="soft")
     return join(table_of(["", *heads], out, "audits"), note)
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muarl.audit import Finding, audit_episode
+from muarl.audit.rules import rules_for
+from muarl.audit.rules_file import FILE as RULES_FILE
+from muarl.audit.rules_file import RulesFile, read_rules
+from muarl.domains.auditing import AuditRules, Resource
 from muarl.episode import Episode
 from muarl.errors import MuarlError
 from muarl.observe.rundir import RunDirectory
@@ -77,6 +82,34 @@ class Run:
         except (MuarlError, ValueError, OSError):
             return {}
         return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def declared(self) -> RulesFile | None:
+        """The audit rules that the run's own domain declared; None where there are none, or they cannot be read."""
+        path = self.folder.path / RULES_FILE
+        try:
+            return read_rules(path) if path.is_file() else None
+        except (MuarlError, OSError):
+            return None
+
+    @property
+    def rules(self) -> AuditRules:
+        """The rules for the run's episodes: the declared ones, else those of the domain that its configuration has."""
+        if self.declared is not None:
+            return self.declared.rules
+        domain = self.config.get("domain")
+        name = str(domain.get("name", "")) if isinstance(domain, Mapping) else ""
+        plain = re.sub(r"^tau[12]-|-generated$|-(?:v\d|en|zh)$", "", name)
+        return rules_for(plain, benchmark=not name.endswith("-generated"))
+
+    def _rules_of(self, episode: Episode) -> AuditRules | None:
+        """The declared rules, without the patterns, which a page that somebody waits for does not run: a stranger may
+        have written them. None for the rules of the episode's domain."""
+        if self.declared is None or self.declared.domain not in ("", episode.domain):
+            return None
+        rules = self.declared.rules
+        plain = tuple(r for r in rules.resources if r.pattern == Resource.pattern)
+        return replace(rules, obligations=(), told_person=None, resources=plain)
 
     @property
     def running(self) -> bool:
@@ -182,7 +215,7 @@ class Run:
             try:
                 if isinstance(replay, Replayed) and not replay.differing:
                     return audit_episode(episode, replay.task, domain=replay.domain)
-                return audit_episode(episode)
+                return audit_episode(episode, rules=self._rules_of(episode))
             except Exception:  # a hostile or foreign episode; it can be read all the same
                 return None
 

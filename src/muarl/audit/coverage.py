@@ -1,0 +1,68 @@
+"""What an audit by given rules can find at all: a layer without a declared rule is not checked, which is not 100%."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from muarl.audit.findings import LAYERS, Layer
+from muarl.domains.auditing import AuditRules
+
+NOT_CHECKED = "not checked"
+"""What stands where a share would, had there been rules."""
+
+JUDGED: frozenset[Layer] = frozenset({"policy", "communication"})
+"""Layers that a judge looks at whatever has been declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A part of a layer that needs something of the domain's author. ``field``: of ``AuditRules``, where it is said."""
+
+    layer: Layer
+    name: str
+    field: str
+    made: Callable[[AuditRules], bool]
+
+
+def _asks(rules: AuditRules) -> bool:
+    writes = {name for name, kind in rules.kinds.items() if kind == "write"}
+    return rules.consent and not (writes and writes <= rules.free_writes)
+
+
+CHECKS = (
+    Check("policy", "authentication", "auth_tools", lambda r: bool(r.auth_tools)),
+    Check("policy", "consent", "consent", _asks),
+    Check("policy", "eligibility", "forbids", lambda r: bool(r.forbids)),
+    Check("communication", "what must be said", "obligations", lambda r: any(o.say for o in r.obligations)),
+    Check("safety", "other people's data", "auth_tools", lambda r: bool(r.auth_tools or r.told_person)),
+    Check("safety", "changes nobody approved", "consent", _asks),
+)
+"""The outcome needs a verdict, and recovery no declaration."""
+
+
+def made(rules: AuditRules) -> tuple[Check, ...]:
+    """The checks that these rules allow; none where nothing was declared."""
+    return tuple(c for c in CHECKS if rules.declared and c.made(rules))
+
+
+def missing(rules: AuditRules) -> tuple[Check, ...]:
+    """The checks that these rules do not allow."""
+    there = made(rules)
+    return tuple(c for c in CHECKS if c not in there)
+
+
+def checked_layers(rules: AuditRules, judged: bool = False) -> frozenset[Layer]:
+    """The layers that are checked at all. ``judged``: a judge was asked too."""
+    needy = {c.layer for c in CHECKS}
+    found = {c.layer for c in made(rules)} | (JUDGED if judged else set())
+    return frozenset(layer for layer in LAYERS if layer not in needy or layer in found)
+
+
+def missing_text(counts: Mapping[Layer, Mapping[str, int]], episodes: int) -> str:
+    """ "policy (eligibility), safety (other people's data, in 3 of 12)" of checks and how many episodes lack them."""
+    parts = []
+    for layer, names in counts.items():
+        told = [name if n == episodes else f"{name}, in {n} of {episodes}" for name, n in names.items()]
+        parts.append(f"{layer} ({'; '.join(told)})")
+    return ", ".join(parts)

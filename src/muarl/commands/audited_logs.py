@@ -1,0 +1,71 @@
+"""How logs of live agents and other trainers write messages and ends, and what muarl makes of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from muarl.benchmarks.messages import read_message
+from muarl.chat import Message, ToolCall
+from muarl.episode import StopReason
+from muarl.errors import DataError
+
+
+def stop_of(reason: Any) -> str:
+    """A stop reason of ours for whatever a log says of a conversation's end; unknown ones are taken as the user's."""
+    known = {s.value for s in StopReason}
+    other = {"max_steps": "max_turns", "too_many_errors": "tool_errors", "infrastructure_error": "infrastructure"}
+    text = str(reason)
+    return text if text in known else other.get(text, "user_stop")
+
+
+def message_of(given: Any, place: str) -> Message:
+    """A message of a log, which may have its text in parts, its calls' arguments broken, and errors unmarked."""
+    if not isinstance(given, Mapping):
+        raise DataError(f"{place}: must be an object")
+    row = dict(given)
+    if row.get("role") in ("developer", "function"):
+        row["role"] = "system" if row["role"] == "developer" else "tool"
+    if isinstance(row.get("content"), list):
+        parts = row["content"]
+        row["content"] = "\n".join(str(p.get("text", "")) for p in parts if isinstance(p, Mapping))
+    if row.get("role") == "tool":
+        row.setdefault("tool_call_id", "")
+        message = read_message(row, place)
+        return replace(message, name=given.get("name"), error=message.error or _is_error(message.content or ""))
+    broken: dict[int, ToolCall] = {}
+    calls = row.get("tool_calls")
+    for i, call in enumerate(calls if isinstance(calls, list) else []):
+        made = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(made, Mapping) and isinstance(made.get("arguments"), str) and not _is_object(made["arguments"]):
+            name, raw = str(made.get("name", "")), made["arguments"]
+            broken[i] = ToolCall(str(call.get("id", "")), name, invalid="its arguments are no JSON object", raw=raw)
+    if broken:
+        row["tool_calls"] = [{"name": "", "arguments": {}} if i in broken else c for i, c in enumerate(calls or [])]
+    message = read_message(row, place)
+    if not broken:
+        return message
+    return replace(message, tool_calls=tuple(broken.get(i, c) for i, c in enumerate(message.tool_calls)))
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_error(text: str) -> bool:
+    """Whether a result is an error: logs of the OpenAI form do not mark them otherwise than in the text."""
+    start = text.lstrip()[:200].lower()
+    if start.startswith(("error", "exception", "traceback")):
+        return True
+    if not start.startswith("{"):
+        return False
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and (bool(found.get("error")) or found.get("status") == "error")
