@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from muarl.domains.base import Task
+from muarl.domains.generated import generated
 from muarl.observe.rundir import RunDirectory
 from muarl.view.layout import Server
 from muarl.view.routes import page_of
@@ -127,6 +128,15 @@ def test_an_episode_is_read_with_what_it_changed(library: Library) -> None:
     assert "What should be otherwise" in page.shown and told.replay.wrong[0].record in page.shown
 
 
+def test_policy_and_tools_stand_beside_a_conversation(library: Library) -> None:
+    page = look(library, "runs", "mine", "episodes", key_text(found(library)[0].key))
+    told = page.html.partition("<summary>Policy and tools</summary>")[2].partition("</details>")[0]
+    domain = generated("retail-generated").domain("tiny")
+    assert domain.policy_text[:40] in told
+    for tool in domain.tool_specs():
+        assert f"<dt>{tool.name}</dt>" in told
+
+
 def test_an_episode_is_read_by_token(library: Library) -> None:
     at = next(e for e in found(library, stage="training") if e.advantage == 0.5)
     page = look(library, "runs", "mine", "episodes", key_text(at.key), by="token")
@@ -196,7 +206,7 @@ def test_tasks_over_training(library: Library) -> None:
 def test_there_is_no_page_elsewhere(library: Library) -> None:
     key = key_text(found(library)[0].key)
     for parts in (
-        ("runs",), ("runs", "mine"), ("runs", "no", "episodes"), ("runs", "mine", "else"), ("etc", "passwd"),
+        ("runs",), ("runs", "no"), ("runs", "no", "episodes"), ("runs", "mine", "else"), ("etc", "passwd"),
         ("runs", "mine", "episodes", "0" * 16), ("runs", "mine", "episodes", ".."), ("runs", "mine", "tasks", "no"),
         ("pair", "mine", key, "mine", "0" * 16), ("pair", "mine", key), ("runs", "..", "episodes"),
     ):  # fmt: skip

@@ -212,7 +212,7 @@ def area_chart(title: str, series: Sequence[Series], *, note: str = "", x_label:
     drawn.append(_axes(plane, y_ticks, True, x_label))
     drawn.append(_hover(plane, lines, True, x_label))
     first, last = smoothed[0][0][1], smoothed[0][-1][1]
-    now = f"{percent(first)} → {percent(last)}"
+    now = f"{lines[0].label} {percent(first)} → {percent(last)}"
     words = "; ".join(
         f"{s.label} {percent(p[0][1])} to {percent(p[-1][1])}" for s, p in zip(lines, smoothed, strict=True)
     )

@@ -170,18 +170,18 @@ def _stops(stages: Sequence[Stage], found: Sequence[Block]) -> Html | None:
     if not reasons:
         return None
 
+    cuts = [r for r in reasons if r not in _STOP_COLOUR]
+    colours = _STOP_COLOUR | {r: f"bad cut{n % 4}" for n, r in enumerate(cuts)}
+
     def bar(block: Block) -> Html:
-        parts = [
-            (_STOP_LABEL[r], as_figure(block.get(f"stop/{r}")) or 0.0, _STOP_COLOUR.get(r, "bad")) for r in reasons
-        ]
-        return share_bar(parts)
+        return share_bar([(_STOP_LABEL[r], as_figure(block.get(f"stop/{r}")) or 0.0, colours[r]) for r in reasons])
 
     def told(reason: str) -> str:
         shares = [as_figure(b.get(f"stop/{reason}")) or 0.0 for b in found if any(k in b for k in names)]
         return f"{_STOP_LABEL[reason]} {' → '.join(percent(s) for s in shares)}"
 
     names = {f"stop/{r}" for r in reasons}
-    keys = [tag("span", tag("i", class_=f"key {_STOP_COLOUR.get(r, 'bad')}"), told(r)) for r in reasons]
+    keys = [tag("span", tag("i", class_=f"key {colours[r]}"), told(r)) for r in reasons]
     lines = [
         item
         for stage, block in zip(stages, found, strict=True)

@@ -137,12 +137,22 @@ def _talk(told: Told) -> Html:
         if told.scenario
         else None,
         tag("details", tag("summary", "The right actions"), gold_list(gold)) if gold is not None else None,
-        tag("details", tag("summary", "What the agent was told"), tag("pre", told.episode.system))
-        if told.episode.system
-        else None,
+        _briefing(told),
         audit_list(told.findings, len(told.episode.messages), told.recorded),
         conversation(told.episode.messages, gold or (), notes(told, anchors=True)),
     )
+
+
+def _briefing(told: Told) -> Html | None:
+    """Policy and tools as the agent had them: from the file, else from the task where it could be made again."""
+    system, tools = told.episode.system, told.episode.tools
+    if system is None and isinstance(told.replay, Replayed):
+        system = told.replay.domain.policy_for(told.replay.task)
+        tools = told.replay.domain.specs_for(told.replay.task)
+    if system is None:
+        return None
+    named = [part for tool in tools or () for part in (tag("dt", tool.name), tag("dd", tool.description))]
+    return tag("details", tag("summary", "Policy and tools"), tag("pre", system), tag("dl", named) if named else None)
 
 
 def notes(told: Told, *, anchors: bool = False) -> dict[tuple[int, int], Html]:

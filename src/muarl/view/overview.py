@@ -12,7 +12,8 @@ from muarl.observe.progress import clock
 from muarl.observe.report_curves import everything
 from muarl.observe.words import phase_name
 from muarl.view import queries
-from muarl.view.figures import thin
+from muarl.view.compare import settings_section
+from muarl.view.figures import points, thin
 from muarl.view.layout import (
     Site,
     ago,
@@ -37,17 +38,19 @@ HELD_OUT = ("after", "evaluation", "validation")
 Audits = Mapping[Run, Sequence[Audited]]
 
 
-def overview(site: Site, library: Library) -> str:
-    """The page."""
-    alone = len(library.runs) == 1
-    seen = [Seen.of(run, n, alone) for n, run in enumerate(library.runs)]
-    title = library.runs[0].name if alone else f"{len(library.runs)} runs"
+def overview(site: Site, library: Library, only: Run | None = None) -> str:
+    """The page, of all runs or of ``only`` one."""
+    runs = library.runs if only is None else [only]
+    alone = len(runs) == 1
+    seen = [Seen.of(run, n, alone) for n, run in enumerate(runs)]
+    title = runs[0].name if alone else f"{len(runs)} runs"
     drawn = [s for s in seen if s.rows][:COLOURS]
-    audits = {run: audits_of(run) for run in library.runs}
+    audits = {run: audits_of(run) for run in runs}
     body: list[Child] = [
         tag("h1", title),
         [indexing(s.run) for s in seen],
         _one(seen[0], audits) if alone else _several(site, seen, audits),
+        None if alone else settings_section(runs),
         chart_sections(drawn),
         audit_section(site, audits),
         _tools(drawn),
@@ -134,7 +137,7 @@ def _several(site: Site, seen: list[Seen], audits: Audits) -> Html:
     for n, s in enumerate(seen):
         reward, kl = ends(s.rows, "reward", "success", least=1), ends(s.rows, "kl_k3", "kl", least=1)
         entropy = ends(s.rows, "entropy", least=1)
-        held_out = next((x.success for x in reversed(s.run.ask(queries.stages)) if x.stage in HELD_OUT), None)
+        held_out = _held_out(s)
         cells: list[str] = [
             f"{len(s.rows):,}",
             f"{reward.first:.2f} → {reward.last:.2f}" if reward else "–",
@@ -154,6 +157,16 @@ def _several(site: Site, seen: list[Seen], audits: Audits) -> Html:
         table_of(head, rows, "runs-table"),
         tag("div", tag("b", "Worth a look"), tag("ul", warned), class_="notice calm") if warned else None,
     )
+
+
+def _held_out(seen: Seen) -> float | None:
+    """Success on held-out tasks: of the last evaluation on file, else of the last validation in the metrics."""
+    stages = reversed(seen.run.ask(queries.stages))
+    measured = next((x.success for x in stages if x.stage in HELD_OUT), None)
+    if measured is not None:
+        return measured
+    checked = points(seen.all_rows, "success", phase="validation")
+    return checked[-1][1] if checked else None
 
 
 # Tables.

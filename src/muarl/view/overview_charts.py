@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muarl.observe.charts import Point, Series, area_chart, line_chart
 from muarl.observe.markup import Html, as_figure, tag
@@ -210,6 +210,10 @@ def chart_sections(drawn: list[Seen]) -> list[Html]:
                 continue
             if name == "Reward" and len(drawn) == 1:
                 series = [Series("in training", series[0].points, "after"), *_held_out(drawn[0])]
+            elif name == "Reward":
+                series += [
+                    replace(d, label=f"{s.run.name}, held out", colour=s.colour) for s in drawn for d in _held_out(s)
+                ]
             if len(drawn) == 1 and name in PARTS and (more := PARTS[name](drawn[0])):
                 series = [Series("all", series[0].points, "after"), *more]
             if max(abs(y) for s in series for _, y in s.points) < 1e-3 and not shares:  # or the axis shows no figures

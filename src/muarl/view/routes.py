@@ -20,9 +20,11 @@ def page_of(site: Site, library: Library, parts: Sequence[str], query: Mapping[s
     if parts[0] == "pair" and len(parts) == 5:
         first, second = (_one(library, *parts[i : i + 2]) for i in (1, 3))
         return pair_page(site, library, first, second) if first is not None and second is not None else None
-    run = library.run(parts[1]) if parts[0] == RUNS and len(parts) in (3, 4) else None
+    run = library.run(parts[1]) if parts[0] == RUNS and len(parts) in (2, 3, 4) else None
     if run is None:
         return None
+    if len(parts) == 2:
+        return overview(site, library, run)
     kind, rest = parts[2], parts[3:]
     if kind == EPISODES:
         if not rest:

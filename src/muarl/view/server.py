@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from muarl.errors import MuarlError
 from muarl.observe.markup import tag
-from muarl.view.layout import Server, script, stylesheet
+from muarl.view.layout import Server, frame, script, stylesheet
 from muarl.view.routes import page_of
 from muarl.view.runs import Library
 
@@ -190,7 +190,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.INTERNAL_SERVER_ERROR, text[:1000])
             return
         if page is None:
-            self._say(HTTPStatus.NOT_FOUND, "There is no such page. The episode’s file may have been replaced.")
+            text = "There is no such page. The episode’s file may have been replaced."
+            page = frame(
+                Server(), self.server.library, "No such page", "", None, tag("h1", "No such page"), tag("p", text)
+            )
+            self._send(HTTPStatus.NOT_FOUND, "text/html; charset=utf-8", page.encode("utf-8", "replace"))
             return
         self._send(HTTPStatus.OK, "text/html; charset=utf-8", page.encode("utf-8", "replace"))
 
