@@ -7,23 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from muarl.config import load_config
 from muarl.errors import CheckpointError, ConfigError
 from muarl.recipes.checkpoint_names import checkpoint_folder, checkpoint_name, existing_checkpoint, run_of
 from muarl.recipes.own_settings import TAKEN, own_settings
-
-
-def make_run(place: Path, *overrides: str, **more: Any) -> Path:
-    """A run's folder with a configuration and a checkpoint of nothing but config.json."""
-    config = load_config("quickstart", overrides).model_dump(mode="json") | more
-    folder = place / "checkpoints" / "rl" / "step-000003"
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps({"max_position_embeddings": 40960}))
-    (place / "config.yaml").write_text(yaml.safe_dump(config))
-    return place
-
+from support.trained import make_run
 
 LARGE = (
     "domain.name=airline-generated", "domain.size=official", "model.max_context=32768", "model.thinking=true",

@@ -7,7 +7,6 @@ Nothing is pickled: tensors go to safetensors, everything else to JSON.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from muarl.learning.checkpoint_paths import checkpoint_path as checkpoint_path
 from muarl.learning.checkpoint_paths import latest_checkpoint as latest_checkpoint
 from muarl.learning.checkpoint_paths import list_checkpoints as list_checkpoints
 from muarl.learning.manifest import MANIFEST, verify
+from muarl.learning.release import CARD, ModelNotes, write_release
 from muarl.learning.state_files import StateReader, TrainerState, write_tensors, write_values
 
 ARCHITECTURE = "Qwen3ForCausalLM"
@@ -58,12 +58,14 @@ def save_policy(
     trainer: TrainerState | None = None,
     *,
     dtype: torch.dtype | None = None,
+    notes: ModelNotes | None = None,
 ) -> Path:
     """Write a checkpoint folder, whole or not at all, replacing one that is there.
 
-    ``dtype``: stores the weights in this type (default: as they are; only then is resuming exact).
+    ``dtype``: stores the weights in this type (default: as they are; only then is resuming exact). ``notes``: for the
+    model card, and what is written for other programs.
     """
-    with saved_policy(path, model, tokenizer, trainer, dtype=dtype):
+    with saved_policy(path, model, tokenizer, trainer, dtype=dtype, notes=notes):
         return Path(path)
 
 
@@ -76,6 +78,7 @@ def saved_policy(
     *,
     dtype: torch.dtype | None = None,
     weights: Iterable[tuple[str, Tensor]] | None = None,
+    notes: ModelNotes | None = None,
 ) -> Iterator[Path]:
     """As ``save_policy``, with room to put more into the folder before it takes its place. ``weights``: what to store
     instead of the model's own parameters."""
@@ -87,7 +90,7 @@ def saved_policy(
         for name, tensor in found.items():
             writer.add(name, tensor)
         writer.finish()
-        write_tokenizer(folder, tokenizer)
+        write_release(folder, tokenizer, notes)
         if trainer is not None:
             write_tensors(folder, trainer.tensors)
             write_values(folder, trainer.values)
@@ -100,12 +103,6 @@ def write_config(folder: Path, config: Qwen3Config, dtype: torch.dtype) -> None:
     written.architectures = [ARCHITECTURE]
     written.dtype = dtype
     written.save_pretrained(folder)
-
-
-def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Write the tokenizer's files."""
-    tokenizer.save_pretrained(str(folder))
-    _name_tokenizer_class(folder / "tokenizer_config.json")
 
 
 def load_policy(
@@ -202,9 +199,12 @@ def check_sums(path: Path, *, state: bool = True, contents: bool = True) -> None
     def weights_only(name: str) -> bool:
         return name.startswith("model") and name.endswith((".safetensors", ".index.json"))
 
+    def not_the_card(name: str) -> bool:
+        return name != CARD  # people may edit it
+
     try:
         # Weights may have been laid out in other files since: that they are all there is checked by their names.
-        verify(path, contents=contents, only=None if state else weights_only, missing_ok=not state)
+        verify(path, contents=contents, only=not_the_card if state else weights_only, missing_ok=not state)
     except CheckpointError as problem:
         raise CheckpointError(f"{problem}: {_instead(path)}") from None
 
@@ -221,14 +221,6 @@ def _instead(path: Path) -> str:
             continue
         return f"copy it again if there is a copy, or use the checkpoint before it, {other}"
     return f"copy it again if there is a copy, or remove {path / MANIFEST} if the file was changed on purpose"
-
-
-def _name_tokenizer_class(path: Path) -> None:
-    """Name the class as every version of transformers knows it (version 5 writes a name that version 4 cannot load)."""
-    fields = read_json(path)
-    if fields.get("tokenizer_class") == "TokenizersBackend":
-        fields["tokenizer_class"] = "PreTrainedTokenizerFast"
-        path.write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def load_tokenizer(path: Path) -> PreTrainedTokenizerFast:

@@ -23,7 +23,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from muarl.errors import CheckpointError, MuarlError
 from muarl.learning import group, shards
 from muarl.learning.checkpoint_files import WeightWriter, full_disk, is_disk_full, whole_folder
-from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer, write_config, write_tokenizer
+from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer, write_config
 from muarl.learning.fingerprint import combine
 from muarl.learning.forward import TokenScores
 from muarl.learning.lora import FOLDER, load_adapter, save_adapter
@@ -32,6 +32,7 @@ from muarl.learning.manifest import file_sum, flush, seal
 from muarl.learning.optimizer import ScheduledOptimizer
 from muarl.learning.packing import Batch, Rows, idle_rows, pack, spread
 from muarl.learning.randomness import global_generators, restore_generators
+from muarl.learning.release import write_release
 from muarl.learning.settings import LearnerConfig
 from muarl.learning.sharded_model import ShardedModel
 from muarl.learning.state_files import Progress, StateReader, write_tensors, write_values
@@ -183,7 +184,7 @@ class ShardedLearner(Stepper):
 
     def _write_rest(self, folder: Path, progress: Progress, sums: Mapping[str, str]) -> None:
         write_config(folder, self.model_config, self._held)
-        write_tokenizer(folder, self.tokenizer)
+        write_release(folder, self.tokenizer, self.config.notes.at(progress.extra))
         write_values(folder, progress.values())
         seal(folder, sums)
 

@@ -112,7 +112,8 @@ class TorchLearner(Stepper):
         progress = Progress(self._version, self.updates, *states, self._start_digest(), dict(extra or {}))
         tensors = {f"optimizer/{k}": v for k, v in self.optimizer.tensors().items()}
         state = TrainerState(tensors | global_generators(self.device), progress.values())
-        with saved_policy(path, self.model, self.tokenizer, state, weights=self.weights()) as f:
+        notes = self.config.notes.at(extra or {})
+        with saved_policy(path, self.model, self.tokenizer, state, weights=self.weights(), notes=notes) as f:
             if self.config.lora is not None:
                 save_adapter(f / FOLDER, self.adapter(), self.config.lora)
         return Path(path)

@@ -10,6 +10,7 @@ from muarl.learning.corrections import Correction
 from muarl.learning.losses import Aggregation, KLEstimator, Ratio
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Strategy
+from muarl.learning.release import ModelNotes
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The matrices of a Qwen3 layer that adapters may be put beside."""
@@ -81,7 +82,7 @@ class LearnerConfig:
     ``entropy``: measure it over the loss tokens of policy steps. ``precision`` "bfloat16" computes in it, while the
     weights that are trained stay as they are held (one process: as loaded; sharded: float32). ``recompute`` makes
     activations again in the backward pass, which trades time for memory. ``lora``: train adapters only. ``seed``
-    orders the minibatches and begins the adapters."""
+    orders the minibatches and begins the adapters. ``notes``: for the model cards of its checkpoints."""
 
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     policy: PolicyLossConfig = field(default_factory=PolicyLossConfig)
@@ -93,3 +94,4 @@ class LearnerConfig:
     recompute: bool = False
     lora: LoraSettings | None = None
     seed: int = 0
+    notes: ModelNotes = field(default_factory=ModelNotes)

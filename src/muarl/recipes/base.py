@@ -24,10 +24,12 @@ from muarl.learning.checkpoints import save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
+from muarl.learning.release import ModelNotes
 from muarl.observe.progress import Progress
 from muarl.recipes.common import make_users, open_logger, open_run, prepare
 from muarl.recipes.demonstrations import demonstrate, supervised_samples
 from muarl.recipes.induction import lay_out_induction
+from muarl.recipes.notes import OWN_LICENSE
 from muarl.recipes.preflight import check_roles
 from muarl.recipes.setting import Setting, make_setting
 from muarl.recipes.sft import timed
@@ -79,7 +81,13 @@ def run(config: RunConfig) -> Path:
                 metrics = learner.sft_step(batch + [drill(order, entities) for _ in range(drills)])
                 logger.log(timed(metrics), phase="base", step=step)
                 phase.advance(nll=metrics["nll"])
-        folder = save_policy(run.checkpoints / "base", model, tokenizer, dtype=torch.float16)
+        notes = ModelNotes(
+            method="language modelling from random weights",
+            step=base.steps,
+            data=f"{len(samples):,} generated conversations in {config.domain.name}, seed {base.seed}",
+            license=OWN_LICENSE,
+        )
+        folder = save_policy(run.checkpoints / "base", model, tokenizer, dtype=torch.float16, notes=notes)
         summary = {"nll": metrics["nll"], "conversations": len(samples), "steps": base.steps, "seconds": run.seconds}
         run.write_summary(summary)
         progress.say(f"Base checkpoint: {folder}")

@@ -7,6 +7,7 @@ Here is chosen between this machine (``local``) and a cluster (``clustered``); r
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from muarl.agents.sampled import SampledAgent, Sampling
@@ -19,6 +20,7 @@ from muarl.player import Player
 from muarl.recipes.checkpoint_names import checkpoint_name
 from muarl.recipes.clustered import clustered_executor, clustered_learner, clustered_sampler, joined
 from muarl.recipes.local import learner_settings, local_learner, local_sampler
+from muarl.recipes.notes import model_notes
 from muarl.rollout import Executor, LocalExecutor
 from muarl.tokens import ChatTokens
 
@@ -62,7 +64,7 @@ def make_agent(
 
 def make_learner(policy: Policy, config: RunConfig, settings: LearnerConfig) -> Learner:
     """Who trains the policy's weights, under ``settings`` (the recipe's own: each has other losses and rates)."""
-    settings = learner_settings(config, settings)
+    settings = replace(learner_settings(config, settings), notes=model_notes(config, policy.path))
     if config.cluster.address is not None:
         return clustered_learner(policy, config, settings)
     return local_learner(policy, config, settings)

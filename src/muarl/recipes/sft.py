@@ -22,14 +22,12 @@ from muarl.recipes.common import load_model, make_users, open_logger, open_run, 
 from muarl.recipes.demonstrations import DEMONSTRATIONS, demonstrate, supervised_samples
 from muarl.recipes.engines import learns_here, machines, make_learner, settle
 from muarl.recipes.ledger import Ledger
+from muarl.recipes.notes import COLD_START as COLD_START
 from muarl.recipes.preflight import check_disk, check_memory, check_roles
 from muarl.recipes.resuming import go_back, prune, resume_point
 from muarl.recipes.setting import Setting, make_setting
 from muarl.recipes.spending import Spending, check_prices
 from muarl.tokens import ChatTokens
-
-COLD_START = "cold_start"
-"""The phase of its rows of figures."""
 
 
 def run(config: RunConfig) -> Path:

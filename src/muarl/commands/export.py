@@ -1,0 +1,43 @@
+"""``muarl export``: a run or checkpoint in a form that other programs read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def export(
+    source: Annotated[str, typer.Argument(help="A run, a checkpoint folder, or `base`.", show_default=False)],
+    form: Annotated[
+        str, typer.Option("--as", help="hf: a checkpoint as a Hugging Face folder for other servers and trainers.")
+    ] = "hf",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Where to write. Default: a new folder here, named after the source.",
+            show_default=False,
+        ),
+    ] = None,
+    dtype: Annotated[
+        Literal["float32", "bfloat16", "float16"] | None,
+        typer.Option("--dtype", help="Number format of the weights. Default: as they are.", show_default=False),
+    ] = None,
+) -> None:
+    """Write a run or checkpoint in a form that other programs read.
+
+    --as hf: weights, tokenizer, chat template, generation settings and a model card, without the trainer's state. vLLM,
+    transformers and others load the folder.
+
+    [bold]Examples[/bold]
+
+      muarl export runs/mine --as hf --dtype bfloat16 --out my-agent
+
+      muarl export runs/mine/checkpoints/rl/step-000060 --out step-60
+    """
+    from muarl.recipes.exporting import ExportOptions, export
+
+    typer.echo(f"Written to {export(form, ExportOptions(source, out, dtype))}")

@@ -1,0 +1,160 @@
+"""What other programs need of a checkpoint beside weights and tokenizer: how conversations become text, when a reply is
+over, and a card for people.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from muarl.errors import DataError
+from muarl.untrusted import read_json_object
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+GENERATION = "generation_config.json"
+CARD = "README.md"
+ENDS = ("<|im_end|>", "<|endoftext|>")
+"""The tokens that end a reply."""
+_DEFAULT = "if enable_thinking is defined else false"
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNotes:
+    """What a checkpoint's files say of how it came about.
+
+    ``thinking``: whether the model was trained to think first. ``start``: the folder that training began with, whose
+    generation settings are kept; ``base``: its name. ``methods``: (phase, words) for what training may be doing when a
+    checkpoint is written; ``method`` and ``step``: what it did last, and for how many steps. ``data``: what was trained
+    on. ``settings``: (name, value) of what else a reader should know; ``scores``: (what was measured, the figure).
+    ``license``: as model cards name it, empty where it is the base's.
+    """
+
+    thinking: bool = False
+    start: Path | None = None
+    base: str = ""
+    methods: tuple[tuple[str, str], ...] = ()
+    method: str = ""
+    step: int | None = None
+    data: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+    scores: tuple[tuple[str, str], ...] = ()
+    license: str = ""
+
+    def at(self, progress: Mapping[str, Any]) -> ModelNotes:
+        """The notes of a checkpoint with this progress: its ``phase`` and ``step``, as far as it says."""
+        method = dict(self.methods).get(str(progress.get("phase")), self.method)
+        return replace(self, method=method, step=progress.get("step", self.step))
+
+
+def chat_template(*, thinking: bool = False) -> str:
+    """A Jinja template that renders messages as ``ChatTokens`` makes ids of them, control words in the texts aside:
+    those a template cannot guard. ``thinking``: what holds where ``enable_thinking`` is not given."""
+    text = resources.files("muarl.learning").joinpath("chat_template.jinja").read_text(encoding="utf-8")
+    return text.replace(_DEFAULT, _DEFAULT.replace("false", "true")) if thinking else text
+
+
+def generation_settings(start: Path | None, tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
+    """The fields of generation_config.json: plain values of the start folder's, if it has one, else when a reply is
+    over and what pads."""
+    own: dict[str, Any] = {}
+    if start is not None and (start / GENERATION).is_file():
+        try:
+            found = read_json_object(start / GENERATION)
+        except DataError:
+            found = {}  # a broken one is as good as none
+        own = {name: value for name, value in found.items() if _plain(value)}
+    vocabulary = tokenizer.get_vocab()
+    ends = [vocabulary[token] for token in ENDS if token in vocabulary]
+    if ends and own.get("eos_token_id") is None:
+        own["eos_token_id"] = ends
+    if ends and own.get("pad_token_id") is None:
+        own["pad_token_id"] = ends[-1]
+    return own
+
+
+def _plain(value: Any) -> bool:
+    """A number, a truth value, nothing, or a list of numbers: what generation settings consist of."""
+    if isinstance(value, list):
+        return all(isinstance(item, (int, float)) for item in value)
+    return value is None or isinstance(value, (bool, int, float))
+
+
+def write_release(
+    folder: Path,
+    tokenizer: PreTrainedTokenizerFast,
+    notes: ModelNotes | None = None,
+    *,
+    keep_template: bool = False,
+) -> None:
+    """Write tokenizer, chat template, generation_config.json and the model card. ``keep_template``: where the tokenizer
+    has a template of its own, that one."""
+    notes = notes or ModelNotes()
+    template = tokenizer.chat_template
+    try:
+        if not (keep_template and template):
+            tokenizer.chat_template = chat_template(thinking=notes.thinking)
+        tokenizer.save_pretrained(str(folder))
+    finally:
+        tokenizer.chat_template = template
+    _name_tokenizer_class(folder / "tokenizer_config.json")
+    _write_json(folder / GENERATION, generation_settings(notes.start, tokenizer))
+    (folder / CARD).write_text(model_card(notes), encoding="utf-8")
+
+
+def model_card(notes: ModelNotes) -> str:
+    """The model card: base, method, steps, data and scores as far as they are known, how to use it, and the license."""
+    head = ["library_name: transformers", "pipeline_tag: text-generation", "tags: [muarl, tool-use]"]
+    if _HUB_NAME.fullmatch(notes.base) and not Path(notes.base).exists():
+        head.append(f"base_model: {notes.base}")
+    if notes.license:
+        head.append(f"license: {notes.license}")
+    rows = [
+        ("Base", notes.base),
+        ("Method", notes.method),
+        ("Steps", "" if notes.step is None else f"{notes.step:,}"),
+        ("Data", notes.data),
+        ("Thinking", "thinks before it answers" if notes.thinking else "off: an empty think block opens each reply"),
+        *notes.settings,
+    ]
+    about = "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows if value)
+    measured = "".join(f"| {_cell(name)} | {_cell(value)} |\n" for name, value in notes.scores)
+    license_note = (
+        "The weights are under the license named above."
+        if notes.license
+        else "The weights were trained from the base above: its license holds for them too."
+    )
+    return (
+        "---\n" + "\n".join(head) + "\n---\n\n# A tool-using agent trained with muarl\n\n"
+        f"| | |\n|---|---|\n{about}\n\n"
+        + (f"## Scores\n\n| measured | |\n|---|---|\n{measured}\n" if measured else "")
+        + "## Use\n\n"
+        "The chat template renders conversations with tools token for token as in training (Qwen3's format, with all\n"
+        "turns' thoughts kept). It cannot keep control words that stand in messages or tool results from becoming\n"
+        "control tokens, as `muarl serve` does: strip them from what strangers write.\n\n"
+        "The model was trained with the policy of its domain as the system message, and with the domain's tools.\n\n"
+        f"## License\n\n{license_note}\n"
+    )
+
+
+def _cell(text: str) -> str:
+    return " ".join(str(text).replace("|", "\\|").split())
+
+
+def _name_tokenizer_class(path: Path) -> None:
+    """Name the class as every version of transformers knows it (version 5 writes a name that version 4 cannot load)."""
+    fields = read_json_object(path)
+    if fields.get("tokenizer_class") == "TokenizersBackend":
+        fields["tokenizer_class"] = "PreTrainedTokenizerFast"
+        _write_json(path, fields)
+
+
+def _write_json(path: Path, fields: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
