@@ -13,11 +13,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from muarl.agents.base import Agent
+from muarl.budgets import add_besides
 from muarl.chat import ToolSpec
 from muarl.conversation import Limits, Rules, run_episode
 from muarl.domains.base import Task, World
 from muarl.episode import Episode, StopReason, Usage, Verdict
 from muarl.errors import InfrastructureError
+from muarl.metering import metered
 from muarl.seeds import derive_seed
 from muarl.users.base import UserFactory
 
@@ -95,14 +97,18 @@ class Player:
 
     async def play(self, request: RolloutRequest) -> Episode:
         """One scored episode, or the last one that infrastructure ended; ``tags["attempts"]`` counts from the second
-        try on. Usage is that of all tries. Every world is closed once its episode is scored.
+        try on. Usage is that of all tries; what judges and models of tools used is in the tags (``besides_of``). Every
+        world is closed once its episode is scored.
 
         MuarlErrors other than InfrastructureError pass through, and so does cancellation.
         """
         wait = random.Random(request.seed)
         lost = Usage(), Usage()
+        besides = Usage()
         for attempt in range(self.retries + 1):
-            episode = await self._attempt(request, attempt)
+            with metered() as meter:
+                episode = await self._attempt(request, attempt)
+            besides += meter.besides
             episode.agent_usage, episode.user_usage = episode.agent_usage + lost[0], episode.user_usage + lost[1]
             if attempt:
                 episode.tags["attempts"] = attempt + 1
@@ -114,6 +120,7 @@ class Player:
                 break
             lost = episode.agent_usage, episode.user_usage
             await asyncio.sleep(wait.uniform(0, self.backoff * 2**attempt))
+        add_besides(episode, besides)
         return episode
 
     async def _attempt(self, request: RolloutRequest, attempt: int) -> Episode:

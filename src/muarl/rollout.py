@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from itertools import islice, repeat
 from time import perf_counter
-from typing import Protocol
+from typing import Protocol, Self
 
+from muarl.budgets import Budget, RolloutEnd, add_besides, besides_of
 from muarl.episode import Episode, StopReason, Usage
 from muarl.errors import MuarlError
 from muarl.player import Player, RolloutRequest, requests_for
@@ -36,15 +38,17 @@ __all__ = [
 
 Play = Callable[[RolloutRequest], Awaitable[Episode]]
 Progress = Callable[[Episode, int, int], None]
+Requests = Iterator[RolloutRequest] | AsyncIterator[RolloutRequest]
 
 
 class Executor(Protocol):
     """Where episodes run. The local one is a loop over coroutines; a cluster's hands requests to other machines."""
 
-    def run(self, requests: Iterator[RolloutRequest]) -> AsyncGenerator[Episode, None]:
+    def run(self, requests: Requests) -> AsyncGenerator[Episode, None]:
         """Play every request and yield its one episode, as they finish, in any order.
 
-        ``requests`` is drawn from lazily, when there is room for another episode. An exception of whoever plays passes
+        ``requests`` is drawn from lazily, when there is room for another episode; an asynchronous one may let a drawer
+        wait, and several draw from it at once. An exception of whoever plays passes
         through; closing the iterator early cancels what is under way.
         """
         ...
@@ -59,28 +63,31 @@ class LocalExecutor:
         self.play = play
         self.concurrency = concurrency
 
-    async def run(self, requests: Iterator[RolloutRequest]) -> AsyncGenerator[Episode, None]:
+    async def run(self, requests: Requests) -> AsyncGenerator[Episode, None]:
         """Play the requests; see ``Executor.run``."""
-        play = self.play
         finished: asyncio.Queue[Episode | BaseException | None] = asyncio.Queue()
 
-        async def work(first: RolloutRequest) -> None:
+        async def one(request: RolloutRequest) -> None:
+            finished.put_nowait(await self.play(request))
+            await asyncio.sleep(0)  # lets the reader count it before another one is drawn
+
+        async def work(first: RolloutRequest | None) -> None:
             try:
-                finished.put_nowait(await play(first))
-                await asyncio.sleep(0)  # lets the reader count it before another one is drawn
-                for request in requests:
-                    finished.put_nowait(await play(request))
-                    await asyncio.sleep(0)
+                if first is not None:
+                    await one(first)
+                if isinstance(requests, AsyncIterator):
+                    async for request in requests:
+                        await one(request)
+                else:
+                    for request in requests:
+                        await one(request)
             except BaseException as problem:
                 finished.put_nowait(problem)
             else:
                 finished.put_nowait(None)
 
-        workers = []
-        for request in requests:
-            workers.append(asyncio.create_task(work(request)))
-            if len(workers) == self.concurrency:
-                break
+        firsts: Iterable[RolloutRequest | None] = requests if isinstance(requests, Iterator) else repeat(None)
+        workers = [asyncio.create_task(work(first)) for first in islice(firsts, self.concurrency)]
         try:
             working = len(workers)
             while working:
@@ -95,41 +102,6 @@ class LocalExecutor:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What a rollout may spend: US dollars, and tokens (prompt and completion, agent and users). None: no bound.
-
-    When it is spent, no new episode begins; those under way finish. ``besides``: what else counts against it, such as
-    the judge's usage and what an interrupted run had spent. ``users_only``: the agent is one's own, and costs nothing.
-    """
-
-    cost: float | None = None
-    tokens: int | None = None
-    besides: Callable[[], Usage] | None = None
-    users_only: bool = False
-
-    def of(self, episode: Episode) -> Usage:
-        """What an episode takes of it."""
-        return episode.user_usage if self.users_only else episode.agent_usage + episode.user_usage
-
-    def gone(self, spent: Usage) -> RolloutEnd | None:
-        """Which of the bounds is reached, None if neither."""
-        total = spent if self.besides is None else spent + self.besides()
-        if self.cost is not None and total.cost >= self.cost:
-            return RolloutEnd.COST
-        if self.tokens is not None and total.prompt_tokens + total.completion_tokens >= self.tokens:
-            return RolloutEnd.TOKENS
-        return None
-
-
-class RolloutEnd(StrEnum):
-    """Why a rollout ended."""
-
-    COMPLETE = "complete"
-    COST = "cost_budget"
-    TOKENS = "token_budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +184,11 @@ class _Rollout:
     charged: Usage = field(default_factory=Usage)
     end: RolloutEnd = RolloutEnd.COMPLETE
     in_a_row: int = 0
+    tickets: dict[str, int] = field(default_factory=dict)
 
-    def affordable(self, requests: Iterable[RolloutRequest]) -> Iterator[RolloutRequest]:
-        for request in requests:
-            if (gone := self.budget.gone(self.charged)) is not None:
-                self.end = gone
-                return
-            yield request
+    def affordable(self, requests: Iterable[RolloutRequest]) -> Requests:
+        """Those that may begin, as far as the budget goes."""
+        return _Affordable(self, requests) if self.budget.bounded else iter(requests)
 
     async def round(self, requests: Sequence[RolloutRequest], *, last: bool) -> None:
         """Play these requests; what infrastructure ended is final in the last round only."""
@@ -231,6 +201,8 @@ class _Rollout:
                     raise RuntimeError(f"the executor gave the episode {episode.id} twice")
                 self.spent += episode.agent_usage + episode.user_usage
                 self.charged += self.budget.of(episode)
+                if (ticket := self.tickets.pop(episode.id, None)) is not None:
+                    self.budget.reserve.end(ticket, self.budget.whole(episode))
                 earlier = before.pop(place, None)
                 if earlier is not None:
                     add_up(episode, earlier)
@@ -243,6 +215,9 @@ class _Rollout:
         finally:
             self.held |= before  # not begun again
             await running.aclose()
+            for ticket in self.tickets.values():
+                self.budget.reserve.end(ticket, None)
+            self.tickets.clear()
 
     def final(self, place: int, episode: Episode) -> None:
         self.done[place] = episode
@@ -263,8 +238,32 @@ class _Rollout:
         return RolloutError(text, _ordered({**self.held, **self.done}))
 
 
+class _Affordable:
+    """The requests of a rollout, each as soon as the budget has room for it beside what is under way."""
+
+    def __init__(self, play: _Rollout, requests: Iterable[RolloutRequest]) -> None:
+        self._play, self._left = play, deque(requests)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RolloutRequest:
+        play, budget = self._play, self._play.budget
+        while self._left:
+            if (gone := budget.gone(play.charged)) is not None:
+                play.end = gone
+                break
+            if budget.admits(play.charged):
+                request = self._left.popleft()
+                play.tickets[request.episode_id] = budget.reserve.begin()
+                return request
+            await budget.reserve.changed()
+        raise StopAsyncIteration
+
+
 def add_up(episode: Episode, earlier: Episode) -> None:
     """Put on an episode's account what earlier attempts at it took."""
+    add_besides(episode, besides_of(earlier))
     episode.agent_usage += earlier.agent_usage
     episode.user_usage += earlier.user_usage
     episode.tags["attempts"] = int(episode.tags.get("attempts", 1)) + int(earlier.tags.get("attempts", 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,5 +151,5 @@ async def test_a_hopeless_judge_is_not_asked_on() -> None:
 
 
 async def test_the_budget() -> None:
-    answers, failures = await judge_all(AuditJudge(Scripted(["x"])), [(scene(), "")], may_go_on=lambda: False)
+    answers, failures = await judge_all(AuditJudge(Scripted(["x"])), [(scene(), "")], turn=lambda: nullcontext(False))
     assert (answers, failures) == ([None], ["the budget is spent"])

@@ -187,6 +187,38 @@ def tau2(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.data
 @pytest.mark.usefixtures("tau2")
+def test_a_budget_is_kept_at_any_concurrency(muarl: Muarl, server: FakeOpenAI, tmp_path: Path) -> None:
+    """Every conversation costs three answers."""
+    options = [*llm("eval_user", server), "--agent", "expert", "eval.tasks=24", "eval.baseline=false"]
+    result = muarl("eval", *options, "--max-cost", str(7.5 * PRICE), "--name", "e")
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "runs" / "e" / "summary.json").read_text())
+    assert found["ended"] == "cost_budget"
+    assert served(server) == 9, "three conversations, the third of which begins within the bound"
+    more = muarl("eval", "--resume", str(tmp_path / "runs" / "e"), f"eval.max_cost={1000 * PRICE}")
+    assert more.exit_code == 0, more.output
+    assert served(server) == 3 * 24
+
+
+def test_the_judges_share_of_a_budget_is_counted_by_conversation(configure: Callable[..., Any]) -> None:
+    from muarl.budgets import add_besides
+    from muarl.episode import Episode, StopReason, Usage
+    from muarl.recipes.common import open_run
+    from muarl.recipes.spending import Spending
+
+    config = configure("budget.max_cost=1.0")
+    with open_run(config) as run:
+        spending = Spending(config, run)
+        budget = spending.budget()
+        played = Episode("a", "t", "d", [], StopReason.USER_STOP, user_usage=Usage(requests=1, cost=0.25))
+        add_besides(played, Usage(requests=2, cost=0.5))  # as a worker on another machine tells it
+        spending.add(played)
+        assert spending.total.cost == 0.75
+        assert budget.gone(played.user_usage) is None and budget.total(played.user_usage).cost == 0.75
+        assert budget.gone(Usage(cost=0.5)) is not None
+        assert Spending(config, run).total.cost == 0.75, "and on the disk"
+
+
 def test_official_tasks_with_models_in_every_part(muarl: Muarl, tmp_path: Path) -> None:
     def play(body: dict[str, Any]) -> Any:
         if "tools" not in body:

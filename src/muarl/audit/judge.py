@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -207,19 +208,19 @@ async def judge_all(
     scenes: Sequence[tuple[Scene, str]],
     *,
     concurrency: int = 16,
-    may_go_on: Callable[[], bool] = lambda: True,
+    turn: Callable[[], AbstractAsyncContextManager[bool]] = lambda: nullcontext(True),
     done: Callable[[], None] = lambda: None,
 ) -> tuple[list[Judgement | None], list[str]]:
     """The judgement on each (scene, policy), None where the judge failed; and why it failed. One that cannot succeed
-    by trying again (a wrong key) is asked nothing more. ``may_go_on``: False once a budget is spent."""
+    by trying again (a wrong key) is asked nothing more. ``turn``: the place to ask in, False once a budget is spent."""
     room = asyncio.Semaphore(concurrency)
     failures: list[str] = []
     hopeless = False
 
     async def one(scene: Scene, policy: str) -> Judgement | None:
         nonlocal hopeless
-        async with room:
-            if hopeless or not may_go_on():
+        async with room, turn() as affordable:
+            if hopeless or not affordable:
                 failures.append(failures[-1] if hopeless else "the budget is spent")
                 done()
                 return None

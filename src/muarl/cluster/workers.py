@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from muarl.cluster.calls import Failure, Lost, answer
@@ -20,7 +20,7 @@ from muarl.cluster.samplers import forget
 from muarl.episode import Episode, StopReason
 from muarl.errors import MuarlError
 from muarl.player import RolloutRequest
-from muarl.rollout import LocalExecutor
+from muarl.rollout import LocalExecutor, Requests
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class ClusterExecutor:
         self._seconds, self._patience = seconds, patience
         self._silent: float | None = None  # since when nobody could be asked and nobody has answered
 
-    def run(self, requests: Iterator[RolloutRequest]) -> AsyncGenerator[Episode, None]:
+    def run(self, requests: Requests) -> AsyncGenerator[Episode, None]:
         """Play the requests; see ``Executor.run``."""
         return LocalExecutor(self.play, self._concurrency).run(requests)
 

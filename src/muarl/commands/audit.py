@@ -200,11 +200,14 @@ class _Judge:
         import asyncio
 
         from muarl.audit.judge import judge_all
+        from muarl.budgets import Budget
+
+        budget = Budget(self._most, besides=lambda: self._endpoint.usage)
 
         async def run() -> tuple[list[Any], list[str]]:
             told = [(s, "" if s.domain is None or s.task is None else s.domain.policy_for(s.task)) for s in scenes]
             try:
-                return await judge_all(self._judge, told, concurrency=self._concurrency, may_go_on=self._left)
+                return await judge_all(self._judge, told, concurrency=self._concurrency, turn=budget.turn)
             finally:
                 await self._endpoint.aclose()
 
@@ -213,9 +216,6 @@ class _Judge:
         self.answered += sum(a is not None for a in answers)
         self.dropped += sum(a.dropped for a in answers if a is not None)
         return answers
-
-    def _left(self) -> bool:
-        return self._most is None or self._endpoint.usage.cost < self._most
 
     @property
     def usage(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from muarl.endpoints.replies import MalformedReply, Reply, read_reply, read_toke
 from muarl.episode import Usage
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.keys import host_of, is_named, read_secret
+from muarl.metering import count
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -176,6 +177,7 @@ class Endpoint:
                 raise
             finally:
                 self._total += request.usage
+                count(request.usage, boundary)
         if cache is not None:
             cache.put(key, {**body}, request.response)
         return reply

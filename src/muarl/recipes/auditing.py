@@ -18,7 +18,7 @@ from muarl.audit.scene import Scene
 from muarl.audit.summary import AuditSummary
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Task
-from muarl.episode import Episode, StopReason, Usage
+from muarl.episode import Episode, StopReason
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.common import judge_endpoint
@@ -101,11 +101,9 @@ def _judge(
     judge = AuditJudge(getattr(make_judge(spec), "model"))  # noqa: B009  a judge of that name is an endpoint's
 
     async def ask(done: Any) -> tuple[list[Judgement | None], list[str]]:
-        def left() -> bool:
-            return budget is None or budget.gone(Usage()) is None
-
+        turn = (budget or Budget()).turn
         try:
-            return await judge_all(judge, waiting, concurrency=concurrency, may_go_on=left, done=done)
+            return await judge_all(judge, waiting, concurrency=concurrency, turn=turn, done=done)
         finally:
             endpoint = judge_endpoint(spec)
             if endpoint is not None:

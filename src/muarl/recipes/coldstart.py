@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from muarl.budgets import Reserve
 from muarl.coldstart import dataset
 from muarl.coldstart.dataset import SCENARIO, Dataset, Dropped
 from muarl.coldstart.duplicates import Seen
@@ -82,12 +83,14 @@ def run(config: RunConfig) -> Path:
 
 @dataclass
 class _Found:
-    """What the run has come to so far. ``spent``: for the scenarios that are done, by all who take part."""
+    """What the run has come to so far. ``spent``: for the scenarios that are done, by all who take part.
+    ``reserve``: knows what conversations cost."""
 
     kept: list[Episode] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     spent: Usage = Usage()
     end: RolloutEnd = RolloutEnd.COMPLETE
+    reserve: Reserve = field(default_factory=Reserve)
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,9 @@ def gather(
     seen = Seen(config.coldstart.near_duplicate)
     tried, kept, before = 0, 0, Usage()
     used = partial(others.used_since, others.used)
-    budget = Budget(config.coldstart.max_cost, config.coldstart.max_tokens, lambda: found.spent + before + used())
+    bounds = config.coldstart.max_cost, config.coldstart.max_tokens
+    budget = Budget(*bounds, lambda: found.spent + before + used(), reserve=found.reserve)
+    ledger.teach(budget)
     if ledger.kept:
         progress.say(f"{scene.name}: {len(ledger.kept)} conversations were finished before.")
     with progress.phase(scene.name, wanted, "conversations") as phase:

@@ -202,6 +202,7 @@ def _measure(
     meter = _Meter(config)
     before = ledger.spent
     budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: before + meter.used)
+    ledger.teach(budget)
     end = RolloutEnd.COMPLETE
     if still:
         _, end = _play(

@@ -11,7 +11,7 @@ from muarl.episode import Episode, StopReason, Usage, read_episodes
 from muarl.errors import ConfigError, MuarlError
 from muarl.files import append_bytes, drop_broken_tail
 from muarl.observe.rundir import RunDirectory
-from muarl.rollout import RolloutRequest
+from muarl.rollout import Budget, RolloutRequest
 
 PHASE = "evaluation"
 
@@ -58,6 +58,11 @@ class Ledger:
     def open(self, requests: Sequence[RolloutRequest]) -> list[RolloutRequest]:
         """The requests that are still to be played."""
         return [r for r in requests if r.episode_id not in self.kept]
+
+    def teach(self, budget: Budget) -> None:
+        """Tell a budget's reserve what the finished episodes cost."""
+        for episode in self.kept.values():
+            budget.reserve.learn(budget.whole(episode))
 
     @property
     def spent(self) -> Usage:

@@ -159,8 +159,9 @@ class Pipeline:
     ``requests``: the episodes of a task, by its number. ``minimum``: see ``collect_groups``. ``mixed``: dynamic
     sampling; groups of equal rewards are replaced, up to ``MAX_DRAWS`` - 1 times a batch's number of them.
     ``concurrency``: most episodes under way at once. ``patience``: seconds without a finished episode after which
-    waiting ends with a MuarlError. ``before`` is called when an episode is about to begin, and may raise; ``after``
-    with each one that is final. Leaving the context cancels what is under way.
+    waiting ends with a MuarlError. ``begin`` is awaited before an episode begins, and may raise; what it gives is
+    called with the episode once it is final, or with None if it was broken off. Leaving the context cancels what is
+    under way.
     """
 
     def __init__(
@@ -173,11 +174,10 @@ class Pipeline:
         mixed: bool = False,
         concurrency: int = 256,
         patience: float = 1800.0,
-        before: Callable[[], None] | None = None,
-        after: Callable[[Episode], None] | None = None,
+        begin: Callable[[], Awaitable[Callable[[Episode | None], None]]] | None = None,
     ) -> None:
         self.window = window
-        self._before, self._after = before, after
+        self._account = begin
         self._executor, self._requests = executor, requests
         self._minimum, self._mixed, self._patience = minimum, mixed, patience
         self._concurrency, self._gate = concurrency, asyncio.Semaphore(concurrency)
@@ -290,11 +290,13 @@ class Pipeline:
     async def _play(self, request: RolloutRequest) -> Episode:
         try:
             async with self._gate:
-                if self._before is not None:
-                    self._before()
-                episode = (await rollout([request], self._executor)).episodes[0]
-                if self._after is not None:
-                    self._after(episode)
+                ended = None if self._account is None else await self._account()
+                episode: Episode | None = None
+                try:
+                    episode = (await rollout([request], self._executor)).episodes[0]
+                finally:
+                    if ended is not None:
+                        ended(episode)
                 return episode
         finally:
             self._active -= 1

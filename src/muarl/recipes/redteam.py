@@ -145,6 +145,7 @@ def _play(
     if ledger is not None:
         before = ledger.spent
         budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: before)
+        ledger.teach(budget)
     concurrency = config.rl.concurrency
     with progress.phase(label or f"red team against {agent.name}", len(requests), "episodes") as phase:
 

@@ -324,8 +324,7 @@ async def _run_ahead(loop: _Loop, first: int, used: Mapping[str, Any] | None) ->
         mixed=rl.dynamic_sampling,
         concurrency=rl.concurrency,
         patience=rl.patience,
-        before=loop.spending.check,
-        after=loop.spending.add,
+        begin=loop.spending.begin,
     )
 
     async def validate(step: int) -> None:

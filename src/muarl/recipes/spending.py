@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from muarl.budgets import Budget, Reserve, besides_of
 from muarl.config import RunConfig
 from muarl.config.sections import EndpointConfig, UserConfig
 from muarl.episode import Episode, Usage
@@ -10,9 +13,10 @@ from muarl.files import append_line, drop_broken_tail, read_lines, write_text
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.common import judge_endpoint
 from muarl.recipes.participants import judge_specs
-from muarl.rollout import Budget
 
 FILE = "spending.jsonl"
+EARLIER = "earlier"
+"""The line that sums up those before."""
 MOST_LINES = 10_000
 """Beyond so many lines the file is summed up in one when it is next opened."""
 
@@ -21,46 +25,63 @@ class Spending:
     """The account of a run's folder, one line for every conversation that cost something, whatever became of it later:
     what was learned from it may be played again, the money is gone.
 
-    Judges are counted where they are asked from this process.
+    Judges are counted by conversation too, wherever it was played.
     """
 
     def __init__(self, config: RunConfig, run: RunDirectory) -> None:
         self._path = run.path / FILE
         self._bounds = config.budget
-        self._judges = [e for e in map(judge_endpoint, judge_specs(config)) if e is not None]
+        self._reserve = Reserve()
+        self._entered = Usage()  # of judges, since this process began
         drop_broken_tail(self._path)
         rows = read_lines(self._path)
+        known = {str(row["id"]): Usage(**{k: row[k] for k in Usage().to_json()}) for row in rows}
         self.total = sum((Usage(**{k: row[k] for k in Usage().to_json()}) for row in rows), Usage())
+        for used in (used for name, used in known.items() if name != EARLIER):
+            self._reserve.learn(used)
         if len(rows) > MOST_LINES:
             write_text(self._path, "")
-            self._write("earlier", self.total)
-        self._judged = self._judges_used()
+            self._write(EARLIER, self.total)
 
     def add(self, episode: Episode) -> None:
-        """Enter what a conversation cost, and what judges have used since the last one."""
-        judged, before = self._judges_used(), self._judged.to_json()
-        self._judged = judged
-        newly = Usage(**{k: v - before[k] for k, v in judged.to_json().items()})
-        used = episode.user_usage + newly
+        """Enter what a conversation cost, its judge included."""
+        self._entered += besides_of(episode)
+        used = episode.user_usage + besides_of(episode)
         self.total = self.total + used
         if used.requests:
             self._write(episode.id, used)
 
     def budget(self) -> Budget:
         """What is left of the budget, for one rollout whose conversations are entered as they end."""
-        before = self.total
-        judged = self._judges_used().to_json()
+        before, judged = self.total, self._entered.to_json()
 
         def besides() -> Usage:
-            now = self._judges_used().to_json()
-            return before + Usage(**{k: v - judged[k] for k, v in now.items()})
+            return before + Usage(**{k: v - judged[k] for k, v in self._entered.to_json().items()})
 
-        return Budget(self._bounds.max_cost, self._bounds.max_tokens, besides, users_only=True)
+        return self._budget(besides)
 
-    def check(self) -> None:
-        """BudgetError if the budget is spent."""
-        if Budget(self._bounds.max_cost, self._bounds.max_tokens).gone(self.total) is not None:
-            raise self.spent()
+    async def begin(self) -> Callable[[Episode | None], None]:
+        """Wait until the budget has room for another conversation, which begins now. The answer is to be called with
+        it once it has ended, or with None if it was broken off. BudgetError if the budget is spent."""
+        budget = self._budget(None)
+        while True:
+            if budget.gone(self.total) is not None:
+                raise self.spent()
+            if budget.admits(self.total):
+                break
+            await self._reserve.changed()
+        ticket = self._reserve.begin()
+
+        def ended(episode: Episode | None) -> None:
+            if episode is not None:
+                self.add(episode)
+            self._reserve.end(ticket, None if episode is None else budget.whole(episode))
+
+        return ended
+
+    def _budget(self, besides: Callable[[], Usage] | None) -> Budget:
+        bounds = self._bounds
+        return Budget(bounds.max_cost, bounds.max_tokens, besides, users_only=True, reserve=self._reserve)
 
     def spent(self) -> BudgetError:
         """The error that ends a run whose budget is spent."""
@@ -70,9 +91,6 @@ class Spending:
             f"(budget.max_cost: {self._bounds.max_cost}, budget.max_tokens: {self._bounds.max_tokens}). What was "
             "learned is kept. With a larger budget (--resume RUN budget.max_cost=...) it goes on from here"
         )
-
-    def _judges_used(self) -> Usage:
-        return sum((e.usage for e in self._judges), Usage())
 
     def _write(self, what: str, used: Usage) -> None:
         append_line(self._path, {"id": what, **used.to_json()})

@@ -10,7 +10,7 @@ from typing import Any
 
 from muarl.config import RunConfig
 from muarl.domains.base import Task
-from muarl.episode import Episode, Usage
+from muarl.episode import Episode
 from muarl.errors import InfrastructureError
 from muarl.observe.progress import Progress
 from muarl.recipes.common import judge_endpoint
@@ -96,8 +96,8 @@ async def _judge(
     with progress.phase("judging the users", len(waiting), "episodes") as phase:
 
         async def look(episode: Episode) -> None:
-            async with room:
-                if budget.gone(Usage()) is not None:
+            async with room, budget.turn() as affordable:
+                if not affordable:
                     failures.append("the budget is spent")
                     return
                 try:
