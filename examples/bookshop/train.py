@@ -35,10 +35,10 @@ from muarl.recipes.setting import Setting
 def main(overrides: Sequence[str]) -> None:
     config = load_config(Path(__file__).with_name("train.yaml"), overrides)
     prepare(config)
-    check_roles(config, "user", "eval_user")  # do the endpoints answer?
     limits = Limits(turns=config.rl.max_turns, tool_errors=config.rl.max_tool_errors)
     setting = Setting(Bookshop(), draw, Rules(), limits, judge="pass")
     check_gold(config, setting)  # do the gold actions of the tasks work?
+    check_roles(config, "user", "eval_user")  # do the endpoints answer?
     policy = load_model(config.model)
     check_room(config, setting, policy)
     tasks = draw("test", config.eval.tasks, config.eval.seed, 0)

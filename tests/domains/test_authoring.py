@@ -114,6 +114,26 @@ def test_tools_that_yield_are_refused(kind: str, tmp_path: Path) -> None:
         own()
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('@tool\ndef get(book: str) -> str:\n    """Get."""\n    return book', "tool get .*first parameter is self"),
+        ('@tool\ndef get() -> str:\n    """Get."""\n    return ""', "tool get .*first parameter is self"),
+        (
+            '@staticmethod\n@tool\ndef get(book: str) -> str:\n    """Get."""\n    return ""',
+            "must be an ordinary method",
+        ),
+        ('@tool\n@staticmethod\ndef get(book) -> str:\n    """Get."""', "must be an ordinary method"),
+        ('@tool\ndef world(self) -> str:\n    """Get."""\n    return ""', "cannot be called 'world'"),
+        ('@tool\ndef db(self) -> str:\n    """Get."""\n    return ""', "own: a tool cannot be called 'db'"),
+    ],
+)
+def test_tools_that_could_not_be_called_are_refused(body: str, said: str, tmp_path: Path) -> None:
+    own = written(tmp_path, body)
+    with pytest.raises(ConfigError, match=said):
+        own()
+
+
 @dataclass
 class Loan:
     book: str
@@ -266,6 +286,7 @@ def test_records_that_are_objects_are_compared_as_such() -> None:
     assert call(world, "read").content == "Ann"
 
 
+@pytest.mark.filterwarnings("ignore:tool lend:muarl.domains.authoring.AuthoringWarning")
 def test_gold_actions_whose_changes_are_undone_are_refused() -> None:
     task = Task("t", "careless", "", (Action("look", {"book": "b"}), Action("lend", {"book": "b"})))
     with pytest.raises(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import ToolCall, ToolResult
+from muarl.chat import Message, ToolCall, ToolResult
 from muarl.domains.authoring import AuthoringWarning
 from muarl.domains.base import Action, Domain, Task, World, tool
 from muarl.domains.generated import NAMES, generated
@@ -126,6 +126,13 @@ async def test_official_tasks_are_never_refused(how: str) -> None:
     world = domain.world(wrong)
     world.call("assistant", ToolCall("1", "seat", {"table": "1", "guests": 2}))
     assert (await outcome.score(wrong, world, (), StopReason.USER_STOP)).reward == 1.0
+
+
+def test_a_history_that_does_not_fit_is_named() -> None:
+    history: tuple[Message, ...] = (Message("assistant", None, (ToolCall("1", "seat", {"table": "1", "guests": 9}),)),)
+    history += (Message("tool", "seated", tool_call_id="1"),)
+    with pytest.raises(DataError, match="task seat-two: its history cannot be replayed: call 1: seat now answers"):
+        check_tasks(Cafe(), [replace(task(RIGHT), history=history)])
 
 
 class SlowWorld(World):

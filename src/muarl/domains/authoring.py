@@ -46,6 +46,9 @@ def check_tool(method: Callable[..., Any], schema: ToolSchema, *, described: boo
     ``described``: the agent is told of it what docstring and hints say."""
     if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
         raise ConfigError(f"{place(method)}: it yields, and a tool answers once: return a list instead")
+    own = next(iter(inspect.signature(method).parameters.values()), None)
+    if isinstance(method, (staticmethod, classmethod)) or own is None or own.annotation is not own.empty:
+        raise ConfigError(f"{place(method)}: it must be an ordinary method, whose first parameter is self")
     if not described:
         return
     if not (method.__doc__ or "").strip():

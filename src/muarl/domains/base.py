@@ -85,6 +85,9 @@ class Domain:
         if semantics not in ("fixed", "official"):
             raise ConfigError(f"semantics: must be 'fixed' or 'official', not {semantics!r}")
         everything = tools_of(type(self))
+        taken = next((n for n in everything if n == "db" or hasattr(Domain, n)), None)
+        if taken is not None:
+            raise ConfigError(f"{self.name}: a tool cannot be called {taken!r}, which is a name of Domain itself")
         unknown = [n for n in tools or () if n not in everything]
         if unknown:
             raise ConfigError(f"tools: {self.name} has no tool {unknown[0]!r}; it has {', '.join(everything)}")

@@ -65,6 +65,8 @@ def _tools_of(cls: Any) -> dict[str, Tool]:
     for owner in reversed(cls.__mro__):
         for name, member in vars(owner).items():
             kind = getattr(member, "__tool_kind__", None)
+            if kind is None and isinstance(member, (staticmethod, classmethod)):
+                kind = getattr(member.__func__, "__tool_kind__", None)
             if kind is not None:
                 schema = tool_schema(member)
                 check_tool(member, schema, described=getattr(cls, "described", True))

@@ -18,7 +18,7 @@ from muarl.domains.gold import GoldFailure, run_gold, run_gold_slowly, undone_wr
 from muarl.domains.sources import check_json
 from muarl.domains.tooling import finished
 from muarl.errors import DataError
-from muarl.rewards.replay import replay
+from muarl.rewards.replay import ReplayError, replay
 
 REMEDY = (
     "Mend the task, or the tool. To play such tasks all the same, set domain.allow_failing_gold=true (in a script: "
@@ -42,13 +42,13 @@ def check_tasks(domain: Domain, tasks: Sequence[Task]) -> int:
 
     DataError names the first such task, the action (index, name, arguments) and the cause: an unknown tool, a wrong
     argument, what the tool raised, or the error it returned; likewise where all that they change is undone, since their
-    tools are not marked as writing. Where ``domain.allow_failing_gold`` is set, they pass with
-    an AuthoringWarning that says how many. Official tasks are not looked at.
+    tools are not marked as writing, and for a history that cannot be replayed. Where ``domain.allow_failing_gold`` is
+    set, they pass with an AuthoringWarning that says how many. Official tasks are not looked at.
 
     A replay costs as much as the calls themselves, and scoring uses its result.
     """
     own = [task for task in tasks if task.actions is not None and not exempt(domain, task)]
-    found = [failures for failures in (gold_failures(domain, task) for task in own) if failures]
+    found = [failures for failures in (_looked_at(domain, task) for task in own) if failures]
     for task in own:
         if task.database is not None and not task.database.sound:
             check_json(task.database.tables, f"task {task.id}: database")
@@ -66,6 +66,13 @@ def check_tasks(domain: Domain, tasks: Sequence[Task]) -> int:
         stacklevel=2,
     )
     return len(found)
+
+
+def _looked_at(domain: Domain, task: Task) -> Sequence[GoldFailure]:
+    try:
+        return gold_failures(domain, task)
+    except ReplayError as problem:
+        raise DataError(f"task {task.id}: its history cannot be replayed: {problem}") from None
 
 
 def _check_marks(domain: Domain, task: Task) -> None:

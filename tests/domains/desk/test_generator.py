@@ -7,6 +7,7 @@ import json
 import pytest
 
 from muarl.agents.idle import IdleAgent, TransferAgent
+from muarl.chat import ToolCall
 from muarl.domains.desk.generator import PERSONAS, SIZES
 from muarl.domains.desk.scenario import yours
 from muarl.domains.desk.wishes import split
@@ -115,7 +116,7 @@ def test_answers_do_not_depend_on_what_is_done_first(name):
             asked += 1
             shown = "".join(
                 domain.world(task).call("assistant", call).content
-                for call in (outcome.ToolCall("x", a.name, a.arguments) for a in task.actions)
+                for call in (ToolCall("x", a.name, a.arguments) for a in task.actions)
             )
             for answer in answers:
                 assert answer.removesuffix("0").removesuffix(".0").removesuffix("0") in shown
