@@ -185,7 +185,7 @@ async def _ask(endpoints: list[tuple[str, str, Endpoint]]) -> None:
 
 def check_gold(config: RunConfig, setting: Setting) -> None:
     """Replay the gold actions of the tasks that a training run will draw: all for validation, the first ``AHEAD`` to
-    train on. Those drawn later are replayed when they are scored, as all are. DataError names one that fails.
+    train on. Those drawn later are replayed as they are drawn. DataError names one that fails.
 
     Nothing is replayed that a generator has (``Setting.check``).
     """

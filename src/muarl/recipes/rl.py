@@ -311,6 +311,7 @@ async def _run_ahead(loop: _Loop, first: int, used: Mapping[str, Any] | None) ->
 
     def requests(number: int) -> list[RolloutRequest]:
         tasks = loop.setting.draw("train", 1, seed, number)
+        loop.setting.check(tasks)
         known.update((task.id, task) for task in tasks)
         return requests_for(tasks, rl.group_size, seed=config.seed, label=str(number))
 
@@ -395,6 +396,7 @@ async def _roll_out(loop: _Loop, step: int) -> Played:
     for draw in range(draws):
         start = (step * draws + draw) * rl.tasks_per_step
         tasks = setting.draw("train", rl.tasks_per_step, train_seed(config), start)
+        setting.check(tasks)
         known |= {task.id: task for task in tasks}
         played = await play(
             setting,
