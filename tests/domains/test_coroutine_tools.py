@@ -56,6 +56,12 @@ class Slow(Domain):
         raise InfrastructureError("no connection", boundary="world")
 
     @tool
+    async def peep(self, book: str) -> str:
+        """Peep."""
+        self.db.books[book]["peeped"] = True
+        return "peeped"
+
+    @tool
     def plain(self) -> int:
         """Answer at once."""
         return 7
@@ -85,6 +91,7 @@ class Says:
 LENT = Task("lend", "slow", "", (Action("lend", {"book": "b"}),))
 
 
+@pytest.mark.filterwarnings("ignore:tool peep:muarl.domains.authoring.AuthoringWarning")
 def test_tools_that_are_coroutines_are_waited_for_in_a_conversation() -> None:
     domain = Slow()
     calls = [ToolCall("1", "get", {"book": "b"}), ToolCall("2", "plain"), ToolCall("3", "lend", {"book": "b"})]
@@ -96,6 +103,9 @@ def test_tools_that_are_coroutines_are_waited_for_in_a_conversation() -> None:
     assert asyncio.run(score(LENT, world, episode.messages, episode.stop)).reward == 1.0
     assert asyncio.run(do_nothing(domain, LENT)).reward == 0.0
     assert check_tasks(domain, [LENT]) == 0
+    unmarked = Task("u", "slow", "", (Action("peep", {"book": "b"}),))
+    with pytest.raises(DataError, match="is undone, since the tool is not marked"):
+        check_tasks(domain, [unmarked])
     with pytest.raises(DataError, match="raises ValueError: it is not allowed"):
         check_tasks(domain, [Task("f", "slow", "", (Action("lend", {"book": "b", "fail": True}),))])
 

@@ -238,6 +238,12 @@ def test_nobody_trains_on_what_is_not_confirmed(tmp_path: Path) -> None:
         TaskFile(path, played("retail-generated")[0].domain, "retail")
 
 
+def test_an_empty_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "tasks.jsonl").write_text("\n")
+    with pytest.raises(ConfigError, match=r"domain\.tasks: .*tasks\.jsonl holds no task"):
+        TaskFile(tmp_path / "tasks.jsonl", played("retail-generated")[0].domain, "retail")
+
+
 def spoil(path: Path, **changes: Any) -> None:
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     rows[1] |= changes

@@ -10,6 +10,7 @@ texts.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -361,6 +362,9 @@ def _plain(owner: type[Any], tool_name: str, value: Any) -> Any:
     """What JSON shall hold for a value of a result that it has no form for."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError("the tool gave back a coroutine: define it, and whatever decorates it, with async def")
     if not isinstance(value, _AS_TEXT):
         tell_result(owner, tool_name, value)
     return str(value)

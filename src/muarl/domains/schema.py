@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, Field, PydanticUserError, TypeAdapter, ValidationError, create_model
 
 from muarl.chat import ToolSpec
 from muarl.domains.docstrings import parse_docstring
@@ -142,7 +142,10 @@ def _parameters(method: Callable[..., Any], fields: Mapping[str, Any]) -> dict[s
         for name, (hint, _) in fields.items():
             try:
                 TypeAdapter(hint).json_schema()
-            except Exception:
+            except Exception as wrong:
+                if type(wrong) is PydanticUserError:  # it knows a remedy
+                    advice = str(wrong).partition("\n")[0]
+                    raise ConfigError(f"{place(method)}: parameter {name!r}: {advice}") from None
                 shown = getattr(hint, "__qualname__", None) or str(hint)
                 raise ConfigError(
                     f"{place(method)}: parameter {name!r} has the type hint {shown}, which JSON has no form for: use "

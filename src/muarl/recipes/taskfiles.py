@@ -148,6 +148,8 @@ class TaskFile:
     def __init__(self, path: Path, domain: Domain, own: str) -> None:
         self.path = path
         every = read_tasks(path)
+        if not every:
+            raise ConfigError(f"domain.tasks: {path} holds no task; `muarl tasks from-log` writes such files")
         confirmed = [f for f in every if f.confirmed]
         if not confirmed:
             raise ConfigError(

@@ -48,11 +48,11 @@ def check_tasks(domain: Domain, tasks: Sequence[Task]) -> int:
     A replay costs as much as the calls themselves, and scoring uses its result.
     """
     own = [task for task in tasks if task.actions is not None and not exempt(domain, task)]
-    found = [failures for failures in (_looked_at(domain, task) for task in own) if failures]
     for task in own:
         if task.database is not None and not task.database.sound:
             check_json(task.database.tables, f"task {task.id}: database")
             task.database.sound = True
+    found = [failures for failures in (_looked_at(domain, task) for task in own) if failures]
     if not found:
         for task in own:
             _check_marks(domain, task)
@@ -80,7 +80,7 @@ def _check_marks(domain: Domain, task: Task) -> None:
     if all(domain.kind_of(action.name) != "read" for action in task.actions or ()):
         return
     world = domain.world(task)
-    if _slow(world) or world.digest() != _ending(domain, task).digest:
+    if _elsewhere(world) or world.digest() != _ending(domain, task).digest:
         return
     undone = undone_write(world, task)
     if undone is not None and not domain.allow_failing_gold:
@@ -163,7 +163,12 @@ async def _slow_ending(world: World, task: Task) -> _Ending:
 
 def _slow(world: World) -> bool:
     """Whether a world must be waited for."""
-    return world.domain.waits or type(world).state_digest is not World.state_digest
+    return world.domain.waits or _elsewhere(world)
+
+
+def _elsewhere(world: World) -> bool:
+    """Whether the state of a world must be asked for."""
+    return type(world).state_digest is not World.state_digest
 
 
 def _accepted(domain: Domain, task: Task, ending: _Ending) -> str:
