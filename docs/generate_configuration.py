@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic_core import PydanticUndefined
 
-from muarl.config import RunConfig, Section, fields_of, preset_names
+from muarl.config import RunConfig, Section, all_presets, fields_of
 
 PAGE = Path(__file__).with_name("configuration.md")
 
@@ -19,8 +19,8 @@ HEAD = """# Configuration
 
 <!-- Written by docs/generate_configuration.py from the descriptions in src/muarl/config/sections.py. Do not edit. -->
 
-A run is described by one YAML file. `--config` takes the name of a preset ({presets}) or the path of a file of your
-own; `KEY=VALUE` arguments are laid over it; `--dry-run` prints the result, every default written out.
+A run is described by one YAML file. `--config` takes the name of a preset or the path of a file of your own;
+`KEY=VALUE` arguments are laid over it; `--dry-run` prints the result, every default written out.
 
     muarl train --config cpu rl.steps=10 rl.lr=1e-4 --dry-run
 
@@ -37,12 +37,21 @@ rl:
 Unknown keys are errors, and so are YAML's aliases (`*name`) and tags (`!!name`): a file that somebody else wrote could
 grow without end through them. To share settings, use `extends`. The resolved configuration of every run is kept in its
 folder as `config.yaml`, and can be given to `--config` again.
+
+## Presets
+
+`muarl presets` lists them. A file of your own may say under `about` what it is (`command` and `text`); that is no
+setting, and files that extend it do not take it over.
+
+| preset | command | what it is |
+|---|---|---|
+{presets}
 """
 
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD.format(presets=", ".join(f"`{name}`" for name in preset_names()))]
+    parts = [HEAD.format(presets="\n".join(f"| `{p.name}` | `muarl {p.command}` | {p.text} |" for p in all_presets()))]
     parts.append(_table("The run", RunConfig, ""))
     shown: set[type[Section]] = set()
     for name, section, _ in fields_of(RunConfig):

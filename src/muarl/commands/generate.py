@@ -1,4 +1,4 @@
-"""``muarl generate``: generated retail tasks, and what agents that do not try earn on them."""
+"""``muarl generate``: tasks of a generated domain, and what agents that do not try earn on them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,10 @@ Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="KEY=VALUE", help="Settings laid over the preset, such as rl.steps=10 rl.lr=1e-4."),
 ]
-Config = Annotated[str, typer.Option("--config", "-c", help="A preset's name, or a YAML file of your own.")]
+Config = Annotated[
+    str,
+    typer.Option("--config", "-c", help="A preset's name (`muarl presets` lists them), or a YAML file of your own."),
+]
 Name = Annotated[str | None, typer.Option("--name", help="Name of the run; its folder is runs/NAME.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the run.")]
 Checkpoint = Annotated[
@@ -201,6 +204,9 @@ def run_recipe(
     typer.echo(f"Run folder: {folder}")
     if (folder / "report.html").is_file():
         typer.echo(f"Report:     {folder / 'report.html'}")
+    if recipe in ("quickstart", "rl"):
+        typer.echo(f"Next:       muarl view {folder}    (its conversations, with what they changed)")
+        typer.echo(f"            muarl chat {folder}    (be the customer of this agent)")
 
 
 def _check_checkpoint(config: RunConfig, recipe: str) -> None:

@@ -4,7 +4,8 @@
 returns a frozen ``RunConfig``. A file may start from another with ``extends: cpu``.
 """
 
-from muarl.config.load import PRESETS, dump_config, load_config, preset_names
+from muarl.config.load import dump_config, load_config
+from muarl.config.presets import PRESETS, Preset, all_presets, preset_names
 from muarl.config.sections import (
     BaseConfig,
     DomainConfig,
@@ -24,7 +25,9 @@ __all__ = [
     "PRESETS",
     "load_config",
     "dump_config",
+    "Preset",
     "preset_names",
+    "all_presets",
     "RunConfig",
     "ModelConfig",
     "DomainConfig",

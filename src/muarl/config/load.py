@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from muarl.config.approvals import recall
 from muarl.config.methods import METHODS, with_method
+from muarl.config.presets import ABOUT, PRESETS, about_of, preset_names
 from muarl.config.sections import RunConfig, Section, fields_of
 from muarl.config.trust import Origin, Provenance, trusted
 from muarl.errors import ConfigError, DataError
@@ -25,12 +26,6 @@ MOST_LINES = 50
 """Problems of a configuration that are told at once."""
 MOST_KEYS = 16
 """Parts of an override's key, at most; none that exists has so many."""
-PRESETS = Path(__file__).parent.parent / "presets"
-
-
-def preset_names() -> list[str]:
-    """The presets shipped with the package, sorted."""
-    return sorted(path.stem for path in PRESETS.glob("*.yaml"))
 
 
 def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -117,7 +112,8 @@ def _read(path: Path, label: str, above: tuple[Path, ...]) -> tuple[dict[str, An
         values = {}
     if not isinstance(values, dict):
         raise ConfigError(f"{label}: must be a mapping of keys to values, and is a {type(values).__name__}.")
-    values = with_method(values)
+    about_of(values, label)
+    values = with_method({key: value for key, value in values.items() if key != ABOUT})
     parent = values.pop("extends", None)
     base: dict[str, Any] = {}
     origins: dict[tuple[str, ...], Origin] = {}

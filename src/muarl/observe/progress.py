@@ -42,7 +42,7 @@ def rate_text(per_second: float, unit: str) -> str:
 
 
 def _digits(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def figure(value: float | str) -> str:

@@ -13,6 +13,7 @@ from muarl.benchmarks.statistics import evaluate_summary
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.episode import Episode
+from muarl.observe.last_screen import before_and_after
 from muarl.observe.metrics import episode_metrics
 from muarl.observe.progress import Progress
 from muarl.observe.report import collect, write_report
@@ -31,6 +32,11 @@ from muarl.recipes.setting import make_setting
 from muarl.recipes.sft import check_demonstrations, cold_start
 from muarl.recipes.spending import Spending, check_prices
 
+BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
+
+SECONDS = {"demonstration": 0.0065, "sft_conversation": 0.056, "episode": 0.052, "rl": 0.12}
+"""Seconds for one of each, measured with the shipped base checkpoint on two busy cores."""
+
 
 def run(config: RunConfig) -> Path:
     """Run the whole job in one run folder and write summary.json and report.html there. Returns the folder."""
@@ -46,6 +52,7 @@ def run(config: RunConfig) -> Path:
     with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
         tasks = eval_tasks(config, setting)
         run.write_tasks(tasks)
+        progress.plan(stages(config))
         progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation; none of them is trained on.")
 
         floor = baselines(config, setting, tasks, progress)
@@ -73,11 +80,11 @@ def run(config: RunConfig) -> Path:
                 logger.log(episode_metrics(found), phase="evaluation", step=step)
             return found
 
-        before = measured("eval-before", "evaluation after the cold start", 0)
+        before = measured("eval-before", BEFORE, 0)
         progress.say(_line("After the cold start", before, floor))
 
         rl.train(config, setting, policy, run, logger, progress)
-        after = measured("eval-after", "evaluation after RL", config.rl.steps)
+        after = measured("eval-after", AFTER, config.rl.steps)
         progress.say(_line("After reinforcement learning", after, floor))
 
         audits = [
@@ -85,7 +92,7 @@ def run(config: RunConfig) -> Path:
             for name, episodes in (("eval-before", before), ("eval-after", after))
         ]
         write_audits(run, audits)
-        greedy = played("greedy evaluation", 0.0, trials=1)
+        greedy = played(GREEDY, 0.0, trials=1)
         summary: dict[str, Any] = {
             "cold_start": evaluate_summary(before),
             "rl": evaluate_summary(after),
@@ -100,9 +107,29 @@ def run(config: RunConfig) -> Path:
             "user_eval": make_users(config.eval_user).name,
         }
         run.write_summary(summary)
+        progress.console.print(before_and_after(summary))
     write_report(run.report, collect(run))
     run.write_summary(summary | {"seconds": round(process_seconds(), 1), "peak_memory_bytes": peak_memory_bytes()})
     return run.path
+
+
+def stages(config: RunConfig) -> dict[str, float]:
+    """The phases of the job in order, with about the seconds that each takes on two CPU cores. Only how they compare
+    with each other matters: a run measures its own pace."""
+    episodes = config.eval.tasks or 0
+    sampled = episodes * config.eval.trials * SECONDS["episode"]
+    demonstrations = config.sft.demonstrations * SECONDS["demonstration"]
+    from_file = config.sft.demonstrations_file is not None
+    return {
+        "do nothing": 1.0,
+        "always transfer": 1.0,
+        **({} if from_file else {"demonstrations": demonstrations}),
+        "cold start": config.sft.steps * config.sft.batch * SECONDS["sft_conversation"],
+        BEFORE: sampled,
+        "reinforcement learning": config.rl.steps * config.rl.tasks_per_step * config.rl.group_size * SECONDS["rl"],
+        AFTER: sampled,
+        GREEDY: episodes * SECONDS["episode"],
+    }
 
 
 def _kept(config: RunConfig, run: RunDirectory, name: str, tasks: Sequence[Task]) -> list[Episode] | None:

@@ -1,0 +1,52 @@
+"""The last thing a finished job shows in the terminal: its scores before and after, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from muarl.observe.charts import number, percent
+from muarl.observe.markup import as_figure
+from muarl.observe.report_story import share_of
+from muarl.observe.report_tables import bounds
+from muarl.observe.words import word
+
+BEHAVIOUR = ("writes_without_consent", "needless_transfers", "tool_error_rate", "truncated", "turns")
+"""The figures of behaviour that are shown; the report has all of them."""
+
+FLOORS = ("do_nothing", "always_transfer")
+
+
+def before_and_after(summary: Mapping[str, Any]) -> Table:
+    """The scores of a quickstart's ``summary.json`` as a table: after the cold start, after RL, and the baselines."""
+    before, after = summary["cold_start"], summary["rl"]
+    floors = {name: share for name in FLOORS if (share := share_of(summary.get(name))) is not None}
+    table = Table(
+        Text(f"{after['tasks']} held-out tasks"),
+        title=Text("Before and after reinforcement learning"),
+        title_justify="left",
+    )
+    for heading in ("after the cold start", "after RL", *(name.replace("_", " ") for name in floors)):
+        table.add_column(heading, justify="right")
+    table.add_row("success", _success(before), _success(after), *map(percent, floors.values()))
+    table.add_row("  95% interval", _interval(before), _interval(after))
+    if (greedy := share_of(summary.get("rl_greedy"))) is not None:
+        table.add_row("success, greedy decoding", "", percent(greedy))
+    for name in BEHAVIOUR:
+        w, values = word(name), [as_figure(block.get("behaviour", {}).get(name)) for block in (before, after)]
+        if any(value is not None for value in values):
+            show = percent if w.share else number
+            table.add_row(w.label.lower(), *("–" if value is None else show(value) for value in values))
+    return table
+
+
+def _success(block: Mapping[str, Any]) -> str:
+    return f"{block['success']:.1%}"
+
+
+def _interval(block: Mapping[str, Any]) -> str:
+    found = bounds(block.get("interval"))
+    return "" if found is None else f"{found[0]:.1%} – {found[1]:.1%}"

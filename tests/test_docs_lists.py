@@ -1,0 +1,69 @@
+"""Lists on pages are those of the code: a name that is added or taken away is so on the page too."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from muarl.cli import app
+from muarl.config import RunConfig, all_presets, fields_of
+from muarl.domains.generated import NAMES, ON_SERVERS
+from muarl.recipes.official import NAMES as OFFICIAL
+
+
+def table_under(page: Path, heading: str) -> list[list[str]]:
+    """The cells of each row of the first table below a heading."""
+    _, _, below = page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")
+    assert below, f"{page.name} has no heading {heading!r}"
+    section = below.partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    return rows[2:]
+
+
+def names(rows: list[list[str]], prefix: str = "") -> list[str]:
+    """What the first column names in backquotes."""
+    return [name.removeprefix(prefix) for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
+
+
+def commands() -> list[str]:
+    return [str(c.name) for c in app.registered_commands] + [str(g.name) for g in app.registered_groups]
+
+
+def test_the_domains_with_tasks_from_seeds(repository: Path) -> None:
+    listed = names(table_under(repository / "docs" / "domains.md", "Generated domains"))
+    assert sorted(listed) == sorted((*NAMES, *ON_SERVERS))
+
+
+def test_the_benchmarks(repository: Path) -> None:
+    assert sorted(names(table_under(repository / "docs" / "evaluation.md", "Benchmarks"))) == sorted(OFFICIAL)
+
+
+def test_the_names_that_domain_name_takes() -> None:
+    (annotation,) = (section for name, section, _ in fields_of(RunConfig) if name == "domain")
+    assert annotation is not None
+    taken = annotation.model_fields["name"].annotation.__args__  # type: ignore[union-attr]
+    assert sorted(taken) == sorted((*NAMES, *ON_SERVERS, *OFFICIAL))
+
+
+def test_the_commands(repository: Path) -> None:
+    listed = names(table_under(repository / "docs" / "index.md", "Commands"), "muarl ")
+    assert sorted(listed) == sorted(commands())
+
+
+def test_every_preset_says_what_it_is_and_is_on_the_page(repository: Path) -> None:
+    known = all_presets()
+    rows = table_under(repository / "docs" / "configuration.md", "Presets")
+    assert names(rows) == [p.name for p in known]
+    for preset in known:
+        assert preset.command in commands(), preset.name
+        assert 10 < len(preset.text) <= 90 and preset.text.endswith("."), preset.name
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_every_page_is_in_the_tables_of_pages(repository: Path, page: str) -> None:
+    text = (repository / page).read_text(encoding="utf-8")
+    linked = {Path(target).name for target in re.findall(r"\]\(([^)#]+\.md)", text)}
+    missing = {p.name for p in (repository / "docs").glob("*.md")} - linked - {Path(page).name}
+    assert not missing
