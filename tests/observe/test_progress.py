@@ -124,8 +124,9 @@ def test_a_planned_job_says_its_stage_and_the_time_left_for_all_of_it() -> None:
             now.t += 2  # this machine takes twice as long
             phase.advance()
         assert phase.describe().endswith("stage 1 of 4, about 15 min left")  # 202 / 50 s each for 50 and 400 more
+    assert out.getvalue().splitlines()[0] == "cold start: 100 steps · stage 1 of 4"
+    assert "stage" not in last_line(out), "what is over has no time left"
     now.t += 99
-    assert "stage" not in last_line(out)
     with progress.phase("auditing", total=3) as phase:
         phase.advance()
         assert "stage" not in phase.describe()

@@ -156,8 +156,26 @@ def test_the_relatives_of_grpo_run(configure: Configure, options: list[str]) -> 
         assert all(r["groups_kept"] <= 2 and r["samples"] == 2 * r["groups_kept"] for r in steps)
 
 
-def test_quickstart_leaves_everything_the_summary_promises(configure: Configure) -> None:
+@pytest.mark.parametrize(("command", "recipe"), [("quickstart", quickstart), ("train", rl)])
+def test_a_finished_training_says_what_to_do_next(
+    muarl: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, recipe: Any
+) -> None:
+    monkeypatch.setattr(recipe, "run", lambda config: tmp_path / "runs" / "mine")
+    result = muarl(command)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    assert f"Next: muarl view {tmp_path}/runs/mine" in said and f"muarl chat {tmp_path}/runs/mine" in said
+
+
+def test_quickstart_leaves_everything_the_summary_promises(
+    configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = quickstart.run(configure("rl.steps=2", "rl.eval_every=0"))
+    said = capsys.readouterr().err
+    begun = [line for line in said.splitlines() if " · stage " in line]
+    assert [line.partition(":")[0] for line in begun] == list(quickstart.stages(configure()))
+    assert all(f"stage {n} of {len(begun)}" in line for n, line in enumerate(begun, 1))
+    assert "Before and after reinforcement learning" in said and "after the cold start" in said
     summary = json.loads((run / "summary.json").read_text())
     for block in ("cold_start", "rl"):
         assert {"success", "interval", "tasks", "tokens_per_episode", "turns"} <= summary[block].keys()

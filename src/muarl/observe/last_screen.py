@@ -25,26 +25,26 @@ def before_and_after(summary: Mapping[str, Any]) -> Table:
     before, after = summary["cold_start"], summary["rl"]
     floors = {name: share for name in FLOORS if (share := share_of(summary.get(name))) is not None}
     table = Table(
-        Text(f"{after['tasks']} held-out tasks"),
+        f"{after['tasks']} held-out tasks",
         title=Text("Before and after reinforcement learning"),
         title_justify="left",
     )
-    for heading in ("after the cold start", "after RL", *(name.replace("_", " ") for name in floors)):
+    for heading in ("after the cold start", "after RL"):
         table.add_column(heading, justify="right")
-    table.add_row("success", _success(before), _success(after), *map(percent, floors.values()))
+    table.add_row("success", f"{before['success']:.1%}", f"{after['success']:.1%}")
     table.add_row("  95% interval", _interval(before), _interval(after))
     if (greedy := share_of(summary.get("rl_greedy"))) is not None:
-        table.add_row("success, greedy decoding", "", percent(greedy))
+        table.add_row("success, greedy decoding", "", f"{greedy:.1%}")
     for name in BEHAVIOUR:
         w, values = word(name), [as_figure(block.get("behaviour", {}).get(name)) for block in (before, after)]
         if any(value is not None for value in values):
             show = percent if w.share else number
             table.add_row(w.label.lower(), *("–" if value is None else show(value) for value in values))
+    if floors:
+        trivial = ", ".join(f"{name.replace('_', ' ')} {share:.1%}" for name, share in floors.items())
+        table.caption = Text(f"Baselines on the same tasks: {trivial}")
+        table.caption_justify = "left"
     return table
-
-
-def _success(block: Mapping[str, Any]) -> str:
-    return f"{block['success']:.1%}"
 
 
 def _interval(block: Mapping[str, Any]) -> str:

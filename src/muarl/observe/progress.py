@@ -177,7 +177,8 @@ class Progress:
                 opened = True
             self._tasks[id(phase)] = self._bars.add_task(Text(name).plain, total=total, text="")
         else:
-            self.say(f"{name}: {total:,} {unit}" if total is not None else name)
+            begun = f"{name}: {total:,} {unit}" if total is not None else name
+            self.say(" · ".join(part for part in (begun, self._place(phase)) if part))
         try:
             yield phase
             finished = True
