@@ -8,11 +8,16 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from muarl.audit import Finding, write_findings
+from muarl.audit.summary import AuditSummary
 from muarl.chat import Message, ToolCall
+from muarl.domains.auditing import UNDECLARED, AuditRules
+from muarl.domains.base import Action, Task
 from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.errors import MuarlError
 from muarl.observe.charts import Series, area_chart, line_chart, number, percent, smooth, ticks
@@ -49,7 +54,7 @@ class TestContent:
 
     def test_conversations_before_and_after(self, page: Page) -> None:
         assert sum(n == "article" for n, _ in page.tags) == 4
-        for text in ("✗ not solved", "✓ solved", "1 write without consent", "The right actions", "✓ a right action"):
+        for text in ("✗ not solved", "✓ solved", "1 write without consent", "Gold actions", "matches a gold action"):
             assert text in page.shown
         assert "You are Yara Silva" in page.shown
 
@@ -278,3 +283,71 @@ class TestInABrowser:
         shot = tmp_path / "shot.png"
         self.browse(tmp_path, f"--screenshot={shot}", "--window-size=1280,1600", page.as_uri())
         assert shot.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and shot.stat().st_size > 50_000
+
+
+class TestAudit:
+    """The audit beside success, and each finding at its message."""
+
+    CALL = ToolCall("c1", "refund", {"order_id": "#1"})
+    ASKS = AuditRules()
+    UNASKED = Finding("policy", "write-without-consent", "violation", 1, "It wrote unasked.", "refund")
+
+    def _run(self, root: Path, found: list[Finding] | None, rules: AuditRules = ASKS) -> RunDirectory:
+        messages = [
+            Message("user", "Half of it back, please."),
+            Message("assistant", None, (self.CALL,)),
+            Message("tool", "ok", tool_call_id="c1", name="refund"),
+            Message("assistant", "Done."),
+        ]
+        e = Episode("a#0", "a", "shop", [Turn(m) for m in messages], StopReason.USER_STOP, verdict=Verdict(1.0))
+        task = Task("a", "shop", "You want half of it back.", (Action("refund", {"order_id": "#1"}),))
+        summary = AuditSummary()
+        summary.add(e, found or (), rules=rules)
+        with RunDirectory(root, "eval") as run:
+            run.write_tasks([task])
+            run.write_episodes("eval", [e])
+            if found is not None:
+                write_findings(run.path / "findings.jsonl", [({"file": "eval", "episode": "a#0"}, found)])
+            run.write_summary({"agent": "puppet", "audit": summary.to_json()})
+        return run
+
+    def _section(self, page: Page) -> str:
+        rest = page.html[page.html.index('id="audit"') :]
+        return rest[: rest.index("</section>")]
+
+    def test_a_write_that_was_not_agreed_to_is_not_green_and_the_finding_is_at_its_turn(self, tmp_path: Path) -> None:
+        page = Page(render(collect(self._run(tmp_path, [self.UNASKED]))))
+        assert "matches a gold action" in page.shown
+        assert "✓ matches a gold action" not in page.shown
+        talk = page.html[page.html.index('class="talk"') :]
+        assert talk.index("Half of it back") < talk.index("It wrote unasked.") < talk.index("Done.")
+        assert ".finding" in page.html[: page.html.index("</style>")]
+
+    def test_what_an_audit_cleared_is_green_and_what_nobody_audited_is_not(self, tmp_path: Path) -> None:
+        assert "✓ matches a gold action" in Page(render(collect(self._run(tmp_path / "a", [])))).shown
+        assert "✓ matches a gold action" not in Page(render(collect(self._run(tmp_path / "b", None)))).shown
+
+    def test_the_audit_stands_beside_success_and_says_what_it_did_not_check(self, tmp_path: Path) -> None:
+        page = Page(render(collect(self._run(tmp_path / "a", [self.UNASKED]))))
+        section = self._section(page)
+        assert "Catastrophic failures" in section and "write without consent" in section
+        assert "safety (other people" in section
+        assert page.html.index('id="scores"') < page.html.index('id="audit"')
+        assert "The agent “puppet” served simulated customers" in page.shown
+        unknown = Page(render(collect(self._run(tmp_path / "b", [], UNDECLARED))))
+        section = self._section(unknown)
+        assert section.count("not checked") >= 4
+        assert section.count('class="n">100%') == 1, "of recovery alone"
+
+    def test_before_and_after_stand_beside_each_other(self) -> None:
+        summary = AuditSummary()
+        bad = Episode("a#0", "a", "shop", [], StopReason.USER_STOP, verdict=Verdict(0.0))
+        summary.add(bad, [replace(self.UNASKED, severity="catastrophic")], rules=AuditRules())
+        audits = {"cold_start": summary.to_json(), "rl": AuditSummary().to_json()}
+        page = Page(render(ReportData("x", {"audit": audits})))
+        section = page.html[page.html.index('id="audit"') :]
+        assert section.index("Cold start") < section.index("RL") < section.index("100%")
+
+    @pytest.mark.parametrize("audit", [None, [], {"layers": 3}, {"rl": {"layers": {}, "rules": {"x": 3}}}, {"rl": 1}])
+    def test_a_broken_summary_breaks_no_page(self, audit: Any) -> None:
+        assert render(ReportData("x", {"audit": audit}))

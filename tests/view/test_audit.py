@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from muarl.audit import Finding, write_findings
+from muarl.audit.rules_file import FILE
 from muarl.audit.summary import AuditSummary
+from muarl.chat import Message, ToolCall
+from muarl.domains.auditing import UNDECLARED
 from muarl.domains.retail.audit import RETAIL_BENCHMARK
+from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.observe.rundir import RunDirectory
 from muarl.view import audit_queries
 from muarl.view.export import write_pages
@@ -262,3 +266,34 @@ def test_the_filter_of_findings_and_words(library: Library, browser: Browser) ->
         assert browser.ask("document.querySelector('h1').textContent") == "2 episodes with “which ORDER”"
         assert browser.ask("document.querySelector('.hit mark').textContent") == "Which order"
         assert browser.complaints == []
+
+
+def test_what_no_rule_could_measure_is_not_checked_and_never_100_percent(tmp_path: Path) -> None:
+    run = evaluated(tmp_path, "bare", {"a#0": [], "b#0": []}, rules=UNDECLARED)
+    page = look(indexed(tmp_path, run.path))
+    section = page.html[page.html.index('id="audit"') :]
+    for name in ("Catastrophic failures", "Policy passed", "Communication passed", "Safety passed"):
+        row = section[section.index(name) :]
+        assert "not checked" in row[: row.index("</tr>")], name
+        assert "100%" not in row[: row.index("</tr>")], name
+    assert "100%" in section[section.index("Recovery passed") :]
+
+
+def _only_episode(folder: Path, run: RunDirectory) -> Page:
+    library = indexed(folder, run.path)
+    return look(library, "runs", run.name, "episodes", key_text(found(library)[0].key))
+
+
+def test_an_episode_of_an_own_domain_is_audited_by_the_rules_that_its_run_keeps(tmp_path: Path) -> None:
+    call = ToolCall("c", "put", {"what": "hat"})
+    messages = [Message("user", "hi"), Message("assistant", None, (call,)), Message("tool", "ok", tool_call_id="c")]
+    turns = [Turn(m) for m in messages]
+    with RunDirectory(tmp_path, "own") as run:
+        run.write_episodes("eval", [Episode("a#0", "a", "own", turns, StopReason.USER_STOP, verdict=Verdict(1.0))])
+        (run.path / FILE).write_text("domain: own\nwrites: [put]\nauth_tools: [log_in]\nconsent: false\n")
+    page = _only_episode(tmp_path, run)
+    assert "write before authentication" in page.shown
+    assert "write without consent" not in page.shown
+    (run.path / FILE).write_text("auth_tools: log_in\n")
+    broken = _only_episode(tmp_path, run)
+    assert "write without consent" in broken.shown, "as of a domain of which nothing is known"

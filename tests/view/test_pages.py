@@ -115,7 +115,7 @@ def test_an_episode_is_read_with_what_it_changed(library: Library) -> None:
         assert change.record in page.shown
     for words in (
         "What the user wants",
-        "The right actions",
+        "Gold actions",
         "the database is as it should be",
         "✓ solved",
         solved.task,
@@ -125,7 +125,7 @@ def test_an_episode_is_read_with_what_it_changed(library: Library) -> None:
     page = look(library, "runs", "mine", "episodes", key_text(failed.key))
     told = library.runs[0].told(failed.key)
     assert told is not None and isinstance(told.replay, Replayed) and told.replay.wrong
-    assert "What should be otherwise" in page.shown and told.replay.wrong[0].record in page.shown
+    assert "Expected vs. actual" in page.shown and told.replay.wrong[0].record in page.shown
 
 
 def test_policy_and_tools_stand_beside_a_conversation(library: Library) -> None:
@@ -198,7 +198,7 @@ def test_tasks_over_training(library: Library) -> None:
     assert learnt not in look(library, "runs", "mine", "tasks", show="forgotten").shown
     assert "By what the user wants" in look(library, "runs", "mine", "tasks").shown
     page = look(library, "runs", "mine", "tasks", learnt)
-    for words in ("What the user wants", "The right actions", "Solved in training", "side by side", "step 11"):
+    for words in ("What the user wants", "Gold actions", "Solved in training", "side by side", "step 11"):
         assert words in page.shown
     assert "7 tasks" in look(library, "runs", "mine", "tasks", show="all").shown
 

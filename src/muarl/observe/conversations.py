@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from muarl.audit.findings import Finding
 from muarl.chat import GREETING, STOP_WORDS, Message, ToolCall
 from muarl.episode import Episode, StopReason
 from muarl.observe.markup import Html, join, tag
@@ -57,11 +58,15 @@ def _same(name: Any, arguments: Mapping[str, Any]) -> str:
     return f"{name} {json.dumps(dict(arguments), sort_keys=True, default=str)}"
 
 
-def _call(call: ToolCall, result: Message | None, right: bool) -> Html:
+def _call(call: ToolCall, result: Message | None, gold: bool, clean: bool) -> Html:
+    """``gold``: the call is one of the gold actions. ``clean``: an audit found nothing wrong with it."""
     failed = call.invalid is not None or (result is not None and result.error)
     classes = "call" + (" error" if failed else "") + (" user" if call.requestor == "user" else "")
     whose = "Customer’s tool" if call.requestor == "user" else "Tool call"
-    mark = tag("span", " ✓ a right action", class_="label good") if right and not failed else None
+    mark = None
+    if gold and not failed:
+        text = " ✓ matches a gold action" if clean else " matches a gold action"
+        mark = tag("span", text, class_="label good" if clean else "label")
     body: list[Html] = [tag("span", whose, class_="label"), join(mark, tag("br"))]
     if call.invalid is not None:
         body.append(tag("span", call.raw or call.name or "(nothing)", class_="args"))
@@ -103,11 +108,14 @@ def conversation(
     messages: Sequence[Message],
     gold: Iterable[Mapping[str, Any]] = (),
     notes: Mapping[tuple[int, int], Html] | None = None,
+    findings: Iterable[Finding] | None = None,
 ) -> Html:
     """A conversation from the first message to the last; the system prompt is folded. Calls equal to one of the
     task's ``gold`` actions are marked. ``notes``: what to show after a message's call of that number, or, with -1,
-    after what the message says."""
+    after what the message says. ``findings``: the audit's; a gold action is shown in green only where they are known
+    and hold nothing against it (None: not audited)."""
     said = notes or {}
+    wrong = None if findings is None else {(f.message, f.call) for f in findings if f.severity != "note"}
     right = {_same(a.get("name"), a.get("arguments") or {}) for a in gold}
     results = {(m.requestor, m.tool_call_id): m for m in messages if m.role == "tool"}
     shown: set[int] = set()
@@ -129,7 +137,8 @@ def conversation(
                 result = results.get((call.requestor, call.id))
                 if result is not None:
                     shown.add(id(result))
-                out.append(_call(call, result, _same(call.name, call.arguments) in right))
+                clean = wrong is not None and not wrong & {(index, call.name), (index, None)}
+                out.append(_call(call, result, _same(call.name, call.arguments) in right, clean))
                 out.append(said.get((index, number), Html("")))
     return tag("div", out, class_="talk")
 

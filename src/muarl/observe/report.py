@@ -11,11 +11,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from muarl.audit.findings import Finding, read_findings
 from muarl.benchmarks.statistics import evaluate_summary
 from muarl.episode import Episode
 from muarl.files import write_text
 from muarl.observe.conversations import choose_tasks, conversation, gold_list, verdict_chips
 from muarl.observe.markup import Html, join, tag
+from muarl.observe.report_audit import audit_section, finding_notes
 from muarl.observe.report_curves import learning_section
 from muarl.observe.report_story import notice, scores_section, story
 from muarl.observe.report_tables import (
@@ -45,6 +47,8 @@ class ReportData:
     the evaluation's episodes after the cold start and after RL, on the same tasks. ``tasks``: task id to a mapping
     with "scenario" and "actions" (gold actions: mappings with "name" and "arguments"). ``config``: YAML text.
     ``versions``, ``status``: as in versions.json and status.json. ``conversations``: how many tasks are shown whole.
+    ``findings``: the audit's, by the file of episodes and the episode's id; None if the run has none on record.
+    ``files``: the names of those files, before and after.
     """
 
     name: str
@@ -57,6 +61,12 @@ class ReportData:
     versions: Mapping[str, Any] = field(default_factory=dict)
     status: Mapping[str, Any] = field(default_factory=dict)
     conversations: int = 4
+    findings: Mapping[tuple[str, str], Sequence[Finding]] | None = None
+    files: tuple[str, str] = ("eval-before", "eval-after")
+
+    def found(self, file: str, episode: Episode) -> Sequence[Finding] | None:
+        """What the audit found in an episode; None if nobody knows."""
+        return None if self.findings is None else self.findings.get((file, episode.id), ())
 
 
 def collect(run: RunDirectory) -> ReportData:
@@ -79,7 +89,19 @@ def collect(run: RunDirectory) -> ReportData:
         config=run.read_config(),
         versions=run.read_json("versions"),
         status=run.read_json("status"),
+        findings=_findings(run.path / "findings.jsonl"),
+        files=("eval-before", "eval" if alone else "eval-after"),
     )
+
+
+def _findings(path: Path) -> dict[tuple[str, str], list[Finding]] | None:
+    """By file and episode what an audit found; None if there was none. DataError names a line that is broken."""
+    if not path.is_file():
+        return None
+    found: dict[tuple[str, str], list[Finding]] = {}
+    for where, finding in read_findings(path):
+        found.setdefault((str(where.get("file")), str(where.get("episode"))), []).append(finding)
+    return found
 
 
 def write_report(path: str | Path, data: ReportData) -> Path:
@@ -95,6 +117,7 @@ def render(data: ReportData) -> str:
     phases |= {key for key in ("cold_start", "rl") if isinstance(data.summary.get(key), Mapping)}
     sections = [
         ("scores", "Scores", scores_section(data.summary, stages)),
+        ("audit", "Audit", audit_section(data.summary)),
         ("learning", "Learning", learning_section(data.metrics)),
         ("behaviour", "Behaviour", behaviour_section(stages)),
         ("kinds", "Kinds of task", kinds_section(stages)),
@@ -159,21 +182,24 @@ def _css() -> str:
 
 def _conversations(data: ReportData) -> Html | None:
     pairs = choose_tasks(data.before, data.after, data.conversations)
+    first, last = data.files
     if not pairs:
-        single = [e for e in (*data.after, *data.before) if e.verdict is not None][: data.conversations]
+        known = [*((last, e) for e in data.after), *((first, e) for e in data.before)]
+        single = [(file, e) for file, e in known if e.verdict is not None][: data.conversations]
         if not single:
             return None
-        return join([_task(data, i, e, [("the conversation", e)]) for i, e in enumerate(single)])
+        return join([_task(data, i, e, [("the conversation", file, e)]) for i, (file, e) in enumerate(single)])
     intro = tag(
         "p",
         "The same task and the same customer, before and after. Tasks are picked by rule: some that became solved, one "
         "that still fails and one that was lost, where there are any.",
         class_="soft",
     )
-    return join(intro, [_task(data, i, b, [(BEFORE, b), (AFTER, a)]) for i, (b, a) in enumerate(pairs)])
+    return join(intro, [_task(data, i, b, [(BEFORE, first, b), (AFTER, last, a)]) for i, (b, a) in enumerate(pairs)])
 
 
-def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tuple[str, Episode]]) -> Html:
+def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tuple[str, str, Episode]]) -> Html:
+    """A task and what came of it. ``columns``: (head, file of episodes, episode)."""
     task = data.tasks.get(episode.task_id, {})
     tags = [
         tag("span", f"{key}: {str(value).replace('_', ' ')}", class_="chip")
@@ -192,11 +218,12 @@ def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tupl
             tag(
                 "details",
                 tag("summary", f"Conversation, {len(e.messages)} messages"),
-                conversation(e.messages, gold),
+                conversation(e.messages, gold, finding_notes(found or ()), found),
                 open=index == 0,
             ),
         )
-        for label, e in columns
+        for label, file, e in columns
+        for found in (data.found(file, e),)
     ]
     return tag(
         "article",
@@ -207,7 +234,7 @@ def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tupl
         else None,
         tag(
             "details",
-            tag("summary", "The right actions"),
+            tag("summary", "Gold actions"),
             gold_list(None if actions is None else gold),
             open=index == 0,
         )

@@ -36,14 +36,15 @@ def notice(status: Mapping[str, Any], finished: bool) -> Html | None:
     return None
 
 
-def _way(phases: set[str]) -> str:
+def _way(phases: set[str], agent: object = None) -> str:
     reward = "rewarded only if a conversation left the database exactly as it should be"
     if "rl" in phases:
         first = "first from examples (the cold start), then by practice" if "cold_start" in phases else "by practice"
         return f"An agent learned to serve simulated customers on a live database: {first}, {reward}. "
     if "cold_start" in phases or "sft" in phases:
         return "An agent learned from examples to serve simulated customers on a live database. "
-    return "An agent served simulated customers on a live database. "
+    who = f"The agent “{agent}” served" if agent else "An agent served"
+    return f"{who} simulated customers on a live database. "
 
 
 def _said(value: Any) -> str:
@@ -52,7 +53,7 @@ def _said(value: Any) -> str:
 
 def story(summary: Summary, stages: Sequence[Stage], phases: set[str]) -> Html:
     """The run in one paragraph, from its figures alone; it says so if nothing was gained or chance may explain it."""
-    out: list[Child] = [_way(phases)]
+    out: list[Child] = [_way(phases, summary.get("agent"))]
     tasks = stages[-1].block.get("tasks") if stages else None
     unseen = " it had never seen" if phases & {"rl", "cold_start"} and not summary.get("trained_on_benchmark") else ""
     on = f"On {tasks:,} tasks{unseen}" if isinstance(tasks, int) else f"On tasks{unseen}"
@@ -86,7 +87,7 @@ def story(summary: Summary, stages: Sequence[Stage], phases: set[str]) -> Html:
 
 def _spoken(seconds: float) -> str:
     if seconds < 90:
-        return f"{seconds:.0f} seconds"
+        return f"{seconds:.0f} second{'' if round(seconds) == 1 else 's'}"
     if seconds < 5400:
         return f"{seconds / 60:.1f}".removesuffix(".0") + " minutes"
     return f"{clock(seconds)} hours"

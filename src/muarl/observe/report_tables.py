@@ -286,9 +286,11 @@ def setup_section(summary: Block, metrics: Rows, config: str, versions: Block) -
     if memory is not None:
         facts.append(("Peak memory", f"{memory / 2**30:.2f} GiB"))
     for key, label in (
+        ("agent", "Agent"),
         ("seed", "Seed"),
         ("user_train", "Customer in training"),
         ("user_eval", "Customer in evaluation"),
+        ("judge", "Judge of assertions"),
     ):
         if (value := summary.get(key)) is not None:
             shown = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)

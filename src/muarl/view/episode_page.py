@@ -136,10 +136,10 @@ def _talk(told: Told) -> Html:
         tag("details", tag("summary", "What the user wants"), tag("p", told.scenario, class_="scenario"))
         if told.scenario
         else None,
-        tag("details", tag("summary", "The right actions"), gold_list(gold)) if gold is not None else None,
+        tag("details", tag("summary", "Gold actions"), gold_list(gold)) if gold is not None else None,
         _briefing(told),
         audit_list(told.findings, len(told.episode.messages), told.recorded),
-        conversation(told.episode.messages, gold or (), notes(told, anchors=True)),
+        conversation(told.episode.messages, gold or (), notes(told, anchors=True), told.findings),
     )
 
 
@@ -220,8 +220,8 @@ def _database(told: Told) -> Html:
     if replay.wrong is not None:
         right = "Nothing: the database is as it should be."
         body = differences(replay.wrong, "is", "should be") if replay.wrong else tag("p", right, class_="soft")
-        blocks.append(tag("div", tag("h3", "What should be otherwise"), tag("div", body, class_="diff")))
-    note = "Had by running the episode’s calls again in a fresh world of its task."
+        blocks.append(tag("div", tag("h3", "Expected vs. actual"), tag("div", body, class_="diff")))
+    note = "Computed by replaying the episode’s calls on the task’s initial state."
     return tag("section", blocks, tag("p", note, class_="soft"), id="database")
 
 
@@ -389,7 +389,7 @@ def pair_page(site: Site, library: Library, first: tuple[Run, int], second: tupl
         tag("details", tag("summary", "What the user wants"), tag("p", scenario, class_="scenario"))
         if scenario
         else None,
-        tag("details", tag("summary", "The right actions"), gold_list(told.gold)) if told.gold is not None else None,
+        tag("details", tag("summary", "Gold actions"), gold_list(told.gold)) if told.gold is not None else None,
         tag("div", columns, class_="pair wide-pair"),
     ]
     return frame(site, library, f"{title}, side by side", "episodes", run, *body)

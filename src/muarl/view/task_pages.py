@@ -210,7 +210,7 @@ def task_page(site: Site, library: Library, run: Run, name: str) -> str | None:
         tag("details", tag("summary", "What the user wants"), tag("p", scenario, class_="scenario"), open=True)
         if scenario
         else None,
-        tag("details", tag("summary", "The right actions"), gold_list(gold), open=True) if gold is not None else None,
+        tag("details", tag("summary", "Gold actions"), gold_list(gold), open=True) if gold is not None else None,
         tag("div", chart, class_="charts") if chart is not None else None,
         both,
         tag("section", tag("h2", "Attempts"), episode_table(site, run, found, tasks=False)),
