@@ -130,7 +130,7 @@ def test_an_agent_trained_on_a_benchmark_is_talked_with_in_the_generated_domain(
 
     folder = tmp_path / "mine" / "checkpoints" / "rl" / "step-000001"
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text('{"max_position_embeddings": 40960}')
+    (folder / "config.json").write_text('{"model_type": "qwen3", "max_position_embeddings": 40960}')
     (tmp_path / "mine" / "config.yaml").write_text(f"domain: {{name: {name}}}\nmodel: {{max_context: 30000}}\n")
     config, _ = chat_config(str(tmp_path / "mine"), None, None)
     assert config.domain.name == domain

@@ -97,11 +97,11 @@ def test_options_and_settings_win_over_what_the_name_stands_for() -> None:
 
 
 def test_a_checkpoint_gets_as_much_room_as_its_model_reads(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"max_position_embeddings": 9000}')
+    (tmp_path / "config.json").write_text('{"model_type": "qwen3", "max_position_embeddings": 9000}')
     config = resolved("tau2-retail", "--agent", str(tmp_path), *LLM[2:])
     assert (config.eval.agent, config.model.checkpoint) == ("sampled", str(tmp_path))
     assert (config.model.max_context, config.rl.tokens_per_turn) == (9000, 2048)
-    (tmp_path / "config.json").write_text('{"max_position_embeddings": 999999}')
+    (tmp_path / "config.json").write_text('{"model_type": "qwen3", "max_position_embeddings": 999999}')
     assert resolved("tau2-retail", "-m", str(tmp_path), *LLM[2:]).model.max_context == 32768
 
 
@@ -110,7 +110,7 @@ def run(tmp_path: Path) -> str:
     """A run in the airline with limits of its own, and a checkpoint."""
     folder = tmp_path / "mine" / "checkpoints" / "step-000004"
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text('{"max_position_embeddings": 40960}')
+    (folder / "config.json").write_text('{"model_type": "qwen3", "max_position_embeddings": 40960}')
     own = ["domain.name=airline-generated", "domain.size=official", "model.max_context=20000", "model.thinking=true"]
     made = load_config("quickstart", [*own, "rl.tokens_per_turn=900", "eval.tasks=7"]).model_dump(mode="json")
     (tmp_path / "mine" / "config.yaml").write_text(yaml.safe_dump(made))

@@ -119,7 +119,7 @@ def test_other_checkpoints_are_refused(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"'model\.layers\.1\..*' is no part of the model"):
         load_policy(saved)
     config.write_text("{ not json")
-    with pytest.raises(CheckpointError, match=r"config\.json: cannot be read"):
+    with pytest.raises(CheckpointError, match=r"config\.json: is not valid JSON"):
         load_policy(saved)
 
 

@@ -112,7 +112,7 @@ def test_a_manifest_names_nothing_outside_its_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 1, "files": {"a": 3}}'])
 def test_a_broken_manifest_is_damage(root: Path, text: str) -> None:
     (checkpoint_path(root, 3) / MANIFEST).write_text(text)
-    with pytest.raises(CheckpointError, match=r"manifest\.json: cannot be read"):
+    with pytest.raises(CheckpointError, match=r"manifest\.json: (cannot be read|is not valid JSON|must hold)"):
         check_whole(checkpoint_path(root, 3))
 
 

@@ -139,9 +139,74 @@ def test_other_architectures_are_refused_by_name() -> None:
     )
     with pytest.raises(CheckpointError, match=r"llama.*Qwen3ForCausalLM"):
         qwen3.shape_of(other)
-    with pytest.raises(CheckpointError, match="attention_bias"):
-        qwen3.shape_of(tiny(attention_bias=True))
     adapted = tiny()
     adapted.model.layers[0].mlp.up_proj = torch.nn.Sequential(torch.nn.Linear(32, 48))
     with pytest.raises(CheckpointError, match="up_proj"):
         qwen3.shape_of(adapted)
+
+
+SCALED = {
+    "default": {},
+    "linear": {"factor": 4.0},
+    "yarn": {"factor": 4.0, "original_max_position_embeddings": 16},
+    "llama3": {
+        "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SCALED)
+def test_scaled_rotary_positions_equal_hugging_face(kind: str) -> None:
+    """Without the cache and with it, beyond the length that the scaling began with."""
+    from muarl.models.qwen3_cached import InferenceWeights, KVCache, decode, prefill
+
+    model = tiny(rope_parameters={"rope_type": kind, "rope_theta": 10000.0, **SCALED[kind]})
+    ids, positions, documents = batch([[60]], 60)
+    with torch.no_grad():
+        expected = model(ids).logits
+        torch.testing.assert_close(
+            model.lm_head(qwen3.hidden_states(model, ids, positions, documents)), expected, atol=2e-5, rtol=1e-4
+        )
+        weights = InferenceWeights(model, device=torch.device("cpu"), dtype=torch.float32, max_positions=64)
+        cache = KVCache(weights.shape, 1, 64, weights.device, weights.dtype)
+        slot = torch.tensor([0])
+        prefill(weights, cache, [ids[0, :-1]], slot, torch.tensor([0]), span=64)
+        last = decode(weights, cache, ids[0, -1:], slot, torch.tensor([59]), span=64, rows=0)
+        torch.testing.assert_close(model.lm_head(last), expected[0, -1:], atol=2e-5, rtol=1e-4)
+    plain = tiny(rope_parameters={"rope_type": "default", "rope_theta": 10000.0})
+    assert (kind == "default") == torch.equal(plain(ids).logits, expected), "the scaling is not without effect"
+
+
+@pytest.mark.parametrize(
+    ("variant", "named"),
+    [
+        ({"attention_bias": True}, "attention_bias"),
+        ({"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, "sliding-window layers"),
+        ({"hidden_act": "gelu"}, "hidden_act"),
+        ({"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}}, "rope_type dynamic"),
+        (
+            {
+                "rope_parameters": {
+                    "rope_type": "longrope", "rope_theta": 1e4, "factor": 2.0, "short_factor": [1.0] * 4,
+                    "long_factor": [2.0] * 4, "original_max_position_embeddings": 256,
+                }
+            },
+            "rope_type longrope",
+        ),
+        (
+            {"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 2.0, "partial_rotary_factor": 0.5}},
+            "a part of each head",
+        ),
+    ],
+)  # fmt: skip
+def test_variants_that_would_be_computed_wrong_are_refused(variant: dict[str, object], named: str) -> None:
+    from muarl.inference.torch_engine import TorchEngine
+
+    model = tiny(**variant)
+    with pytest.raises(CheckpointError, match=f"{named}.*not supported here"):
+        qwen3.shape_of(model)
+    with pytest.raises(CheckpointError, match=named):
+        TorchEngine(model, max_slots=1, max_context=64)
+    ids, positions, documents = batch([[5]], 5)
+    with pytest.raises(CheckpointError, match=named):
+        qwen3.hidden_states(model, ids, positions, documents)

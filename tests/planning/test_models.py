@@ -44,7 +44,7 @@ def test_a_folder_s_config_gives_its_shape(tmp_path: Path, tied: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "cannot be read"),
+        ("", "is not valid JSON"),
         ('{"model_type": "llama"}', "'llama'"),
         ('{"model_type": "qwen3", "hidden_size": 8}', "num_attention_heads"),
         ('{"model_type": "qwen3", "num_attention_heads": "many"}', "not a valid"),

@@ -82,7 +82,7 @@ def test_a_hostile_configuration_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_a_folder_of_no_run_brings_what_its_model_reads(tmp_path: Path) -> None:
     for reads, context, turn in ((40960, 32768, 1024), (2048, 2048, 512)):
-        (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": reads}))
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen3", "max_position_embeddings": reads}))
         own = own_settings(str(tmp_path))
         assert own.values == {"model.max_context": context, "rl.tokens_per_turn": turn}
         assert own.source == f"{tmp_path.name}/config.json"

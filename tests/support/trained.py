@@ -17,6 +17,6 @@ def make_run(place: Path, *overrides: str, **more: Any) -> Path:
     config = load_config("quickstart", overrides).model_dump(mode="json") | more
     folder = place / "checkpoints" / "rl" / "step-000003"
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps({"max_position_embeddings": 40960}))
+    (folder / "config.json").write_text(json.dumps({"model_type": "qwen3", "max_position_embeddings": 40960}))
     (place / "config.yaml").write_text(yaml.safe_dump(config))
     return place

@@ -20,9 +20,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from muarl.errors import CheckpointError, MuarlError
+from muarl.errors import CheckpointError, DataError, MuarlError
 from muarl.files import FULL, room_left
 from muarl.learning.manifest import MANIFEST, flush, seal
+from muarl.untrusted import read_json_object
 
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
@@ -83,16 +84,16 @@ def is_disk_full(problem: BaseException) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. CheckpointError if there is none."""
+    """The JSON object in a file, within bounds of size and depth: checkpoints come from anywhere. CheckpointError if
+    there is none."""
+    if not path.exists():
+        raise CheckpointError(f"{path}: missing: the checkpoint is incomplete, make or copy it again")
+    if not path.is_file():
+        raise CheckpointError(f"{path}: is no plain file: the checkpoint is incomplete, make or copy it again")
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: missing: the checkpoint is incomplete, make or copy it again") from None
-    except (ValueError, OSError) as problem:
-        raise CheckpointError(f"{path}: cannot be read: {problem}") from None
-    if not isinstance(data, dict):
-        raise CheckpointError(f"{path}: is not a JSON object")
-    return data
+        return read_json_object(path)
+    except DataError as problem:
+        raise CheckpointError(str(problem).rstrip(".")) from None
 
 
 def stored_shapes(path: Path) -> Iterator[tuple[str, tuple[Path, tuple[int, ...]]]]:

@@ -7,10 +7,11 @@ Nothing is pickled: tensors go to safetensors, everything else to JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from transformers.utils import logging as transformers_logging
 
 from muarl.errors import CheckpointError
 from muarl.learning.checkpoint_files import WeightReader, WeightWriter, read_json, stored_shapes, whole_folder
+from muarl.learning.checkpoint_kinds import ARCHITECTURE, check_kind
 from muarl.learning.checkpoint_paths import STEP
 from muarl.learning.checkpoint_paths import checkpoint_path as checkpoint_path
 from muarl.learning.checkpoint_paths import latest_checkpoint as latest_checkpoint
@@ -27,8 +29,10 @@ from muarl.learning.manifest import MANIFEST, verify
 from muarl.learning.release import CARD, ModelNotes, write_release
 from muarl.learning.state_files import StateReader, TrainerState, write_tensors, write_values
 
-ARCHITECTURE = "Qwen3ForCausalLM"
-MODEL_TYPE = "qwen3"
+READ_BESIDES = (
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json",
+    "adapter_config.json",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -143,22 +147,19 @@ def check_policy(path: Path) -> Qwen3Config:
     path = Path(path)
     if not path.is_dir():
         raise CheckpointError(f"{path}: no such checkpoint folder: give the path of a folder with config.json")
+    check_kind(path)
     fields = read_json(path / "config.json")
-    if fields.get("model_type") != MODEL_TYPE:
-        raise CheckpointError(
-            f"{path / 'config.json'}: model_type is {fields.get('model_type')!r}, but only {MODEL_TYPE!r} "
-            f"({ARCHITECTURE}) can be trained: choose a Qwen3 checkpoint"
-        )
     named = fields.get("architectures") or [ARCHITECTURE]
     if ARCHITECTURE not in named:
         raise CheckpointError(f"{path / 'config.json'}: architectures is {named}, but {ARCHITECTURE} is needed")
+    found = dict(stored_shapes(path))
+    _check_depth(path, fields, found)
     try:
         config = Qwen3Config.from_dict(fields)
         with torch.device("meta"):
             model = Qwen3ForCausalLM(config)
     except Exception as problem:  # whatever a malformed field makes transformers raise
         raise CheckpointError(f"{path / 'config.json'}: not a valid Qwen3 configuration: {problem}") from problem
-    found = dict(stored_shapes(path))
     for name, parameter in model.named_parameters():
         if name not in found:
             raise CheckpointError(
@@ -176,7 +177,23 @@ def check_policy(path: Path) -> Qwen3Config:
         raise CheckpointError(f"{file}: {name!r} is no part of the model that config.json describes")
     if not (path / "tokenizer.json").is_file():
         raise CheckpointError(f"{path / 'tokenizer.json'}: missing: copy the model's tokenizer files into the folder")
+    for name in READ_BESIDES:
+        if (path / name).exists():
+            read_json(path / name)  # transformers reads them too, without bounds
     return config
+
+
+def _check_depth(path: Path, fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """CheckpointError if config.json asks for more layers than there are weights of: a model of a billion layers would
+    take all memory, even without weights."""
+    layers = {name.split(".")[2] for name in found if name.startswith("model.layers.")}
+    asked = fields.get("num_hidden_layers")
+    if isinstance(asked, int) and asked > len(layers):
+        lacking = next(n for n in range(len(layers) + 1) if str(n) not in layers)
+        raise CheckpointError(
+            f"{path}: the weights lack 'model.layers.{lacking}.' of the {asked:,} layers that config.json asks for: "
+            "the checkpoint is incomplete, make or copy it again"
+        )
 
 
 def load_trainer_state(path: Path) -> TrainerState:

@@ -8,16 +8,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-from muarl.errors import CheckpointError
+from muarl.errors import CheckpointError, DataError
+from muarl.untrusted import read_json_object
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 CHUNK = 1 << 20
+MOST = 20_000
+"""Files in one checkpoint: a learner of thousands of processes writes a few for each."""
 THREADS = 4
 """Files read at once: hashing lets go of the interpreter's lock."""
 
@@ -91,6 +94,8 @@ def verify(
             raise CheckpointError(f"{file}: missing: the checkpoint is incomplete") from None
         if status.st_size != size:
             raise CheckpointError(f"{file}: has {status.st_size:,} bytes, and {size:,} were written")
+        if not stat.S_ISREG(status.st_mode):
+            raise CheckpointError(f"{file}: is no plain file")
         mark = str(file.absolute()), size, status.st_mtime_ns, wanted
         if contents and mark not in _seen:
             waiting.append((file, wanted, mark))
@@ -111,13 +116,19 @@ def _sum(path: Path) -> str:
 
 def _read(folder: Path) -> dict[str, tuple[int, str]] | None:
     path = folder / MANIFEST
+    if not path.exists():
+        return None
     try:
-        data: Any = json.loads(path.read_text(encoding="utf-8"))
+        if not path.is_file():
+            raise ValueError("it is no plain file")
+        data = read_json_object(path)
         if data["format"] != FORMAT:
             return None  # of a version of muarl that knows more
+        if len(data["files"]) > MOST:
+            raise ValueError(f"it lists {len(data['files']):,} files, and no checkpoint has more than {MOST:,}")
         found = {str(name): (int(file["bytes"]), str(file["sha256"])) for name, file in data["files"].items()}
-    except FileNotFoundError:
-        return None
+    except DataError as problem:
+        raise CheckpointError(str(problem).rstrip(".")) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise CheckpointError(f"{path}: cannot be read: {problem!r}") from None
     if any(name.startswith("/") or ".." in name.split("/") for name in found):

@@ -30,6 +30,10 @@ FUSE_BELOW = 1 << 20
 """Projections with fewer weights than this are concatenated on the fly, so that one matrix product does them all."""
 
 
+ROPE_TYPES = ("default", "linear", "llama3", "yarn")
+"""Ways of scaling rotary positions that depend on no length: their frequencies are the model's own for ever."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """The sizes of a dense Qwen3. ``groups`` is query heads per key/value head."""
@@ -65,7 +69,8 @@ def shape_of(model: nn.Module, *, adapters: bool = False) -> Shape:
         "attention_dropout": bool(getattr(config, "attention_dropout", 0)),
         "hidden_act": config.hidden_act != "silu",
         "sliding-window layers": any(t != "full_attention" for t in getattr(config, "layer_types", None) or ()),
-        "rope_type": str(rope.get("rope_type", "default")) in ("dynamic", "longrope"),
+        f"rope_type {rope.get('rope_type')}": str(rope.get("rope_type", "default")) not in ROPE_TYPES,
+        "rotary positions on a part of each head": _rotates_in_part(model, config),
     }
     wrong = [name for name, differs in variants.items() if differs]
     if wrong:
@@ -85,6 +90,12 @@ def shape_of(model: nn.Module, *, adapters: bool = False) -> Shape:
         vocab=config.vocab_size,
         epsilon=config.rms_norm_eps,
     )
+
+
+def _rotates_in_part(model: nn.Module, config: Any) -> bool:
+    inverse = getattr(getattr(getattr(model, "model", None), "rotary_emb", None), "inv_freq", None)
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return inverse is not None and 2 * inverse.numel() != head_dim
 
 
 def rotary_tables(model: nn.Module, positions: Tensor) -> tuple[Tensor, Tensor]:

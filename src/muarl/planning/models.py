@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import CheckpointError
+from muarl.errors import CheckpointError, DataError
+from muarl.untrusted import read_json_object
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The matrices of a layer, by the last part of their names in a checkpoint."""
@@ -111,13 +111,13 @@ def shape_from_config(path: Path) -> ModelShape:
     """The sizes that a checkpoint folder's config.json states. CheckpointError if it is missing or of another kind."""
     file = path / "config.json"
     try:
-        fields = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError) as problem:
-        raise CheckpointError(f"{file}: cannot be read: {problem}") from None
-    if not isinstance(fields, dict) or fields.get("model_type") != "qwen3":
-        kind = fields.get("model_type") if isinstance(fields, dict) else type(fields).__name__
+        fields = read_json_object(file)
+    except DataError as problem:
+        raise CheckpointError(str(problem).rstrip(".")) from None
+    if fields.get("model_type") != "qwen3":
         raise CheckpointError(
-            f"{file}: model_type is {kind!r}, but only 'qwen3' can be trained: choose a Qwen3 checkpoint"
+            f"{file}: model_type is {fields.get('model_type')!r}, but only 'qwen3' can be trained: choose a Qwen3 "
+            "checkpoint"
         )
     try:
         heads = int(fields["num_attention_heads"])
@@ -134,5 +134,5 @@ def shape_from_config(path: Path) -> ModelShape:
             tied=bool(fields.get("tie_word_embeddings", False)),
             positions=int(fields.get("max_position_embeddings", 32768)),
         )
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
+    except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError) as problem:
         raise CheckpointError(f"{file}: not a valid Qwen3 configuration: {problem!r}") from None

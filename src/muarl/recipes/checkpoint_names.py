@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from muarl.errors import CheckpointError
+from muarl.learning.checkpoint_kinds import check_kind
 from muarl.learning.checkpoint_paths import STEP, latest_checkpoint
 from muarl.planning.models import published
 
@@ -61,10 +62,11 @@ def checkpoint_folder(spec: str) -> Path:
 
 
 def existing_checkpoint(spec: str) -> Path:
-    """As ``checkpoint_folder``, of a folder that is there. CheckpointError with the nearest run or checkpoint if not;
-    nothing but names is looked at."""
+    """As ``checkpoint_folder``, of a folder that is there and of a kind that can be used. CheckpointError with the
+    nearest run or checkpoint, or with the remedy, if not."""
     folder = checkpoint_folder(spec)
     if folder.is_dir():
+        check_kind(folder)
         return folder
     if published(spec) is not None:
         raise CheckpointError(
