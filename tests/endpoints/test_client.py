@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import time
 import traceback
 from collections.abc import Sequence
@@ -388,10 +389,77 @@ async def test_check_finds_wrong_key_unknown_model_and_dead_address() -> None:
 
 async def test_check_lets_a_rate_limit_pass_and_does_not_mind_an_empty_answer() -> None:
     with FakeOpenAI([status(429), status(429), completion(None, finish_reason="length")]) as server:
-        async with endpoint(server) as client:
+        async with endpoint(server, attempts=2) as client:
             await client.check()
             await client.check()
     assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("fault", [status(500), status(503), CUT, nonsense()])
+async def test_check_bears_what_a_request_of_the_run_bears(fault: Script) -> None:
+    with FakeOpenAI([fault, fault, fault, text("ready")]) as server:
+        async with endpoint(server) as client:
+            await client.check()
+    assert len(server.requests) == 4
+
+
+async def test_check_does_not_wait_for_a_server_where_there_is_none() -> None:
+    with FakeOpenAI() as server:
+        dead = server.url
+    waits = Waits()
+    async with endpoint(dead, waits) as client:
+        with pytest.raises(InfrastructureError, match="unreachable.*gave up after 2 attempts"):
+            await client.check()
+        with pytest.raises(InfrastructureError, match="unreachable.*gave up after 6 attempts"):
+            await client.chat(HELLO)
+    assert len(waits) == 1 + 5
+
+
+async def test_a_run_that_tolerates_half_of_all_requests_failing_begins() -> None:
+    """Six attempts fail together once in 64 starts; two did once in four."""
+    rng = random.Random(0)
+    with FakeOpenAI(lambda body: status(500) if rng.random() < 0.5 else text("ready")) as server:
+        refused = 0
+        for _ in range(60):
+            async with endpoint(server) as client:
+                try:
+                    await client.check()
+                except InfrastructureError:
+                    refused += 1
+    assert refused <= 2
+
+
+async def test_a_server_that_goes_away_is_said_at_once_and_once(caplog: pytest.LogCaptureFixture) -> None:
+    with FakeOpenAI() as server:
+        async with endpoint(server) as client:
+            await client.chat(HELLO)
+            url = server.url
+    async with endpoint(url) as client:
+        for _ in range(3):
+            with pytest.raises(InfrastructureError):
+                await client.chat(HELLO, boundary="agent")
+    told = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+    assert len(told) == 1
+    assert told[0].startswith("agent endpoint m: unreachable (")
+    assert "trying again, until " in told[0]
+
+
+async def test_passing_failures_are_said_once_and_an_outage_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    from muarl.endpoints.failures import EndpointFailure
+    from muarl.endpoints.outages import Outages
+
+    outages, where = Outages(), EndpointConfig(model="m")
+    passing = EndpointFailure("HTTP 500: no", where, "user", again=True)
+    gone = EndpointFailure("unreachable (refused)", where, "user", again=True, nobody=True)
+    for failure in (passing, passing, gone, gone, None, passing, gone):
+        if failure is None:
+            outages.over()
+        else:
+            outages.note(failure, time.time())
+    assert [r.getMessage().split(";")[0] for r in caplog.records] == [
+        "user endpoint m: HTTP 500: no",
+        *["user endpoint m: unreachable (refused)"] * 2,
+    ]
 
 
 def test_one_endpoint_serves_several_event_loops() -> None:

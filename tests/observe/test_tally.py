@@ -30,3 +30,16 @@ def test_what_failed_is_in_no_success_and_what_was_kept_counts() -> None:
     tally.add(episode(0.0))
     tally.add(episode(None))
     assert tally.figures == {"success": "50.0%", "failed": 2, "cost": "$0.50"}
+
+
+def test_the_last_cause_of_failure_stands_beside_its_count() -> None:
+    failed = episode(None)
+    failed.error = (
+        "agent: endpoint m at http://127.0.0.1:8100/v1: unreachable (All connection attempts failed); check that the "
+        "server runs and that the address is right (gave up after 6 attempts)"
+    )
+    tally = Tally(4, [failed, episode(None)])
+    assert tally.figures["failed"] == "2 (last: agent: unreachable (All connection attempts failed))"
+    failed.error = "user: " + "no answer " * 20
+    tally.add(failed)
+    assert len(str(tally.figures["failed"])) < 80

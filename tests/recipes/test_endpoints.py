@@ -186,7 +186,6 @@ def tau2(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.data
-@pytest.mark.usefixtures("tau2")
 def test_a_budget_is_kept_at_any_concurrency(muarl: Muarl, server: FakeOpenAI, tmp_path: Path) -> None:
     """Every conversation costs three answers."""
     options = [*llm("eval_user", server), "--agent", "expert", "eval.tasks=24", "eval.baseline=false"]
@@ -219,6 +218,8 @@ def test_the_judges_share_of_a_budget_is_counted_by_conversation(configure: Call
         assert Spending(config, run).total.cost == 0.75, "and on the disk"
 
 
+@pytest.mark.data
+@pytest.mark.usefixtures("tau2")
 def test_official_tasks_with_models_in_every_part(muarl: Muarl, tmp_path: Path) -> None:
     def play(body: dict[str, Any]) -> Any:
         if "tools" not in body:

@@ -141,12 +141,21 @@ def test_without_the_benchmark_our_own_guidelines_are_used_and_named(
         load_guidelines("tau2")
 
 
+def test_which_guidelines_are_used_does_not_depend_on_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for installed in ((), ("tau1", "tau2")):
+        monkeypatch.setattr(data, "installed", lambda installed=installed: installed)
+        found.append((load_guidelines(), load_guidelines(tools=True)))
+    assert found[0] == found[1]
+    assert {g.name for g in found[0]} == {"muarl"}
+
+
 @pytest.mark.parametrize(("tools", "name"), [(False, "simulation_guidelines"), (True, "simulation_guidelines_tools")])
 def test_official_guidelines_are_used_byte_for_byte(monkeypatch: pytest.MonkeyPatch, tools: bool, name: str) -> None:
     files = {("tau2", f"user_simulator/{name}.md"): "# Official {x} \n\n"}
     monkeypatch.setattr(data, "installed", lambda: ("tau2",))
     monkeypatch.setattr(data, "read_text", lambda benchmark, file: files[benchmark, file])
-    found = load_guidelines(tools=tools)
+    found = load_guidelines("tau2", tools=tools)
     assert found.name == "tau2"
     assert found.system_prompt("S") == "# Official {x} \n\n\n\n<scenario>\nS\n</scenario>"
 
@@ -155,7 +164,7 @@ def test_broken_data_are_an_error_rather_than_another_prompt(monkeypatch: pytest
     (tmp_path / "tau2").mkdir()
     monkeypatch.setenv("MUARL_DATA", str(tmp_path))
     with pytest.raises(DataError):
-        load_guidelines("auto")
+        load_guidelines("tau2")
 
 
 def test_tau1s_text_puts_the_instruction_first() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from muarl.endpoints import Endpoint
 from muarl.errors import InfrastructureError
 from muarl.files import append_line, read_lines
 from muarl.seeds import derive_seed
+
+log = logging.getLogger(__name__)
 
 AT_ONCE = 5
 """Tasks asked for in one request."""
@@ -71,15 +74,17 @@ class WrittenTasks:
     def __init__(self, path: Path, endpoint: Endpoint, brief: Brief) -> None:
         self._path, self._endpoint, self._brief = path, endpoint, brief
         self._rows: list[dict[str, Any]] = read_lines(path)
+        self._alike = self._unusable = 0
 
     def draw(self, split: str, count: int, seed: int, start: int) -> list[Task]:
-        """Tasks ``start`` to ``start + count``, those that there are not yet being written now.
+        """Tasks ``start`` to ``start + count``, those that there are not yet being written now; fewer if the teacher
+        writes nothing of use in ``TRIES`` rounds, which is said.
 
-        InfrastructureError if the teacher fails, or writes nothing of use in ``TRIES`` rounds.
+        InfrastructureError if the teacher fails, or there is no task at all.
         """
         if len(self._rows) < start + count:
             asyncio.run(self._write_and_close(start + count, seed))
-        return [self._task(n) for n in range(start, start + count)]
+        return [self._task(n) for n in range(start, min(start + count, len(self._rows)))]
 
     def _task(self, number: int) -> Task:
         row = self._rows[number]
@@ -94,7 +99,7 @@ class WrittenTasks:
 
     async def _write(self, wanted: int, seed: int) -> None:
         """Ask for all that is missing at once, and again for what was of no use."""
-        failed = 0
+        failed = self._alike = self._unusable = 0
         while (before := len(self._rows)) < wanted:
             starts = range(before, wanted, AT_ONCE)
             plans = [[plan_of(self._brief, seed, n) for n in range(s, min(s + AT_ONCE, wanted))] for s in starts]
@@ -102,19 +107,32 @@ class WrittenTasks:
                 self._ask(plan, derive_seed(seed, start, failed)) for start, plan in zip(starts, plans, strict=True)
             )
             for row in (row for rows in await asyncio.gather(*asked) for row in rows):
-                if not any(_overlap(row["scenario"], known["scenario"]) > SAME for known in self._rows):
-                    append_line(self._path, row)
-                    self._rows.append(row)
+                if any(_overlap(row["scenario"], known["scenario"]) > SAME for known in self._rows):
+                    self._alike += 1
+                    continue
+                append_line(self._path, row)
+                self._rows.append(row)
             failed = failed + 1 if len(self._rows) == before else 0
             if failed == TRIES:
-                raise InfrastructureError(
-                    f"{self._brief.name}: the teacher wrote no usable scenario in {TRIES} rounds", boundary="world"
-                )
+                self._give_up(wanted)
+                return
+
+    def _give_up(self, wanted: int) -> None:
+        text = (
+            f"{self._brief.name}: the teacher wrote no usable scenario in {TRIES} rounds. Of those that were asked "
+            f"for, {self._alike} were too much like earlier ones (more than {SAME:.0%} of their words the same) and "
+            f"{self._unusable} missing, unreadable or too short. Another teacher, or more intents, may help"
+        )
+        if not self._rows:
+            raise InfrastructureError(text, boundary="world")
+        log.warning("%s. Going on with the %d of %d there are.", text, len(self._rows), wanted)
 
     async def _ask(self, plan: Sequence[tuple[str, str]], seed: int) -> list[dict[str, Any]]:
         question = [{"role": "user", "content": prompt(self._brief, plan)}]
         reply = await self._endpoint.chat(question, seed=seed, temperature=1.0, boundary="world")
-        return read(reply.content or "", plan)
+        found = read(reply.content or "", plan)
+        self._unusable += len(plan) - len(found)
+        return found
 
 
 def plan_of(brief: Brief, seed: int, number: int) -> tuple[str, str]:

@@ -134,7 +134,7 @@ class UserConfig(Section):
         "auto",
         description="LLM users: the instructions they play by. `tau2`: the benchmark's own text, once installed. "
         "`muarl`: the text shipped with muarl. `tau1`: the first tau-bench's own text. `auto`: the benchmark's whose "
-        "tasks are played; on other tasks TAU2's where it is installed, else muarl's.",
+        "tasks are played; on other tasks muarl's.",
     )
     endpoint: EndpointConfig | None = Field(None, description="LLM users: the model that plays the user.")
     checkpoint: str | None = Field(

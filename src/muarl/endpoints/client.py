@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import random
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from muarl.chat import Requestor, ToolSpec
 from muarl.endpoints.cache import ResponseCache, request_key
 from muarl.endpoints.config import DEFAULT_BASE_URL, EndpointConfig
 from muarl.endpoints.failures import EndpointFailure, classify, unsupported_parameter
+from muarl.endpoints.outages import Outages
 from muarl.endpoints.replies import MalformedReply, Reply, read_reply, read_token_counts
 from muarl.episode import Usage
 from muarl.errors import ConfigError, InfrastructureError
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 log = logging.getLogger(__name__)
+
+NOBODY = 2
+"""How often an address at which nobody listens is asked before a run begins."""
 
 
 class Endpoint:
@@ -48,6 +53,7 @@ class Endpoint:
         self._total = Usage()
         self._cache = ResponseCache(config.cache) if config.cache is not None else None
         self._unsupported: set[str] = set()
+        self.outages = Outages()
         # Connections and semaphores belong to one event loop.
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Live] = weakref.WeakKeyDictionary()
 
@@ -118,7 +124,9 @@ class Endpoint:
     async def check(self, *, boundary: str = "agent") -> None:
         """Make one tiny request, so that a wrong key or an unreachable server is found before any work starts.
 
-        Raises InfrastructureError with ``retryable`` False, whatever went wrong. A rate limit is no failure here.
+        A server that fails is asked as often as any request of the run is, so that no run is refused for what it would
+        bear later; where nobody listens at all, only twice. Raises InfrastructureError with ``retryable`` False,
+        whatever went wrong. A rate limit is no failure here.
         """
         body = {
             "model": self.config.model,
@@ -126,7 +134,7 @@ class Endpoint:
             "max_tokens": 16,
         }
         try:
-            await self._chat(body, "assistant", boundary, True, attempts=2, cached=False)
+            await self._chat(body, "assistant", boundary, True, self.config.attempts, cached=False, calls=NOBODY)
         except InfrastructureError as problem:
             if isinstance(problem, EndpointFailure) and problem.rate_limited:
                 log.warning("%s", problem)
@@ -153,6 +161,7 @@ class Endpoint:
         empty_ok: bool,
         attempts: int,
         cached: bool = True,
+        calls: int | None = None,
     ) -> Reply:
         body = {**self.config.extra, **body}
         cache = self._cache if cached else None
@@ -171,7 +180,8 @@ class Endpoint:
         async with live.slots:
             request = _Request(self, live.client, live.key, body, requestor, boundary, empty_ok)
             try:
-                reply = await request.run(attempts)
+                reply = await request.run(attempts, attempts if calls is None else calls)
+                self.outages.over()
             except InfrastructureError as problem:
                 problem.usage = request.usage
                 raise
@@ -243,14 +253,24 @@ class _Request:
         self.usage = Usage()
         self.response: object = None
         self.last: EndpointFailure | None = None
+        self.until = 0.0
 
-    async def run(self, attempts: int) -> Reply:
+    async def run(self, attempts: int, calls: int) -> Reply:
+        """The reply. ``attempts``: how often it is asked at most; ``calls``: the same where nobody listens."""
         from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_before_delay
 
         config = self.endpoint.config
+        self.until = time.time() + config.deadline
+
+        ends = stop_after_attempt(attempts) | stop_before_delay(config.deadline)
+
+        def stop(state: RetryCallState) -> bool:
+            nobody = self.last is not None and self.last.nobody and state.attempt_number >= calls
+            return nobody or ends(state)
+
         retrying = AsyncRetrying(
             sleep=self.endpoint._sleep,
-            stop=stop_after_attempt(attempts) | stop_before_delay(config.deadline),
+            stop=stop,
             wait=self._wait,
             retry=retry_if_exception(lambda e: isinstance(e, EndpointFailure) and e.again),
             before_sleep=self._note,
@@ -336,3 +356,5 @@ class _Request:
 
     def _note(self, state: RetryCallState) -> None:
         log.info("%s; trying again in %.1f s (attempt %d)", self.last, state.upcoming_sleep, state.attempt_number)
+        if self.last is not None:
+            self.endpoint.outages.note(self.last, self.until)

@@ -38,7 +38,7 @@ class EndpointFailure(InfrastructureError):
 
     ``again``: sending the same request again may help, so ``chat`` does. ``retryable`` (of InfrastructureError):
     another episode may fare better; False ends the run. ``retry_after``: seconds the server asked to wait.
-    ``reason``: the failure without the endpoint's name.
+    ``reason``: the failure without the endpoint's name. ``nobody``: no server listens at the address.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class EndpointFailure(InfrastructureError):
         retryable: bool | None = None,
         retry_after: float | None = None,
         rate_limited: bool = False,
+        nobody: bool = False,
     ) -> None:
         super().__init__(
             f"endpoint {where.model} at {where.url}: {reason}",
@@ -62,6 +63,7 @@ class EndpointFailure(InfrastructureError):
         self.again = again
         self.retry_after = retry_after
         self.rate_limited = rate_limited
+        self.nobody = nobody
 
     def after(self, tries: int) -> EndpointFailure:
         """The same failure, saying that it outlasted so many attempts."""
@@ -72,6 +74,7 @@ class EndpointFailure(InfrastructureError):
             again=self.again,
             retry_after=self.retry_after,
             rate_limited=self.rate_limited,
+            nobody=self.nobody,
         )
 
 
@@ -97,7 +100,9 @@ def classify(problem: Exception, where: Where, boundary: str, *, secret: str) ->
         return failure("no answer in time", again=True)
     if isinstance(problem, openai.APIConnectionError):
         cause = brief(str(problem.__cause__ or "connection lost"), secret)
-        return failure(f"unreachable ({cause}); check that the server runs and that the address is right", again=True)
+        text = f"unreachable ({cause}); check that the server runs and that the address is right"
+        # By name: which HTTP library stands behind the package depends on its version.
+        return failure(text, again=True, nobody=type(problem.__cause__).__name__ == "ConnectError")
     if not isinstance(problem, openai.APIStatusError):
         return failure(brief(str(problem), secret), again=True) if isinstance(problem, openai.OpenAIError) else None
 

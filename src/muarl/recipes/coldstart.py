@@ -150,7 +150,9 @@ def gather(
                 # Judge and near-duplicates are asked later, so this may be taken back.
                 phase.advance(objections[episode.id] is None)
 
-            tried += count
+            if not requests:  # a teacher that has nothing more to write
+                break
+            tried += len(requests)
             before = ledger.spent
             played = _play(config, scene, ledger.open(requests), budget, ledger, used, look)
             if played is not None and played.end is not RolloutEnd.COMPLETE:

@@ -86,10 +86,11 @@ def _users(config: UserConfig, setting: Setting | None) -> UserFactory:
 
     if config.endpoint is None:
         raise ConfigError("user.endpoint: an llm user needs the model that plays it")
-    tau1 = setting is not None and setting.benchmark is not None and setting.benchmark.user_style == "tau1"
+    style = "muarl" if setting is None or setting.benchmark is None else setting.benchmark.user_style
+    tau1 = style == "tau1"
     return LLMUserFactory(
         make_endpoint(config.endpoint),
-        guidelines="tau1" if tau1 and config.guidelines == "auto" else config.guidelines,
+        guidelines=style if config.guidelines == "auto" else config.guidelines,
         tools=() if setting is None else setting.user_tools,
         send_seed=not tau1,
         empty_ok=tau1,

@@ -1,6 +1,7 @@
-"""How an LLM is told to play a customer: the benchmark's own guidelines where they are installed, else ours.
+"""How an LLM is told to play a customer: a benchmark's own guidelines for its tasks, ours for all others.
 
-Scores taken with different guidelines are not comparable, so the name of the guidelines stands in every report.
+Which text is taken follows from the tasks alone, so that it is the same for everybody. Scores taken with different
+guidelines are not comparable, so the name of the guidelines stands in every report.
 """
 
 from __future__ import annotations
@@ -74,15 +75,14 @@ def around_scenario(name: str, text: str) -> Guidelines:
 def load_guidelines(style: Style = "auto", *, tools: bool = False) -> Guidelines:
     """Find guidelines for a user with or without tools.
 
-    "tau2": the benchmark's official text, DataError if its data are not installed. "muarl": our own text. "auto": the
-    official text if the data are installed, else ours. "tau1": the first tau-bench's own text.
+    "tau2": the benchmark's official text, DataError if its data are not installed. "muarl": our own text, and so is
+    "auto" (whoever plays a benchmark's tasks names its text). "tau1": the first tau-bench's own text.
     """
     if style == "tau1":
         return Guidelines("tau1", TAU1)
-    from muarl import data
+    if style == "tau2":
+        from muarl import data
 
-    # Data that are installed but broken are an error in both cases: another prompt than expected must not slip in.
-    if style == "tau2" or (style == "auto" and "tau2" in data.installed()):
         name = "simulation_guidelines_tools.md" if tools else "simulation_guidelines.md"
         return around_scenario("tau2", data.read_text("tau2", f"user_simulator/{name}"))
     return around_scenario("muarl", OWN.format(tools=OWN_TOOLS if tools else "").strip())

@@ -19,6 +19,7 @@ from muarl.rewards import outcome
 from muarl.rewards.judge import Judge
 from muarl.rollout import RolloutRequest, requests_for
 from muarl.users.base import UserFactory
+from muarl.users.guidelines import Style
 
 Mode = Literal["native", "qwen", "text", "text-api"]
 """How an agent's tool calls reach the benchmark: by function calling, by Qwen's with the benchmark's own documents of
@@ -68,7 +69,7 @@ class Official:
     user_temperature: ClassVar[float | None] = 0.0
     """The simulated user's; None leaves it to the server."""
 
-    user_style: ClassVar[str] = "tau2"
+    user_style: ClassVar[Style] = "tau2"
     """The guidelines that its users are prompted with (users/guidelines.py)."""
 
     @property

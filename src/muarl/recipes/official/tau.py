@@ -19,6 +19,7 @@ from muarl.errors import ConfigError
 from muarl.recipes.official.base import Official
 from muarl.rewards.judge import Judge
 from muarl.rollout import RolloutRequest
+from muarl.users.guidelines import Style
 
 TAU2_DOMAINS = ("retail", "airline", "telecom", "telecom-workflow", "mock", "banking_knowledge")
 TAU1_DOMAINS = ("retail", "airline")
@@ -128,7 +129,7 @@ class Tau1(Official):
     """A domain of TAU1."""
 
     user_temperature: ClassVar[float | None] = None
-    user_style: ClassVar[str] = "tau1"
+    user_style: ClassVar[Style] = "tau1"
 
     def rules(self, *, solo: bool = False) -> Rules:
         """One call a message; a transfer ends, and so does what breaks off upstream."""
