@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from muarl.cli import app
 from muarl.config import RunConfig, all_presets, fields_of
 from muarl.domains.generated import NAMES, ON_SERVERS
+from muarl.observe.last_screen import before_and_after
 from muarl.recipes.official import NAMES as OFFICIAL
 
 
@@ -50,6 +54,26 @@ def test_the_names_that_domain_name_takes() -> None:
 def test_the_commands(repository: Path) -> None:
     listed = names(table_under(repository / "docs" / "index.md", "Commands"), "muarl ")
     assert sorted(listed) == sorted(commands())
+
+
+def test_the_sample_output_in_the_readme_is_what_is_printed(repository: Path) -> None:
+    behaviour = ("writes_without_consent", "needless_transfers", "tool_error_rate", "truncated", "turns")
+
+    def block(success: float, low: float, high: float, *figures: float) -> dict[str, Any]:
+        seen = dict(zip(behaviour, figures, strict=True))
+        return {"success": success, "interval": [low, high], "tasks": 300, "behaviour": seen}
+
+    measured = {  # seed 0 in docs/results.md
+        "cold_start": block(0.567, 0.51, 0.622, 0.469, 0.127, 0.173, 0.023, 8.1),
+        "rl": block(0.883, 0.842, 0.915, 0.02, 0.004, 0.084, 0.01, 9.0),
+        "rl_greedy": 0.903,
+        "do_nothing": 0.08,
+        "always_transfer": 0.08,
+    }
+    out = io.StringIO()
+    Console(file=out, width=80).print(before_and_after(measured))
+    printed = "".join(f"    {line.rstrip()}\n" for line in out.getvalue().splitlines())
+    assert printed in (repository / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_preset_says_what_it_is_and_is_on_the_page(repository: Path) -> None:

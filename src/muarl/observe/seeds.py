@@ -102,7 +102,7 @@ def seeds_page(name: str, runs: Sequence[RunDirectory]) -> str:
         cells = [percent(s.mean), f"{percent(s.low)} to {percent(s.high)}"]
         cells += [percent(s.values[run.name]) if run.name in s.values else "–" for run in runs]
         rows.append(tag("tr", tag("th", s.label, scope="row"), [tag("td", c, class_="n") for c in cells]))
-    charts = [c for c in (_chart(names, runs) for names in CURVES) if c is not None]
+    charts = [c for c in (seed_chart(names, runs) for names in CURVES) if c is not None]
     note = (
         f"Lines are means of {len(runs)} seeds, moving averages over steps; bands go from the lowest seed to the "
         "highest."
@@ -119,7 +119,8 @@ def seeds_page(name: str, runs: Sequence[RunDirectory]) -> str:
     )
 
 
-def _chart(names: Sequence[str], runs: Sequence[RunDirectory]) -> Html | None:
+def seed_chart(names: Sequence[str], runs: Sequence[RunDirectory]) -> Html | None:
+    """The first of these metrics that a run has, over the training steps: mean and band. None if no run has one."""
     rows = [run.read_metrics() for run in runs]
     trained = [_phase(r, "rl") or _phase(r, "cold_start") for r in rows]
     name = next((n for n in names if any(points(r, n) for r in trained)), None)
