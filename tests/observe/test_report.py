@@ -39,7 +39,7 @@ def page(finished_run: RunDirectory) -> Page:
 
 class TestContent:
     def test_sections_and_scores(self, page: Page, finished_run: RunDirectory) -> None:
-        for heading in ("Scores", "Learning", "Behaviour", "Kinds of task", "Conversations", "Set-up"):
+        for heading in ("Scores", "Learning", "Behaviour", "By task type", "Conversations", "Setup"):
             assert heading in page.shown
         summary = finished_run.read_json("summary")
         assert percent(summary["cold_start"]["success"]) in page.shown
@@ -54,7 +54,7 @@ class TestContent:
 
     def test_conversations_before_and_after(self, page: Page) -> None:
         assert sum(n == "article" for n, _ in page.tags) == 4
-        for text in ("✗ not solved", "✓ solved", "1 write without consent", "Gold actions", "matches a gold action"):
+        for text in ("✗ failed", "✓ solved", "1 write without consent", "Gold actions", "matches a gold action"):
             assert text in page.shown
         assert "You are Yara Silva" in page.shown
 
@@ -89,9 +89,9 @@ class TestContent:
         run.write_episodes("eval", finished_run.read_episodes("eval-after"))
         run.write_summary({"do_nothing": 0.04, "user_eval": "agenda"})
         shown = Page(render(collect(run))).shown
-        assert "An agent served simulated customers" in shown and "Does nothing" in shown
+        assert "An agent served simulated customers" in shown and "Do-nothing baseline" in shown
         assert "never seen" not in shown and "Cold start" not in shown and "missing" not in shown
-        assert "Writes without consent" in shown and "By what the customer wants" in shown
+        assert "Writes without consent" in shown and "By task type" in shown
 
     def test_training_on_a_benchmark_is_said(self) -> None:
         block = {"success": 0.5, "interval": [0.4, 0.6], "tasks": 20}

@@ -407,7 +407,7 @@ def test_scores_are_shown_with_and_without_the_episodes_of_users_who_failed(muar
     from muarl.observe.report import collect, render
 
     html = render(collect(page))
-    assert "Customers who failed" in html
+    assert "Simulator errors" in html
     assert "Without those" in html
     assert "speaks of them" in html
 

@@ -190,7 +190,7 @@ def test_errors_of_users_are_drawn_by_rule_and_by_side(tmp_path: Path) -> None:
     page = look(library)
     legends = [re.sub("<[^>]*>", " ", found).split() for found in re.findall(r'<p class="legend">(.*?)</p>', page.html)]
     assert ["all", "leak", "wrong", "fact"] in legends and ["all", "the", "user", "tools"] in legends
-    assert "Tried again" in page.shown and "50% → 50%" in page.shown and "20% → 20%" in page.shown
+    assert "Retried" in page.shown and "50% → 50%" in page.shown and "20% → 20%" in page.shown
     assert "the simulated user breaks a rule" in page.shown
     other = indexed(tmp_path, run.path, run.path)  # of several runs the sums
     assert "wrong fact" not in look(other).shown.split("Everything else")[0]

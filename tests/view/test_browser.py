@@ -119,13 +119,11 @@ def test_a_running_page_refreshes_itself(tmp_path: Path, browser: Browser) -> No
         try:
             with serving(library) as server:
                 browser.go(server.address)
-                assert "Episodes on file 0" in browser.ask("document.querySelector('main').innerText").replace(
-                    "\n", " "
-                )
+                assert "Saved episodes 0" in browser.ask("document.querySelector('main').innerText").replace("\n", " ")
                 run.write_episodes("train-0000", [play(task, True, "0.0/x")])
                 later = """new Promise((done) => { let n = 0; const look = setInterval(() => {
                   const text = document.querySelector('main').innerText.replaceAll('\\n', ' ');
-                  if (text.includes('Episodes on file 1') || ++n > 300) { clearInterval(look); done(n) } }, 100) })"""
+                  if (text.includes('Saved episodes 1') || ++n > 300) { clearInterval(look); done(n) } }, 100) })"""
                 assert browser.ask(later) < 300
                 assert browser.complaints == []
         finally:

@@ -50,7 +50,7 @@ def audit(
         typer.Option("--judge", help="A model that is asked what rules cannot tell: endpoint:MODEL[@URL]."),
     ] = None,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", "-j", min=1, max=CHUNK, help="Questions to the judge under way at once.")
+        int, typer.Option("--concurrency", "-j", min=1, max=CHUNK, help="Maximum concurrent questions to the judge.")
     ] = 16,
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", help="Ask the judge no more once so many dollars are spent.")

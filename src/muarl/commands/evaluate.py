@@ -82,18 +82,18 @@ def evaluate(
         bool, typer.Option("--solo", help="The agent alone, with the task's ticket and all tools.")
     ] = False,
     concurrency: Annotated[
-        int | None, typer.Option("--concurrency", "-j", help="Most conversations under way at once.")
+        int | None, typer.Option("--concurrency", "-j", help="Maximum concurrent conversations.")
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", help="Stop beginning conversations once so many dollars are spent.")
+        float | None, typer.Option("--max-cost", help="Start no new conversations after spending this many dollars.")
     ] = None,
-    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="The same, in tokens of all models.")] = None,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Token budget over all models.")] = None,
     price: Annotated[
         list[str] | None,
         typer.Option("--price", help="MODEL=IN/OUT: dollars for a million prompt and completion tokens (repeatable)."),
     ] = None,
     user_judge: Annotated[
-        str | None, typer.Option("--user-judge", help="A model that looks for the customer's errors: endpoint:MODEL.")
+        str | None, typer.Option("--user-judge", help="A model that looks for simulator errors: endpoint:MODEL.")
     ] = None,
     audit_judge: Annotated[
         str | None,
@@ -123,7 +123,7 @@ def evaluate(
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Evaluate an agent on held-out tasks: pass^k with intervals, an audit, users' errors, and a do-nothing floor.
+    """Evaluate an agent on held-out tasks: pass^k with intervals, audit, simulator errors, do-nothing baseline.
 
     With a benchmark's name, its own protocol is followed to the letter: prompts, greeting, turn order, stop words,
     limits and seeds. Every finished conversation is kept at once; a run that was killed goes on with --resume.

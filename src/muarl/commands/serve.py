@@ -20,7 +20,7 @@ def serve(
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="The model's name, as clients say it. Else CHECKPOINT.")
+        str | None, typer.Option("--name", help="The model's name for clients. Default: CHECKPOINT.")
     ] = None,
     host: Annotated[
         str, typer.Option("--host", help="Another address than loopback lets other machines in; they need the token.")
@@ -34,12 +34,14 @@ def serve(
         typer.Option(
             "--max-context",
             min=2,
-            help="Tokens of prompt and completion together. Else what the model reads, at most 32768.",
+            help="Tokens of prompt and completion together. Default: what the model reads, at most 32768.",
         ),
     ] = None,
     slots: Annotated[
         int | None,
-        typer.Option("--slots", min=1, help="Completions generated at once. Else what memory allows, at most 256."),
+        typer.Option(
+            "--slots", min=1, help="Maximum concurrent completions. Default: what memory allows, at most 256."
+        ),
     ] = None,
     queue: Annotated[
         int, typer.Option("--queue", min=0, help="Further ones that may wait; more are answered with 429.")
@@ -47,12 +49,12 @@ def serve(
     thinking: Annotated[
         bool | None,
         typer.Option(
-            "--thinking/--no-thinking", help="Let the model think first. Else as in the run that the checkpoint is of."
+            "--thinking/--no-thinking", help="Let the model think first. Default: as in the checkpoint's run."
         ),
     ] = None,
     dtype: Annotated[
         Literal["float32", "bfloat16"] | None,
-        typer.Option("--dtype", help="Number format. Else float32 on a CPU, bfloat16 on a GPU."),
+        typer.Option("--dtype", help="Number format. Default: float32 on a CPU, bfloat16 on a GPU."),
     ] = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",
     deadline: Annotated[

@@ -55,7 +55,7 @@ def quickstart(
     resume: Resume = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Run the main job: cold start, reinforcement learning, evaluation, report.
+    """Train a small agent end to end: supervised fine-tuning, reinforcement learning, evaluation, report.
 
     A tiny agent learns to serve simulated customers of a small shop, on this machine's CPU cores. Ends with the path
     of an HTML report that shows the learning curves and whole conversations from before and after.
@@ -80,7 +80,7 @@ def base(
     seed: Seed = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Make the small base checkpoint from nothing, as the one shipped with muarl was made.
+    """Pretrain the small base model from scratch, as the one shipped with muarl.
 
     [bold]Examples[/bold]
 
@@ -126,7 +126,7 @@ def sft_user(
     resume: Resume = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Train a user model: a small model that plays the customer, learnt from dialogue, and how true it is.
+    """Train a user model: a small model that plays the customer, trained on dialogues, with fidelity metrics.
 
     It learns the customer's tokens of conversations, with the scenario as its system prompt. Then it meets the scripted
     expert, and a page says how often the goal survives, which facts it gets wrong, and whether it stops in time.

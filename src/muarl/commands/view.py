@@ -14,11 +14,13 @@ def view(
         Path | None, typer.Option("--export", help="Write the pages into this folder instead of serving them.")
     ] = None,
     episodes: Annotated[int, typer.Option(min=0, help="With --export: how many episodes of each run.")] = 200,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Listen here. Else 8475, or a free one.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port to listen on. Default: 8475, or a free one.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Another address than loopback lets other machines in.")] = "127.0.0.1",
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in this machine's browser.")] = False,
 ) -> None:
-    """See what a run does: curves, conversations, tasks.
+    """Browse runs: metrics, transcripts, tasks.
 
     Serves pages on this machine alone, for whoever has the address with its token. They follow a run that is still
     going on. Nothing is written into the run's folder; an index of its episodes is kept in the cache folder.

@@ -41,7 +41,7 @@ class ColdstartConfig(Section):
     )
     tools_endpoint: EndpointConfig | None = Field(None, description="The model that plays tools, `tools: imagined`.")
     attempts: Positive = Field(3, description="Tasks tried at most for each conversation to be kept.")
-    concurrency: Positive = Field(32, description="Most conversations under way at once.")
+    concurrency: Positive = Field(32, description="Maximum concurrent conversations.")
     min_turns: Count = Field(2, description="Fewest messages of the agent in a conversation that is kept.")
     max_turns: Positive = Field(40, description="Most messages of the agent.")
     max_words: Positive = Field(6000, description="Most words of a whole conversation, tool results included.")

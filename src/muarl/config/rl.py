@@ -120,7 +120,7 @@ class RlConfig(Section):
     max_turns: Positive = Field(30, description="Most agent turns in an episode; then it ends with `max_turns`.")
     tokens_per_turn: Positive = Field(256, description="Most tokens of one agent turn; then `turn_length`.")
     max_tool_errors: Positive = Field(10, description="Tool errors after which an episode ends with `tool_errors`.")
-    concurrency: Positive = Field(256, description="Most episodes under way at once.")
+    concurrency: Positive = Field(256, description="Maximum concurrent episodes.")
     asynchrony: Literal["synchronous", "one_step_off", "bounded"] = Field(
         "synchronous",
         description="`synchronous`: rollout and update take turns. `one_step_off`: the next step's episodes are played "
@@ -148,8 +148,8 @@ class RlConfig(Section):
         "outside are left out of the loss; null: none.",
     )
     pack_tokens: Positive = Field(16384, description="Tokens in one forward and backward pass of the update.")
-    eval_every: Count = Field(0, description="Evaluate on validation tasks every so many steps; 0: never.")
-    checkpoint_every: Count = Field(10, description="Write a checkpoint every so many steps; 0: only at the end.")
+    eval_every: Count = Field(0, description="Evaluate on validation tasks every N steps; 0: never.")
+    checkpoint_every: Count = Field(10, description="Write a checkpoint every N steps; 0: only at the end.")
     save_episodes: Literal["all", "some", "none"] = Field(
         "some",
         description="Which episodes are kept for `muarl view`. `some`: the first 64 of the first and last step and of "

@@ -44,7 +44,7 @@ class EndpointConfig(Section):
     max_tokens: Positive | None = Field(
         1024, description="Longest completion of one request, in tokens; null leaves it to the server."
     )
-    concurrency: Positive = Field(16, description="Most requests under way at once.")
+    concurrency: Positive = Field(16, description="Maximum concurrent requests.")
     timeout: Annotated[float, Field(gt=0)] = Field(90.0, description="Seconds that one attempt may take.")
     deadline: Annotated[float, Field(gt=0)] = Field(
         300.0, description="Seconds that a request may take with all its retries."

@@ -152,7 +152,7 @@ class SftConfig(Section):
     decay: Probability = Field(0.4, description="Last share of the steps, over which the learning rate falls to 0.")
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="AdamW weight decay.")
     grad_clip: Annotated[float, Field(gt=0)] = Field(1.0, description="Largest norm of the gradient.")
-    checkpoint_every: Count = Field(200, description="Write a checkpoint every so many steps; 0: only at the end.")
+    checkpoint_every: Count = Field(200, description="Write a checkpoint every N steps; 0: only at the end.")
     other_token_weight: Probability = Field(
         0.0, description="Loss weight of tokens that the agent did not write (user, tools, policy). Usually 0."
     )
@@ -211,9 +211,7 @@ class EvalConfig(Section):
     max_errors: Positive | None = Field(
         None, description="Tool errors that end an official episode; null: the benchmark's own limit (TAU2: 10)."
     )
-    concurrency: Positive | None = Field(
-        None, description="Most episodes under way at once; null: as many as `rl.concurrency`."
-    )
+    concurrency: Positive | None = Field(None, description="Maximum concurrent episodes; null: `rl.concurrency`.")
     max_cost: Annotated[float, Field(gt=0)] | None = Field(
         None,
         description="US dollars for agent, users and judges together. Once they are spent no episode begins; those "

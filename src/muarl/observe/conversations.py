@@ -16,9 +16,9 @@ LONG = 360
 """Results of more characters than this are folded."""
 
 STOP_TEXT = {
-    StopReason.USER_STOP: "the customer ended it",
+    StopReason.USER_STOP: "the user ended it",
     StopReason.AGENT_STOP: "the agent was done",
-    StopReason.TRANSFER: "handed over to a person",
+    StopReason.TRANSFER: "transferred to a person",
     StopReason.MAX_TURNS: "too many turns",
     StopReason.TURN_LENGTH: "a turn grew too long",
     StopReason.CONTEXT_FULL: "the context was full",
@@ -150,7 +150,7 @@ def verdict_chips(episode: Episode) -> Html:
         chips.append(tag("span", "not scored", class_="chip"))
     else:
         good = is_success(episode.reward)
-        chips.append(tag("span", "✓ solved" if good else "✗ not solved", class_="chip good" if good else "chip bad"))
+        chips.append(tag("span", "✓ solved" if good else "✗ failed", class_="chip good" if good else "chip bad"))
     chips.append(tag("span", STOP_TEXT[episode.stop], class_="chip"))
     audit = episode.verdict.audit if episode.verdict is not None else {}
     for key, one, many, grave in _AUDIT_CHIPS:

@@ -120,10 +120,10 @@ def render(data: ReportData) -> str:
         ("audit", "Audit", audit_section(data.summary)),
         ("learning", "Learning", learning_section(data.metrics)),
         ("behaviour", "Behaviour", behaviour_section(stages)),
-        ("kinds", "Kinds of task", kinds_section(stages)),
-        ("customers", "Customers who failed", users_section(data.summary, RULES)),
+        ("kinds", "By task type", kinds_section(stages)),
+        ("customers", "Simulator errors", users_section(data.summary, RULES)),
         ("conversations", "Conversations", _conversations(data)),
-        ("setup", "Set-up", setup_section(data.summary, data.metrics, data.config, data.versions)),
+        ("setup", "Setup", setup_section(data.summary, data.metrics, data.config, data.versions)),
     ]
     shown = [(key, name, body) for key, name, body in sections if body is not None]
     top = tag(

@@ -98,9 +98,9 @@ def _groups(rows: Rows) -> Html | None:
         ("none solved", "groups/all_wrong", "bad"),
     )
     return area_chart(
-        "Attempts at one task",
+        "Outcomes of groups",
         [Series(label, points(rows, name), colour) for label, name, colour in parts],
-        note="tasks that every, some or no attempt solved; only the mixed ones teach",
+        note="groups of rollouts that all, some or none solved; only mixed ones give a gradient",
     )
 
 
@@ -125,5 +125,5 @@ def everything(phase: str, rows: Rows, drawn: set[str]) -> Html | None:
         )
     if not lines:
         return None
-    title = f"All other figures of {phase_name(phase)} ({len(lines)})"
-    return tag("details", tag("summary", title), table_of(["Figure", "", "First", "Last"], lines, "figures"))
+    title = f"All other metrics of {phase_name(phase)} ({len(lines)})"
+    return tag("details", tag("summary", title), table_of(["Metric", "", "First", "Last"], lines, "figures"))

@@ -13,9 +13,9 @@ from muarl.observe.report_tables import Stage, bounds, score_rows, scores_table
 Summary = Mapping[str, Any]
 
 FLOORS = (
-    ("do_nothing", "Does nothing"),
-    ("always_transfer", "Always hands over"),
-    ("demonstrator", "The examples it saw"),
+    ("do_nothing", "Do-nothing baseline"),
+    ("always_transfer", "Always-transfer baseline"),
+    ("demonstrator", "Demonstrator"),
 )
 """Figures of summary.json that a score is read against."""
 
@@ -124,7 +124,7 @@ def scores_section(summary: Summary, stages: Sequence[Stage]) -> Html:
         label = (s.long[:1].upper() + s.long[1:]) or s.short
         rows.append(score_rows(label, s.success or 0.0, s.block.get("interval"), s.colour))
     if (greedy := share_of(summary.get("rl_greedy"))) is not None:
-        rows.append(score_rows("The same, without sampling", greedy, None, "after"))
+        rows.append(score_rows("Greedy decoding", greedy, None, "after"))
     axis = tag("span", [tag("span", f"{p}%") for p in (0, 25, 50, 75, 100)], class_="axis")
     last = stages[-1].block
     tasks, episodes = last.get("tasks"), last.get("episodes")

@@ -85,7 +85,7 @@ def scores_table(stages: Sequence[Stage], summary: Block) -> Html | None:
         )
         for k in ks
     ]
-    head = ["", *(["Does nothing"] if nothing is not None else []), *(s.short for s in stages)]
+    head = ["", *(["Do-nothing baseline"] if nothing is not None else []), *(s.short for s in stages)]
     return join(
         tag("h3", "How reliably"),
         tag("p", "pass", tag("sup", "k"), " is the chance that k attempts at one task all succeed.", class_="soft"),
@@ -153,15 +153,15 @@ def behaviour_section(stages: Sequence[Stage]) -> Html | None:
 
 _STOP_COLOUR = {"user_stop": "after", "agent_stop": "after", "transfer": "mid"}
 _STOP_LABEL = {
-    "user_stop": "customer ended it",
+    "user_stop": "user ended it",
     "agent_stop": "agent was done",
-    "transfer": "handed over",
+    "transfer": "transferred",
     "max_turns": "too many turns",
     "turn_length": "turn too long",
     "context_full": "context full",
     "tool_errors": "too many errors",
     "empty_reply": "empty reply",
-    "broken_call": "unreadable call",
+    "broken_call": "malformed call",
 }
 
 
@@ -196,8 +196,8 @@ def kinds_section(stages: Sequence[Stage]) -> Html | None:
     tables: list[Html] = []
     found = [_mapping(s.block, "by_tag") for s in stages]
     titles = {
-        "intent": "By what the customer wants",
-        "persona": "By the customer’s manner",
+        "intent": "By task type",
+        "persona": "By persona",
         "difficulty": "By difficulty",
     }
     for key in dict.fromkeys([*titles, *(k for seen in found for k in seen)]):
@@ -221,7 +221,7 @@ def kinds_section(stages: Sequence[Stage]) -> Html | None:
         if rows:
             head = [
                 tag("th", "", scope="col"),
-                tag("th", "Talks", class_="n", scope="col"),
+                tag("th", "Conversations", class_="n", scope="col"),
                 tag("th", "0% to 100%", class_="t", scope="col"),
                 *(tag("th", tag("i", class_=f"key {s.colour}"), s.short, class_="n", scope="col") for s in stages),
             ]
@@ -281,16 +281,15 @@ def setup_section(summary: Block, metrics: Rows, config: str, versions: Block) -
     facts: list[tuple[str, str]] = []
     seconds, memory = as_figure(summary.get("seconds")), as_figure(summary.get("peak_memory_bytes"))
     if seconds is not None:
-        facts.append(("Time, all of it", clock(seconds)))
+        facts.append(("Total time", clock(seconds)))
     facts += [(f"  {name}", clock(spent)) for name, spent in phase_seconds(summary, metrics)]
     if memory is not None:
         facts.append(("Peak memory", f"{memory / 2**30:.2f} GiB"))
+    facts += evaluated(summary)
     for key, label in (
-        ("agent", "Agent"),
         ("seed", "Seed"),
-        ("user_train", "Customer in training"),
-        ("user_eval", "Customer in evaluation"),
-        ("judge", "Judge of assertions"),
+        ("user_train", "User in training"),
+        ("user_eval", "User in evaluation"),
     ):
         if (value := summary.get(key)) is not None:
             shown = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
@@ -317,6 +316,20 @@ def setup_section(summary: Block, metrics: Rows, config: str, versions: Block) -
         return None
     yaml = tag("details", tag("summary", "Configuration"), tag("pre", config)) if config else None
     return join(tag("div", columns, class_="two") if columns else None, yaml)
+
+
+def evaluated(summary: Block) -> list[tuple[str, str]]:
+    """Who was evaluated, on what, by which judge, and what it cost; of an evaluation's own summary."""
+    benchmark, cost = _mapping(summary, "benchmark"), as_figure(_mapping(summary, "cost").get("total"))
+    found = [
+        ("Agent", summary.get("agent")),
+        ("Benchmark", benchmark.get("name")),
+        ("Split", benchmark.get("split")),
+        ("Trials per task", benchmark.get("trials")),
+        ("Judge of assertions", summary.get("judge")),
+        ("Cost", f"${cost:,.2f}" if cost else None),
+    ]
+    return [(label, str(value)) for label, value in found if value is not None]
 
 
 def phase_seconds(summary: Block, metrics: Rows) -> list[tuple[str, float]]:

@@ -118,8 +118,8 @@ def filter_form(run: Run, wanted: Filter) -> Html:
             "trouble", "Trouble", wanted.trouble, [("user", "the user failed"), ("tool", "a tool answered an error")]
         ),
         *(options(name, label, getattr(wanted, name), counted(name)) for name, label in AUDITED if found[name]),
-        typed("text", "Words", "in the conversation"),
-        options("sort", "Order", wanted.sort or "newest", [(s, s) for s in SORTS]),
+        typed("text", "Search", "in the conversation"),
+        options("sort", "Sort", wanted.sort or "newest", [(s, s) for s in SORTS]),
     ]
     group = tag("input", type="hidden", name="group", value=wanted.group) if wanted.group else None
     clear = tag("a", "Clear", href=episodes_at(run).address) if wanted.query else None

@@ -92,12 +92,12 @@ def _facts(seen: Seen) -> list[tuple[str, Child]]:
         seconds = max((as_figure(r.get("seconds")) or 0.0 for r in seen.all_rows), default=0.0)
     out.append(("Time", clock(seconds)))
     if run.running and (age := _age(run)) is not None:
-        out.append(("Last figures", ago(age)))
+        out.append(("Last metrics", ago(age)))
     cost = spent(seen.all_rows)
     if cost:
         out.append(("Cost", f"${cost:,.2f}"))
     episodes = sum(s.episodes for s in run.ask(queries.stages))
-    out.append(("Episodes on file", f"{episodes:,}"))
+    out.append(("Saved episodes", f"{episodes:,}"))
     return out
 
 
@@ -225,8 +225,18 @@ def _stages(site: Site, run: Run, alone: bool) -> Html | None:
         ]
         name = link(site, episodes_at(run, ("stage", s.stage)), stage_text(s.stage))
         rows.append(tag("tr", tag("th", name, scope="row"), [tag("td", c, class_="n") for c in cells]))
-    head = ["Stage", "Episodes", "Tasks", "Solved", "Turns", "Tokens", "Tool errors", "User errors", "Failed outside"]
-    title = "Episodes on file" + ("" if alone else f": {run.name}")
+    head = [
+        "Stage",
+        "Episodes",
+        "Tasks",
+        "Solved",
+        "Turns",
+        "Tokens",
+        "Tool errors",
+        "User errors",
+        "Infrastructure failures",
+    ]
+    title = "Saved episodes" + ("" if alone else f": {run.name}")
     ways = tag(
         "p",
         link(site, episodes_at(run), "All episodes"),

@@ -138,11 +138,11 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
             ("Reward", _named("reward", "success"), False, "mean reward of a conversation, on training tasks"),
             ("KL", _named("kl_k3", "update/kl_k3", "kl"), False, "per token from where RL began; a sudden rise warns"),
             ("Entropy", _named("entropy"), False, "agent tokens only; a collapse to 0 warns"),
-            ("All attempts right", _named("groups/all_correct"), True, "tasks that teach nothing any more"),
-            ("All attempts wrong", _named("groups/all_wrong"), True, "tasks that teach nothing yet"),
-            ("Mixed", _named("groups/mixed"), True, "the tasks that teach"),
+            ("Groups all solved", _named("groups/all_correct"), True, "no gradient: all rollouts of a task succeed"),
+            ("Groups none solved", _named("groups/all_wrong"), True, "no gradient: no rollout of a task succeeds"),
+            ("Mixed", _named("groups/mixed"), True, "groups that give a gradient"),
             ("Gradient norm", _named("update/grad_norm", "grad_norm"), False, "before clipping"),
-            ("Clipped", _named("update/clip_fraction"), True, "share of tokens whose ratio was clipped"),
+            ("Clip fraction", _named("update/clip_fraction"), True, "share of tokens whose ratio was clipped"),
             ("Loss", _named("agent_nll", "nll", "loss"), False, "on the agent’s own tokens"),
         ),
     ),
@@ -152,10 +152,10 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
             ("Turns", _named("turns"), False, "messages and tool calls of the agent in a conversation"),
             ("Response length", _named("agent_tokens_per_turn"), False, "tokens the agent writes in a turn"),
             ("Tokens", _named("agent_tokens"), False, "tokens the agent writes in a conversation"),
-            ("Cut short", _named("truncated"), True, "conversations that ran into a limit"),
+            ("Truncated", _named("truncated"), True, "conversations that ran into a limit"),
             ("User errors", _user_errors, True, "conversations whose simulated user failed"),
-            ("Failed outside the agent", _lost, True, "conversations that user, tools or endpoints broke off"),
-            ("Tried again", _named("retried"), False, "conversations of a step that took more than one attempt"),
+            ("Infrastructure failures", _lost, True, "conversations that user, tools or endpoints broke off"),
+            ("Retried", _named("retried"), False, "conversations of a step that took more than one attempt"),
         ),
     ),
     (
@@ -166,16 +166,16 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
             ("Tool errors", _named("tool_error_rate"), True, "share of calls answered by an error"),
             ("Repeated calls", _named("audit/repeated_calls"), False, "in a conversation, with no change between"),
             ("Writes without consent", _named("writes_without_consent"), True, "of all changes to the database"),
-            ("Unreadable calls", _named("malformed_calls"), False, "in a conversation"),
+            ("Malformed calls", _named("malformed_calls"), False, "in a conversation"),
         ),
     ),
     (
-        "Machine and money",
+        "Throughput and cost",
         (
             ("Rollout", _ratio("episodes", "time/rollout"), False, "conversations a second"),
             ("Update", _named("update/tokens_per_second", "tokens_per_second"), False, "tokens a second"),
-            ("Sampler and learner apart", _named("update/logprob_gap_mean"), False, "mean gap in log-probability"),
-            ("The same, at worst", _named("update/logprob_gap_max"), False, "largest gap of one token"),
+            ("Sampler–learner log-prob gap", _named("update/logprob_gap_mean"), False, "mean gap in log-probability"),
+            ("Largest log-prob gap", _named("update/logprob_gap_max"), False, "largest gap of one token"),
             ("Staleness", _named("staleness_mean"), False, "updates since a token was sampled"),
             ("Cost", _spent, False, "dollars so far, users and endpoints together"),
         ),
@@ -183,7 +183,7 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
 )  # fmt: skip
 PARTS: Mapping[str, Callable[[Seen], list[Series]]] = {
     "User errors": _user_rules,
-    "Failed outside the agent": _sides,
+    "Infrastructure failures": _sides,
 }
 """Charts of one run that show the parts of a figure beside it."""
 DRAWN = {
@@ -200,7 +200,7 @@ def chart_sections(drawn: list[Seen]) -> list[Html]:
     for title, charts in CHARTS:
         shown: list[Html | None] = []
         for name, line, shares, note in charts:
-            if len(drawn) == 1 and name in ("All attempts right", "All attempts wrong", "Mixed"):
+            if len(drawn) == 1 and name in ("Groups all solved", "Groups none solved", "Mixed"):
                 if name == "Mixed":
                     shown.insert(1, _groups(drawn[0]))
                 continue
@@ -218,11 +218,11 @@ def chart_sections(drawn: list[Seen]) -> list[Html]:
                 series = [Series("all", series[0].points, "after"), *more]
             if max(abs(y) for s in series for _, y in s.points) < 1e-3 and not shares:  # or the axis shows no figures
                 series = [Series(s.label, [(x, y * 1e6) for x, y in s.points], s.colour, s.dots) for s in series]
-                note += ", in millionths"
+                note += ", ×10⁻⁶"
             shown.append(line_chart(name, series, shares=shares, note=note))
         if len(drawn) == 1 and title == "Conversations":
             shown.append(_stops(drawn[0]))
-        if len(drawn) == 1 and title == "Machine and money":
+        if len(drawn) == 1 and title == "Throughput and cost":
             shown += [_time(drawn[0]), _episode_time(drawn[0])]
         kept = [c for c in shown if c is not None]
         if kept:
@@ -247,10 +247,10 @@ def _area(s: Seen, title: str, note: str, parts: list[tuple[str, list[Point], st
 
 
 def _groups(s: Seen) -> Html | None:
-    note = "only tasks with mixed results teach"
-    parts = (("all right", "groups/all_correct", "after"), ("mixed", "groups/mixed", "mid"),
-             ("all wrong", "groups/all_wrong", "bad"))  # fmt: skip
-    return _area(s, "Attempts at a task", note, [(label, points(s.rows, name), c) for label, name, c in parts])
+    note = "only groups with mixed outcomes give a gradient"
+    parts = (("all solved", "groups/all_correct", "after"), ("mixed", "groups/mixed", "mid"),
+             ("none solved", "groups/all_wrong", "bad"))  # fmt: skip
+    return _area(s, "Outcomes of groups", note, [(label, points(s.rows, name), c) for label, name, c in parts])
 
 
 def _stops(s: Seen) -> Html | None:

@@ -184,7 +184,7 @@ def task_page(site: Site, library: Library, run: Run, name: str) -> str | None:
     pairs: list[tuple[str, Child]] = [
         ("Kind", " · ".join(words(w) for w in (found[-1].intent, found[-1].persona) if w) or None),
         ("Difficulty", found[-1].difficulty or None),
-        ("Attempts on file", f"{len(found):,}"),
+        ("Saved attempts", f"{len(found):,}"),
         ("Solved", percent(sum(e.solved or 0 for e in scored) / len(scored)) if scored else None),
     ]
     steps: dict[int, list[int]] = {}
