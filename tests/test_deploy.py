@@ -53,9 +53,9 @@ def run_script(script: Path, folder: Path, *arguments: str, **environment: str) 
     return [call.split("\n") for call in calls.read_text().strip().split("\n\n")]
 
 
-def slurm(repository: Path, folder: Path, *arguments: str) -> list[list[str]]:
+def slurm(repository: Path, folder: Path, *arguments: str, script: str = "train") -> list[list[str]]:
     return run_script(
-        repository / "deploy/slurm/train.sbatch",
+        repository / f"deploy/slurm/{script}.sbatch",
         folder,
         *arguments,
         SLURM_SUBMIT_DIR=str(folder),
@@ -67,7 +67,7 @@ def slurm(repository: Path, folder: Path, *arguments: str) -> list[list[str]]:
     )
 
 
-@pytest.mark.parametrize("script", ["slurm/train.sbatch", "kuberay/run.sh"])
+@pytest.mark.parametrize("script", ["slurm/train.sbatch", "slurm/coldstart.sbatch", "kuberay/run.sh"])
 def test_scripts_are_bash(repository: Path, script: str) -> None:
     done = subprocess.run(
         ["bash", "-n", str(repository / "deploy" / script)], capture_output=True, text=True, check=False
@@ -115,6 +115,45 @@ def test_kuberay_does_the_same(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "runs/mua-14b/checkpoints/rl/step-10").mkdir(parents=True)
     (again,) = run_script(script, tmp_path, "mua-14b")
     assert again == ["muarl", "train", "--resume", "runs/mua-14b", "--cluster", "auto"]
+
+
+def test_the_cold_start_is_launched_on_slurm_and_goes_on(repository: Path, tmp_path: Path) -> None:
+    dry, start = slurm(repository, tmp_path, "mua-14b", script="coldstart")
+    wanted = ["muarl", "sft", "--config", "mua-14b", "--cluster", "auto", "--name", "mua-14b-cold"]
+    assert dry == [*wanted, "--dry-run"]
+    assert start[start.index("--") + 1 :] == wanted
+    (tmp_path / "runs/mua-14b-cold/checkpoints/step-10").mkdir(parents=True)
+    _, again = slurm(repository, tmp_path, "mua-14b", script="coldstart")
+    assert again[again.index("--") + 1 :] == ["muarl", "sft", "--resume", "runs/mua-14b-cold", "--cluster", "auto"]
+    result = CliRunner().invoke(app, dry[1:])
+    assert result.exit_code == 0 and "is NOT there yet" in result.stderr, "conversations may come after the check"
+
+
+def test_kuberay_launches_the_cold_start_too(repository: Path, tmp_path: Path) -> None:
+    script = repository / "deploy/kuberay/run.sh"
+    dry, start = run_script(script, tmp_path, "sft", "mua-8b")
+    assert start == ["muarl", "sft", "--config", "mua-8b", "--cluster", "auto", "--name", "mua-8b-cold"]
+    assert dry == [*start[:6], "--dry-run", *start[6:]]
+    (tmp_path / "runs/mua-8b-cold/checkpoints/step-10").mkdir(parents=True)
+    (again,) = run_script(script, tmp_path, "sft", "mua-8b")
+    assert again == ["muarl", "sft", "--resume", "runs/mua-8b-cold", "--cluster", "auto"]
+
+
+def test_cold_start_jobs_ask_for_the_learner_s_machines(repository: Path) -> None:
+    slurm_text = (repository / "deploy/slurm/coldstart.sbatch").read_text()
+    assert "#SBATCH --nodes=1\n" in slurm_text and "--nodes=2 deploy/slurm/coldstart.sbatch mua-32b" in slurm_text
+    kube = (repository / "deploy/kuberay/coldstart.yaml").read_text()
+    assert "mua-14b: 1, mua-32b: 2" in kube
+    for preset, nodes in (("mua-8b", 1), ("mua-14b", 1), ("mua-32b", 2)):
+        assert -(-load_config(preset).learner.processes // 8) == nodes
+        text = kube.replace("${MUARL_PRESET}", preset).replace("${MUARL_NODES}", str(nodes))
+        job = yaml.safe_load(text)
+        assert job["metadata"]["name"] == f"{preset}-cold" and job["spec"]["entrypoint"] == f"muarl-run sft {preset}"
+        (workers,) = job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+        assert workers["replicas"] == workers["maxReplicas"] == nodes
+        like = yaml.safe_load((repository / "deploy/kuberay/mua-8b.yaml").read_text())
+        (same,) = like["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+        assert workers["template"] == same["template"]
 
 
 def test_the_command_is_one_that_muarl_understands(repository: Path, tmp_path: Path) -> None:

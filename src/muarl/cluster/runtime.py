@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +35,8 @@ class Cluster:
     group: Any
     timeout: float
     ours: bool
+    resources: Sequence[Mapping[str, float]] = ()
+    """What each machine offers, as Ray counts it."""
     _actors: dict[str, list[Any]] = field(default_factory=dict)
     _waits: list[Callable[[], object]] = field(default_factory=list)
     _closed: bool = False
@@ -176,7 +178,20 @@ def join(
         if ours:
             ray.shutdown()
         raise
-    return Cluster(parts, group, timeout, ours)
+    return Cluster(parts, group, timeout, ours, [dict(n["Resources"]) for n in nodes])
+
+
+def resources_of(address: str, timeout: float) -> list[dict[str, float]]:
+    """What each machine of the cluster at ``address`` (``auto`` or HOST:PORT) offers, as Ray counts it. ConfigError if
+    the cluster does not answer."""
+    ours = _connect(address, timeout, None)
+    import ray
+
+    try:
+        return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
+    finally:
+        if ours:
+            ray.shutdown()
 
 
 def _connect(address: str, timeout: float, cores: float | None) -> bool:

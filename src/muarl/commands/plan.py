@@ -23,6 +23,12 @@ def plan(
     preset: Annotated[str, typer.Argument(help="A preset's name, or a YAML file of your own.")],
     overrides: Settings = None,
     assume: Assume = None,
+    gpus: Annotated[
+        int | None,
+        typer.Option(
+            "--gpus", help="I have so many GPUs: find the settings under which it fits on them, and plan those."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON instead of tables.")] = False,
 ) -> None:
     """Say what a run of reinforcement learning needs: memory on each GPU, GPUs, time a step, dollars.
@@ -37,14 +43,32 @@ def plan(
 
       muarl plan mua-32b rl.tasks_per_step=64 --assume gpu=h100 --assume gpu_hour=2.5
 
+      muarl plan mua-8b --gpus 4 --assume gpu=h100
+
       muarl plan mine.yaml --json
     """
     from muarl.config import load_config
+    from muarl.errors import ConfigError
     from muarl.planning.assumptions import assume as laid_over
     from muarl.planning.report import print_plan
-    from muarl.recipes.planned import plan_of
+    from muarl.recipes.planned import plan_of, planner
 
-    found, fitting = plan_of(load_config(preset, list(overrides or ())), laid_over(assume or ()))
+    config, assumptions = load_config(preset, list(overrides or ())), laid_over(assume or ())
+    if gpus is not None:
+        from muarl.planning.splitting import best_split
+
+        split = best_split(config, gpus, planner(config, assumptions))
+        if split is None:
+            raise ConfigError(
+                f"--gpus: {config.name} does not fit on {gpus} x {assumptions.gpu} under any of the settings that "
+                "decide about memory: take more GPUs or a smaller model"
+            )
+        found = split[1]
+        fitting: list[str] | None = split[0]
+        changes = " ".join(split[0]) or "as it is"
+        typer.echo(f"With {gpus} x {assumptions.gpu}: {changes} ({found.gpus} used)\n", err=as_json)
+    else:
+        found, fitting = plan_of(config, assumptions)
     if as_json:
         typer.echo(json.dumps(found.to_json() | {"nearest": fitting}, indent=2))
     else:

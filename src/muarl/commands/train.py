@@ -45,6 +45,12 @@ DryRun = Annotated[
         "--dry-run", help="Print the whole resolved config as YAML, check that everything fits together, and stop."
     ),
 ]
+Assume = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assume", metavar="KEY=VALUE", help="With --dry-run: plan with this instead, such as gpu=h100 (muarl plan)."
+    ),
+]
 
 
 def quickstart(
@@ -54,6 +60,7 @@ def quickstart(
     seed: Seed = None,
     resume: Resume = None,
     dry_run: DryRun = False,
+    assume: Assume = None,
 ) -> None:
     """Train a small agent end to end: supervised fine-tuning, reinforcement learning, evaluation, report.
 
@@ -70,7 +77,7 @@ def quickstart(
 
       muarl quickstart --resume runs/quickstart      (after Ctrl-C)
     """
-    run_recipe("quickstart", config, overrides, dry_run, {"name": name, "seed": seed}, resume)
+    run_recipe("quickstart", config, overrides, dry_run, {"name": name, "seed": seed}, resume, assume=assume)
 
 
 def base(
@@ -100,6 +107,7 @@ def sft(
     resume: Resume = None,
     cluster: Cluster = None,
     dry_run: DryRun = False,
+    assume: Assume = None,
 ) -> None:
     """Fine-tune on demonstrations (the cold start). Only the agent's own tokens are learned.
 
@@ -114,7 +122,7 @@ def sft(
       muarl sft --config mua-8b --cluster auto
     """
     settings: Settings = {"name": name, "seed": seed, "model.checkpoint": checkpoint, "cluster.address": cluster}
-    run_recipe("sft", config, overrides, dry_run, settings, resume)
+    run_recipe("sft", config, overrides, dry_run, settings, resume, assume=assume)
 
 
 def sft_user(
@@ -152,6 +160,7 @@ def train(
     resume: Resume = None,
     cluster: Cluster = None,
     dry_run: DryRun = False,
+    assume: Assume = None,
 ) -> None:
     """Train by reinforcement learning against a simulated user.
 
@@ -169,7 +178,7 @@ def train(
       muarl train --cluster auto cluster.rollout_workers=8 cluster.samplers=4
     """
     settings: Settings = {"name": name, "seed": seed, "model.checkpoint": checkpoint, "cluster.address": cluster}
-    run_recipe("rl", config, overrides, dry_run, settings, resume)
+    run_recipe("rl", config, overrides, dry_run, settings, resume, assume=assume)
 
 
 def run_recipe(
@@ -179,11 +188,17 @@ def run_recipe(
     dry_run: bool,
     settings: Settings,
     resume: Path | None = None,
+    *,
+    assume: Sequence[str] | None = None,
 ) -> None:
-    """Resolve the config and hand it to ``muarl.recipes.<recipe>.run``. Options win over KEY=VALUE arguments."""
+    """Resolve the config and hand it to ``muarl.recipes.<recipe>.run``. Options win over KEY=VALUE arguments.
+
+    ``assume``: what a dry run plans with instead of what it sees."""
     from muarl.config import dump_config, load_config
     from muarl.errors import ConfigError
 
+    if assume and not dry_run:
+        raise ConfigError("--assume: only says what a dry run plans with: add --dry-run")
     settings = {**settings, "resume": None if resume is None else str(resume)}
     # As JSON, which is YAML too, a run may be called 1 or no.
     given = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]
@@ -195,7 +210,7 @@ def run_recipe(
     if dry_run:
         typer.echo(dump_config(resolved), nl=False)
         if recipe in ("sft", "rl", "quickstart"):
-            _say_what_would_run(resolved, recipe)
+            _say_what_would_run(resolved, recipe, assume or ())
         return
     _check_checkpoint(resolved, recipe)
     if resolved.threads:
@@ -217,13 +232,14 @@ def _check_checkpoint(config: RunConfig, recipe: str) -> None:
         existing_checkpoint(config.model.checkpoint)
 
 
-def _say_what_would_run(config: RunConfig, recipe: str) -> None:
+def _say_what_would_run(config: RunConfig, recipe: str, assume: Sequence[str]) -> None:
     """Build and check the run without weights or a GPU; on standard error, since the configuration goes to standard
     output."""
+    from muarl.planning.assumptions import assume as laid_over
     from muarl.planning.report import print_plan
     from muarl.recipes.dry_run import complain, dry_run
 
-    lines, plan, fitting = dry_run(config, recipe)
+    lines, plan, fitting = dry_run(config, recipe, laid_over(assume))
     for line in lines:
         typer.echo(line, err=True)
     if recipe != "sft":

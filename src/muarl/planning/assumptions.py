@@ -42,7 +42,9 @@ class Assumptions:
     ``train_mfu`` and ``prefill_mfu``: share of peak operations that updates and prefill reach; ``decode_share``: share
     of memory bandwidth that decoding reaches; ``decode_overhead``: seconds a decoded token takes besides.
     ``transfer``: bytes a second at which a set of weights reaches all samplers: gathered from the learner's shards, put
-    into the object store, sent from node to node, loaded.
+    into the object store, sent from node to node, loaded. ``gpu_gib``: GiB of a GPU's memory; 0: as the kind has.
+    ``node_gib``: GiB of a node's own memory. ``host_transfer``: bytes a second between a GPU and its node's memory;
+    ``host_bandwidth``: of that memory itself, which the node's learner processes share.
 
     Episodes: ``turns`` user replies and tool results together (MUA-RL reports 21 to 23, and counts so), of which
     ``user_replies`` are the user's; ``prompt_tokens`` of policy and tools (TAU1 retail renders to 17,500 characters,
@@ -54,6 +56,12 @@ class Assumptions:
     ``user_prompt_tokens``: the user's own instructions; each reply reads them and the dialogue so far.
     ``user_prompt_price`` and ``user_completion_price``: dollars a million tokens (list prices of gpt-4o-2024-11-20);
     ``gpu_hour``: dollars.
+
+    Of a cold start that a teacher writes: ``teacher_prompt_price`` and ``teacher_completion_price`` of the models that
+    serve and play tools; ``world_tokens`` that the latter read of their world; ``kept``: share of the conversations
+    that pass the filters.
+
+    ``given``: the names of those that somebody has replaced; others may give way to what a configuration says.
     """
 
     gpu: str = "h200"
@@ -78,10 +86,29 @@ class Assumptions:
     user_prompt_price: float = 2.5
     user_completion_price: float = 10.0
     gpu_hour: float = 3.0
+    gpu_gib: float = 0.0
+    node_gib: float = 900.0
+    host_transfer: float = 25e9
+    host_bandwidth: float = 200e9
+    teacher_prompt_price: float = 2.5
+    teacher_completion_price: float = 10.0
+    world_tokens: float = 1500.0
+    kept: float = 0.7
+    given: frozenset[str] = frozenset()
 
     @property
     def device(self) -> Gpu:
-        return GPUS[self.gpu]
+        kind = GPUS[self.gpu]
+        return replace(kind, memory=int(self.gpu_gib * GIB)) if self.gpu_gib else kind
+
+    def to_json(self) -> dict[str, str | float]:
+        """The figures by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "given"}
+
+    def unless_given(self, **known: str | float | None) -> Assumptions:
+        """With what is known in place of what is assumed, but for what somebody has replaced; None: it is not known."""
+        changes = {name: value for name, value in known.items() if value is not None and name not in self.given}
+        return replace(self, **changes)  # type: ignore[arg-type]
 
     @property
     def sampled(self) -> float:
@@ -110,11 +137,22 @@ class Assumptions:
             self.user_prompt_tokens + said * self.user_replies / 2
         ), self.user_replies * self.user_tokens
 
+    @property
+    def teacher_usage(self) -> tuple[float, float]:
+        """The same of a model that serves: each message reads all that was before it."""
+        return self.turns * (self.prompt_tokens + self.growth / 2), self.sampled
+
+    @property
+    def tools_usage(self) -> tuple[float, float]:
+        """The same of a model that plays tools: each result reads the world and the results before it."""
+        calls = self.turns - self.user_replies
+        return calls * (self.world_tokens + self.tool_tokens * calls / 2), calls * self.tool_tokens
+
 
 def assume(pairs: Iterable[str], base: Assumptions | None = None) -> Assumptions:
     """``KEY=VALUE`` pairs laid over assumptions. ConfigError for an unknown key or GPU, or a value that is no number
     above 0 (prices may be 0)."""
-    known = {f.name: f.type for f in fields(Assumptions)}
+    known = {f.name: f.type for f in fields(Assumptions) if f.name != "given"}
     changes: dict[str, str | float | int] = {}
     for pair in pairs:
         key, equals, value = (part.strip() for part in pair.partition("="))
@@ -134,7 +172,8 @@ def assume(pairs: Iterable[str], base: Assumptions | None = None) -> Assumptions
         free = key.endswith(("_price", "_hour", "_seconds", "_overhead"))
         if not (number >= 0 if free else number > 0) or number == float("inf"):
             raise ConfigError(f"--assume {pair!r}: must be a number {'of at least' if free else 'above'} 0")
-        if key.endswith(("_share", "_mfu")) and number > 1:
+        if (key.endswith(("_share", "_mfu")) or key == "kept") and number > 1:
             raise ConfigError(f"--assume {pair!r}: is a share, so at most 1")
         changes[key] = int(number) if key == "gpus_per_node" else number
-    return replace(base or Assumptions(), **changes)  # type: ignore[arg-type]
+    start = base or Assumptions()
+    return replace(start, given=start.given | frozenset(changes), **changes)  # type: ignore[arg-type]

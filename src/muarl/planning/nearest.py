@@ -32,7 +32,7 @@ def nearest(config: RunConfig, fits: Fits) -> list[str] | None:
         changes = [change for step in steps for change in step.changes]
         changed = with_changes(config, changes)
         if changed is not None and fits(changed):
-            return [f"{key}={_yaml(value)}" for key, value in changes]
+            return [f"{key}={written(value)}" for key, value in changes]
     return None
 
 
@@ -66,7 +66,7 @@ def _knobs(config: RunConfig) -> Iterator[list[Step]]:
             yield [Step(2.5, (("learner.offload_reference", True),))]
         yield [Step(4.0 + 2 * n, (("learner.processes", learner.processes * 2 ** (n + 1)),)) for n in range(4)]
         if not learner.offload_optimizer:
-            yield [Step(5.0, (("learner.offload_optimizer", True),))]
+            yield [Step(3.5, (("learner.offload_optimizer", True),))]
     elif config.model.dtype == "float32":
         yield [Step(4.0, (("model.dtype", "bfloat16"),))]
     if config.engine.kind == "vllm":
@@ -103,8 +103,8 @@ def _halves(value: int, least: int) -> list[int]:
     return found
 
 
-def _yaml(value: Any) -> str:
-    """As an override on a command line, without spaces."""
+def written(value: Any) -> str:
+    """A value as in an override on a command line, without spaces."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{k}: {_yaml(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{k}: {written(v)}" for k, v in value.items()) + "}"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from muarl.config import RunConfig
+from muarl.config.section import UserConfig
 from muarl.planning import memory, speed
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.memory import Parts
@@ -14,6 +15,9 @@ from muarl.planning.models import ModelShape
 from muarl.planning.setup import Deployment, deployment
 
 GIB = 1 << 30
+
+VALIDATION_TASKS = 100
+"""Most tasks of a validation in training (recipes/rl.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +54,36 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of the whole stage of reinforcement learning."""
+    """Of the whole stage of reinforcement learning. ``validation_hours`` are part of ``hours``; ``validation_dollars``
+    are for its users, ``validations`` conversations."""
 
     hours: float
     gpu_hours: float
     gpu_dollars: float
     user_dollars: float
     user_dollars_per_episode: float
+    validations: int = 0
+    validation_hours: float = 0.0
+    validation_dollars: float = 0.0
 
     @property
     def dollars(self) -> float:
-        return self.gpu_dollars + self.user_dollars
+        return self.gpu_dollars + self.user_dollars + self.validation_dollars
+
+
+@dataclass(frozen=True, slots=True)
+class TeacherCost:
+    """Dollars for a cold start's conversations, if models write them: ``played`` to keep ``count``."""
+
+    count: int
+    played: int
+    teacher: float
+    users: float
+    tools: float
+
+    @property
+    def dollars(self) -> float:
+        return self.teacher + self.users + self.tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +98,7 @@ class Plan:
     step: Mapping[str, float]
     pace: Pace | None
     cost: Cost | None
+    teacher: TeacherCost | None
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     assumptions: Assumptions
@@ -101,7 +125,8 @@ class Plan:
             "step": dict(self.step),
             "pace": None if self.pace is None else asdict(self.pace),
             "cost": None if self.cost is None else asdict(self.cost) | {"dollars": self.cost.dollars},
-            "assumptions": asdict(self.assumptions),
+            "cold_start": None if self.teacher is None else asdict(self.teacher) | {"dollars": self.teacher.dollars},
+            "assumptions": self.assumptions.to_json(),
         }
 
 
@@ -117,29 +142,35 @@ def make_plan(config: RunConfig, shape: ModelShape, assumptions: Assumptions, *,
     )
     longest = float(config.model.max_context)
     tokens = min(a.episode_tokens, longest)
+    grown = max(tokens - a.prompt_tokens, 1.0)
     device = machine if machine is not None else int(a.device.memory * a.memory_share)
     places = _places(shape, chosen, device, a)
     episodes = config.rl.tasks_per_step * config.rl.group_size
+    shared = speed.shared_prefix(a.prompt_tokens, grown, episodes, float(config.rl.pack_tokens), chosen.learner.shards)
     step = {
         "episodes": float(episodes),
         "tokens": episodes * tokens,
+        "computed_tokens": episodes * grown + shared.tokens,
         "sampled_tokens": episodes * min(a.sampled, longest / 2),
         "weights_sent": float(memory.transfer_bytes(shape, chosen.sent_bytes, chosen.sent_rank)),
         "checkpoint": float(memory.checkpoint_bytes(shape, chosen.learner)),
         "update_flops": speed.update_flops(
             shape,
-            [tokens] * episodes,
+            [grown] * episodes,
             episodes * a.sampled,
             recompute=chosen.learner.recompute,
             reference=chosen.learner.reference != "none",
+            prefix=shared,
         ),
     }
     problems = [_too_much(p) for p in places if not p.fits]
     problems += _cache_problems(shape, chosen, config.model.max_context, a)
-    pace = cost = None
+    pace = cost = teacher = None
     if machine is None:
+        problems += _host_problems(shape, chosen, a)
+        teacher = _teacher(config, a)
         pace = _pace(config, shape, chosen, a, step)
-        cost = _cost(config, chosen, a, pace, episodes)
+        cost = _cost(config, shape, chosen, a, pace, episodes)
     return Plan(
         shape,
         chosen,
@@ -148,9 +179,10 @@ def make_plan(config: RunConfig, shape: ModelShape, assumptions: Assumptions, *,
         step,
         pace,
         cost,
+        teacher,
         tuple(problems),
         chosen.notes,
-        assumptions,
+        a,
     )
 
 
@@ -179,6 +211,27 @@ def _host(shape: ModelShape, chosen: Deployment) -> Parts:
             shape, chosen.sent_bytes, chosen.sent_rank
         )
     return {name: size for name, size in held.items() if size}
+
+
+def _host_problems(shape: ModelShape, chosen: Deployment, a: Assumptions) -> list[str]:
+    """Whether a node's own memory holds what its processes put there; of the fullest node, where learner and samplers
+    share one as far as their GPUs allow."""
+    each = sum(memory.host_memory(shape, chosen.learner).values())
+    learners = min(chosen.learner_gpus, a.gpus_per_node)
+    needed = learners * each
+    if chosen.clustered and chosen.server is not None:
+        free = a.gpus_per_node - (learners if chosen.gpus <= a.gpus_per_node else 0)
+        samplers = min(chosen.engines, max(free // chosen.server.gpus, 1))
+        starting = samplers * shape.parameters * chosen.engine_bytes
+        together = chosen.gpus <= a.gpus_per_node
+        needed = needed + starting if together else max(needed, starting)
+        needed += memory.transfer_bytes(shape, chosen.sent_bytes, chosen.sent_rank)
+    if needed <= a.node_gib * GIB:
+        return []
+    return [
+        f"a node's own memory: needs {needed / GIB:,.0f} GiB, and a node has {a.node_gib:,.0f} GiB (another figure: "
+        "--assume node_gib=GIB)"
+    ]
 
 
 def _too_much(place: Place) -> str:
@@ -211,6 +264,8 @@ def _pace(config: RunConfig, shape: ModelShape, chosen: Deployment, a: Assumptio
     # A synchronous step waits for its slowest episode, while ever fewer of the others still run.
     rollout = max(steady, a.straggler * played.episode) if chosen.ahead == 1 or chosen.in_turns else steady
     update = step["update_flops"] / (chosen.learner_gpus * a.device.flops * a.train_mfu)
+    rounds = -(-step["computed_tokens"] // (chosen.learner.shards * config.rl.pack_tokens))
+    update += speed.offload_seconds(shape, chosen.learner, rounds, a)
     transfer = step["weights_sent"] / a.transfer
     total = rollout + update + transfer if chosen.ahead == 1 else max(rollout, update) + transfer
     return Pace(
@@ -225,15 +280,51 @@ def _pace(config: RunConfig, shape: ModelShape, chosen: Deployment, a: Assumptio
     )
 
 
-def _cost(config: RunConfig, chosen: Deployment, a: Assumptions, pace: Pace, episodes: int) -> Cost:
-    hours = config.rl.steps * pace.step / 3600
-    read, written = a.user_usage
-    paid = config.user.kind == "llm"
-    each = (read * a.user_prompt_price + written * a.user_completion_price) / 1e6 if paid else 0.0
+def _cost(config: RunConfig, shape: ModelShape, chosen: Deployment, a: Assumptions, pace: Pace, episodes: int) -> Cost:
+    rl = config.rl
+    held = (rl.steps - 1) // rl.eval_every if rl.eval_every and rl.steps else 0
+    tasks = min(config.eval.tasks or VALIDATION_TASKS, VALIDATION_TASKS)
+    validating = 0.0
+    if held:
+        played = speed.rollouts(shape, chosen.serving(shape, a), float(min(tasks, rl.concurrency)), a)
+        validating = held * max(tasks / played.per_second, a.straggler * played.episode) / 3600
+    hours = rl.steps * pace.step / 3600 + validating
+    each = _user_dollars(config.user, a)
     return Cost(
         hours,
         hours * chosen.gpus,
         hours * chosen.gpus * a.gpu_hour,
-        each * episodes * config.rl.steps,
+        each * episodes * rl.steps,
         each,
+        held * tasks,
+        validating,
+        _user_dollars(config.eval_user, a) * held * tasks,
     )
+
+
+def _user_dollars(user: UserConfig, a: Assumptions) -> float:
+    """Of one conversation: at the prices that its endpoint states, unless others are assumed."""
+    if user.kind != "llm":
+        return 0.0
+    stated = user.endpoint
+    if stated is not None and (stated.prompt_price or stated.completion_price):
+        a = a.unless_given(user_prompt_price=stated.prompt_price, user_completion_price=stated.completion_price)
+    return _dollars(a.user_usage, a.user_prompt_price, a.user_completion_price)
+
+
+def _dollars(usage: tuple[float, float], prompt_price: float, completion_price: float) -> float:
+    read, written = usage
+    return (read * prompt_price + written * completion_price) / 1e6
+
+
+def _teacher(config: RunConfig, a: Assumptions) -> TeacherCost | None:
+    """The cold start's conversations at the price of models, where the configuration begins with such a set. Their user
+    is taken to be as dear as that of training, and models to play the tools of all scenarios but those on servers."""
+    if config.sft.demonstrations_file is None and config.coldstart.teacher != "endpoint":
+        return None
+    played = round(config.coldstart.count / a.kept)
+    imagined = sum(not name.startswith("mcp-") for name in config.coldstart.scenarios) / len(config.coldstart.scenarios)
+    serving = _dollars(a.teacher_usage, a.teacher_prompt_price, a.teacher_completion_price)
+    tools = _dollars(a.tools_usage, a.teacher_prompt_price, a.teacher_completion_price)
+    user = _dollars(a.user_usage, a.user_prompt_price, a.user_completion_price)
+    return TeacherCost(config.coldstart.count, played, played * serving, played * user, played * imagined * tools)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 from muarl.planning.assumptions import GIB, Assumptions
@@ -45,7 +44,8 @@ def heading(plan: Plan) -> list[str]:
     if plan.pace is None:
         return [model, "One process on this machine's CPU"]
     d, a = plan.deployment, plan.assumptions
-    where = f"{plan.gpus} x {a.gpu} on {d.nodes(a.gpus_per_node)} node(s)"
+    kind = a.gpu if not a.gpu_gib else f"{a.gpu} ({a.gpu_gib:g} GiB)"
+    where = f"{plan.gpus} x {kind} on {d.nodes(a.gpus_per_node)} node(s)"
     if d.server is None:
         return [model, f"{where}: learner and sampler in one process"]
     each = f"{d.engines} sampler(s) on {d.server.gpus} GPU(s) each"
@@ -81,11 +81,12 @@ def _figures(plan: Plan) -> Any:
 
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     step = plan.step
     rows = [
         ("episodes a step", f"{step['episodes']:,.0f}"),
         ("tokens a step", f"{step['tokens']:,.0f}, of which {step['sampled_tokens']:,.0f} sampled"),
+        ("an update computes", f"{step['computed_tokens']:,.0f} of them: what episodes begin alike with counts once"),
         ("operations of an update", f"{step['update_flops']:.3g}"),
     ]
     rows.append(("a checkpoint", _bytes(int(step["checkpoint"]))))
@@ -103,16 +104,28 @@ def _figures(plan: Plan) -> Any:
             (
                 "dollars",
                 f"{c.dollars:,.0f} (GPUs {c.gpu_dollars:,.0f}, users {c.user_dollars:,.0f} at "
-                f"{c.user_dollars_per_episode:.3f} an episode)",
+                f"{c.user_dollars_per_episode:.3f} an episode, validation's users {c.validation_dollars:,.0f})",
             ),
         ]
+        if c.validations:
+            rows.insert(-1, ("validation", f"{c.validations:,} conversations, {c.validation_hours:,.1f} h of that"))
+        if plan.teacher is not None:
+            t = plan.teacher
+            rows.append(
+                (
+                    "cold start before it",
+                    f"{t.dollars:,.0f} dollars more if models write it: {t.played:,} conversations to keep {t.count:,} "
+                    f"(teacher {t.teacher:,.0f}, users {t.users:,.0f}, tools {t.tools:,.0f})",
+                )
+            )
     for name, value in rows:
         table.add_row(name, value)
     return table
 
 
 def _assumed(a: Assumptions) -> str:
-    pairs = ", ".join(f"{f.name}={getattr(a, f.name):g}" if f.name != "gpu" else f"gpu={a.gpu}" for f in fields(a))
+    shown = {name: value for name, value in a.to_json().items() if name != "gpu_gib" or value}
+    pairs = ", ".join(f"{name}={v if isinstance(v, str) else format(v, 'g')}" for name, v in shown.items())
     return f"Assumed, each to be replaced by --assume KEY=VALUE (docs/scaling.md says where they come from): {pairs}"
 
 

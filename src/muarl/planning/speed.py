@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from muarl.planning.assumptions import Assumptions
-from muarl.planning.memory import cache_per_token
+from muarl.planning.memory import LearnerSetup, cache_per_token
 from muarl.planning.models import ModelShape
 
 
@@ -27,17 +27,68 @@ def attention_flops(shape: ModelShape, lengths: Sequence[float], *, causal: bool
     return 4.0 * shape.layers * shape.query * squares
 
 
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What all documents begin with: ``length`` tokens, computed ``times`` times, once in each micro-batch."""
+
+    length: float = 0.0
+    times: float = 0.0
+
+    @property
+    def tokens(self) -> float:
+        """Tokens computed of it."""
+        return self.length * self.times
+
+
+def shared_prefix(length: float, rest: float, documents: int, budget: float, processes: int) -> Prefix:
+    """The prefix of ``length`` tokens that so many documents share, ``rest`` tokens each behind it, in micro-batches of
+    ``budget`` tokens over ``processes``: the learner computes it once in each of them (learning/packing.py)."""
+    room = max(budget - length, rest)
+    each = max(1.0, room // rest)  # documents that go into a micro-batch whole
+    times = max(float(min(processes, documents)), -(-documents // each))
+    return Prefix(length, times)
+
+
 def update_flops(
-    shape: ModelShape, lengths: Sequence[float], scored: float, *, recompute: bool = False, reference: bool = False
+    shape: ModelShape,
+    lengths: Sequence[float],
+    scored: float,
+    *,
+    recompute: bool = False,
+    reference: bool = False,
+    prefix: Prefix | None = None,
 ) -> float:
     """Operations of one update over documents of these lengths with ``scored`` predicted tokens: a forward pass, twice
     that backward, and the logits once more, since they are not kept; with ``recompute`` the layers once more but for
-    their last product, which the backward pass does not need; a forward pass more for a ``reference`` model."""
-    tokens, rows = int(sum(lengths)), int(scored)
+    their last product, which the backward pass does not need; a forward pass more for a ``reference`` model.
+
+    ``prefix``: what they share, which ``lengths`` then leave out."""
+    shared = prefix or Prefix()
+    tokens, rows = int(sum(lengths) + shared.tokens), int(scored)
     forward = matrix_flops(shape, tokens, rows) + attention_flops(shape, lengths)
+    forward += shared.times * attention_flops(shape, [shared.length])
+    forward += 4.0 * shape.layers * shape.query * sum(lengths) * shared.length
     head = 2.0 * rows * shape.vocab * shape.width
     last = 2.0 * shape.width * shape.feed_forward * ((shape.layers - 1) * tokens + rows)
     return 3 * forward + head + recompute * (forward - head - last) + reference * forward
+
+
+def offload_seconds(shape: ModelShape, setup: LearnerSetup, rounds: float, a: Assumptions) -> float:
+    """Seconds that an update of so many ``rounds`` (micro-batches of one process) takes for what lies on the host.
+
+    Weights go to the GPU for each forward and each backward pass, their gradients come back, and AdamW works in the
+    node's memory: it reads four numbers a weight and writes three. A reference model goes up once a round.
+    """
+    mine = shape.parameters / setup.shards
+    moved = stepped = 0.0
+    if setup.offload:
+        trained = shape.adapter_parameters(setup.rank, setup.targets) / setup.shards if setup.rank else mine
+        held = setup.frozen_bytes if setup.rank else setup.trained_bytes
+        moved += rounds * (2 * held * mine + setup.trained_bytes * trained)
+        stepped = 7 * setup.trained_bytes * trained * min(setup.shards, a.gpus_per_node) / a.host_bandwidth
+    if setup.reference == "host":
+        moved += rounds * setup.reference_bytes * mine
+    return moved / a.host_transfer + stepped
 
 
 @dataclass(frozen=True, slots=True)

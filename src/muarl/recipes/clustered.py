@@ -27,13 +27,15 @@ from muarl.errors import ConfigError
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoints import Policy, load_tokenizer
 from muarl.observe.system import usable_cores
-from muarl.planning.memory import learner_memory
+from muarl.planning.assumptions import GIB, Assumptions
+from muarl.planning.memory import host_memory, learner_memory
 from muarl.planning.setup import deployment
 from muarl.player import Player, RolloutRequest
 from muarl.recipes.checkpoint_names import SHIPPED, checkpoint_folder
 from muarl.recipes.common import load_model, make_player, make_users
+from muarl.recipes.hardware import Machines, of_resources
 from muarl.recipes.local import local_learner, local_sampler, sharding
-from muarl.recipes.planned import model_shape
+from muarl.recipes.planned import model_shape, plan_of
 from muarl.recipes.setting import make_setting
 from muarl.tokens import ChatTokens
 
@@ -112,6 +114,7 @@ def joined(config: RunConfig, *, alone: bool = False) -> Iterator[None]:
     cluster = join(c.address, parts, timeout=c.start_timeout, spread=c.spread, cores=cores)
     _joined.append((config, cluster))
     try:
+        check_gpus(config, of_resources(cluster.resources))
         yield
     finally:
         _joined.clear()
@@ -126,21 +129,44 @@ def cluster_of(config: RunConfig) -> Cluster:
 
 
 def parts_of(config: RunConfig) -> list[Part]:
-    """What the run needs, the learner first. Memory is reserved for processes without a GPU, and only what they
-    certainly take."""
+    """What the run needs, the learner first. Of the machines' own memory only what is certainly taken is reserved: of a
+    process with a GPU, itself and what is moved off its GPU."""
     c = config.cluster
     shape = model_shape(config)
-    setup = deployment(config, shape, on_gpu=False).learner
-    held = learner_memory(shape, setup)
-    learning = sum(held.get(name, 0) for name in ("weights", "gradients", "optimiser", "reference"))
+    setup = deployment(config, shape, on_gpu=c.learner_gpus > 0).learner
     weights = shape.parameters * setup.frozen_bytes
-    learner = 0 if c.learner_gpus else PROCESS_BYTES + learning
-    sampler = 0 if c.sampler_gpus else PROCESS_BYTES + 2 * weights  # the model, and the engine's own copy
+    moved = sum(host_memory(shape, setup).values())
+    learner = PROCESS_BYTES + (moved if c.learner_gpus else sure_learner_bytes(config, on_gpu=False))
+    # Without a GPU: the model, and the engine's own copy.
+    sampler = PROCESS_BYTES + (0 if c.sampler_gpus else 2 * weights)
     return [
         Part("learner", config.learner.processes, c.learner_cpus, c.learner_gpus, learner),
         Part("sampler", c.samplers, c.sampler_cpus, c.sampler_gpus, sampler, "cluster.samplers"),
         Part("rollout worker", c.rollout_workers, c.worker_cpus, 0.0, PROCESS_BYTES, "cluster.rollout_workers"),
     ]
+
+
+def sure_learner_bytes(config: RunConfig, *, on_gpu: bool) -> int:
+    """What a learner process certainly takes on its device, whatever the episodes' lengths."""
+    shape = model_shape(config)
+    held = learner_memory(shape, deployment(config, shape, on_gpu=on_gpu).learner)
+    return sum(held.get(name, 0) for name in ("weights", "gradients", "optimiser", "reference"))
+
+
+def check_gpus(config: RunConfig, found: Machines | None) -> None:
+    """ConfigError, with the nearest settings that fit, if the cluster's GPUs are too small for the learner. Without a
+    complaint where Ray does not say which GPUs there are."""
+    if not config.cluster.learner_gpus or found is None or found.kind is None:
+        return
+    device = found.assumed(Assumptions()).device
+    needed = sure_learner_bytes(config, on_gpu=True)
+    if needed <= device.memory:
+        return
+    _, fitting = plan_of(config, Assumptions(), seen=found)
+    hint = f"The nearest that fits: {' '.join(fitting)}" if fitting else "No setting makes it fit."
+    raise ConfigError(
+        f"cluster: a learner process needs at least {needed / GIB:.1f} GiB of its GPU, and there are {found}. {hint}"
+    )
 
 
 def travelling(config: RunConfig, folder: Path | None = None) -> dict[str, Any]:

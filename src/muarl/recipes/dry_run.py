@@ -7,7 +7,6 @@ together ends it with the error that the run itself would have ended with, but b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,22 +26,25 @@ from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.models import ModelShape
 from muarl.planning.nearest import nearest
 from muarl.planning.plan import Plan
+from muarl.recipes.hardware import Machines, look
 from muarl.recipes.local import learner_settings
-from muarl.recipes.planned import learning_plan, local_folder, model_shape, plan_of
+from muarl.recipes.planned import in_one_process, learning_plan, local_folder, model_shape, plan_of
 from muarl.recipes.preflight import Role, check_fits, check_memory, check_room, check_tasks
+from muarl.recipes.prompts import prompt_length
 from muarl.recipes.setting import Setting, make_setting
-from muarl.recipes.sft import step_count
+from muarl.recipes.sft import read_demonstrations, step_count
 from muarl.recipes.updates import learner_config
+from muarl.tokens import ChatTokens
 
 if TYPE_CHECKING:
     from transformers import Qwen3ForCausalLM
 
-CHARACTERS_A_TOKEN = 4
-"""Taken for a prompt's length where the model's tokenizer is not on this machine."""
 
-
-def dry_run(config: RunConfig, recipe: str) -> tuple[list[str], Plan, list[str] | None]:
-    """Build and check what ``recipe`` ("rl", "sft" or "quickstart") would run.
+def dry_run(
+    config: RunConfig, recipe: str, assumptions: Assumptions | None = None
+) -> tuple[list[str], Plan, list[str] | None]:
+    """Build and check what ``recipe`` ("rl", "sft" or "quickstart") would run, on the GPUs that it would find: of its
+    cluster, of this machine, or the assumed ones.
 
     Returns what was found, line by line; the plan of its reinforcement learning; and the overrides of the nearest
     configuration that fits (see ``plan_of``). The first thing that does not fit together is raised, as ConfigError,
@@ -55,18 +57,22 @@ def dry_run(config: RunConfig, recipe: str) -> tuple[list[str], Plan, list[str] 
     notes = [] if recipe == "sft" else check_tasks(config, setting)
     folder, shape = local_folder(config.model.checkpoint), model_shape(config)
     model = _on_meta(config, shape, folder)
+    assumed = assumptions or Assumptions()
+    # What would not run on GPUs here is planned for a CPU; so is a small cluster of this machine.
+    seen = None if config.model.device == "cpu" or config.cluster.address == "local" else look(config)
     lines = [_model_line(config, shape, folder), *notes]
-    lines += _tasks(config, setting, shape, model, folder, training=recipe != "sft")
+    prompt, told = _prompt(config, setting, shape, model, folder, training=recipe != "sft")
+    lines += [*_tasks(config, setting, training=recipe != "sft"), told, *_machines(config, assumed, seen)]
     lines += _users(config, roles)
     lines.append(_learner(config, model, recipe))
     lines.append(_packing(config, recipe))
     if recipe == "sft":
-        lines += _cold_start(config, shape)
+        lines += _cold_start(config, shape, assumed, seen)
     else:
         lines.append(_cache(config, model))
     if folder is not None:
         check_memory(config, sampling=recipe != "sft")
-    made, fitting = plan_of(config, Assumptions())
+    made, fitting = plan_of(config, assumed, seen=seen, prompt=prompt)
     return lines, made, fitting
 
 
@@ -100,29 +106,44 @@ def _model_line(config: RunConfig, shape: ModelShape, folder: Path | None) -> st
     return f"model: {shape.name}, {shape.parameters:,} parameters in {config.model.dtype} ({where})"
 
 
-def _tasks(
-    config: RunConfig, setting: Setting, shape: ModelShape, model: Any, folder: Path | None, *, training: bool
-) -> Iterator[str]:
-    """Draw tasks, and measure what the agent is told before it may speak."""
+def _machines(config: RunConfig, assumed: Assumptions, seen: Machines | None) -> Iterator[str]:
+    """Which GPUs are planned with, and how that is known."""
+    if "gpu" in assumed.given:
+        yield f"machines: {assumed.gpu}, as --assume says"
+    elif seen is not None:
+        yield f"machines: {seen}"
+    elif not in_one_process(config):
+        yield f"machines: no GPU can be seen from here, so {assumed.gpu} is assumed (another kind: --assume gpu=h100)"
+
+
+def _tasks(config: RunConfig, setting: Setting, *, training: bool) -> Iterator[str]:
+    """Draw tasks."""
     count = config.rl.tasks_per_step if training else min(config.sft.demonstrations, 8)
     tasks = setting.draw("train", count, config.rl.seed, 0)
     yield f"tasks: {len(tasks)} drawn from {config.domain.name}, such as {tasks[0].id}"
+
+
+def _prompt(
+    config: RunConfig, setting: Setting, shape: ModelShape, model: Any, folder: Path | None, *, training: bool
+) -> tuple[float, str]:
+    """How many tokens the agent is told before it may speak: by the model's tokenizer where it is here."""
+    longest = config.model.max_context
     if folder is not None:
-        check_room(config, setting, Policy(model, load_tokenizer(folder), folder), training=training)
-        yield f"prompt: leaves room in {config.model.max_context:,} tokens of context"
-        return
-    if config.model.max_context > shape.positions:
+        policy = Policy(model, load_tokenizer(folder), folder)
+        check_room(config, setting, policy, training=training)
+        task = setting.some_task("train")
+        chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
+        counted = len(chat.prompt(setting.told(task), setting.tools(task), []))
+        return float(counted), f"prompt: policy and tools take {counted:,} of {longest:,} tokens of context"
+    if longest > shape.positions:
+        raise ConfigError(f"model.max_context is {longest}, but this model reads at most {shape.positions} tokens")
+    about = prompt_length(setting)
+    if about >= longest:
         raise ConfigError(
-            f"model.max_context is {config.model.max_context}, but this model reads at most {shape.positions} tokens"
+            f"model.max_context is {longest}, and policy text and tools alone take about {about:.0f} tokens: raise it, "
+            "or choose a smaller domain.size"
         )
-    tools = sum(len(json.dumps(t.parameters)) + len(t.name) + len(t.description) for t in setting.tools(tasks[0]))
-    about = (len(setting.told(tasks[0])) + tools) // CHARACTERS_A_TOKEN
-    if about >= config.model.max_context:
-        raise ConfigError(
-            f"model.max_context is {config.model.max_context}, and policy text and tools alone take about {about} "
-            "tokens: raise it, or choose a smaller domain.size"
-        )
-    yield f"prompt: policy and tools take about {about:,} of {config.model.max_context:,} tokens of context (by length)"
+    return about, f"prompt: policy and tools take about {about:,.0f} of {longest:,} tokens of context (by length)"
 
 
 def _users(config: RunConfig, roles: list[Role]) -> Iterator[str]:
@@ -166,14 +187,25 @@ def _packing(config: RunConfig, recipe: str) -> str:
     return f"packing: {count} episodes of {longest:,} tokens make {len(rows)} micro-batches of at most {budget:,}"
 
 
-def _cold_start(config: RunConfig, shape: ModelShape) -> list[str]:
-    """The plan of the cold start. ConfigError if the planned GPUs do not have the memory."""
-    made = learning_plan(config, shape, step_count(config.sft, config.sft.demonstrations))
+def _cold_start(config: RunConfig, shape: ModelShape, assumed: Assumptions, seen: Machines | None) -> list[str]:
+    """The plan of the cold start. ConfigError if the planned GPUs do not have the memory; DataError for a file of
+    demonstrations that is there and cannot be read."""
+    count, file = config.sft.demonstrations, config.sft.demonstrations_file
+    lines = []
+    if file is not None and file.expanduser().is_file():
+        count = len(read_demonstrations(file))
+        lines.append(f"demonstrations: {count:,} in {file}")
+    elif file is not None:
+        lines.append(
+            f"demonstrations: {file} is NOT there yet, and has to be when this starts (muarl coldstart makes one); "
+            f"planned with {count:,}"
+        )
+    made = learning_plan(config, shape, step_count(config.sft, count), assumed, seen)
     if not made.fits and made.seconds is not None:
-        found = nearest(config, lambda c: learning_plan(c, shape, made.steps).fits)
+        found = nearest(config, lambda c: learning_plan(c, shape, made.steps, assumed, seen).fits)
         hint = f"The nearest that fits: {' '.join(found)}" if found else "No setting makes it fit."
         raise ConfigError(f"This run does not fit its machines: {made.lines()[0]}. {hint}")
-    return made.lines()
+    return [*lines, *made.lines()]
 
 
 def _settings(config: RunConfig, recipe: str) -> LearnerConfig:

@@ -6,6 +6,7 @@ Light until it must look at a run's folder or a GPU: ``muarl plan`` of a publish
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from muarl.config import RunConfig
@@ -16,24 +17,45 @@ from muarl.planning.models import ModelShape, published, shape_from_config
 from muarl.planning.nearest import nearest
 from muarl.planning.plan import Plan, make_plan
 from muarl.recipes.checkpoint_names import checkpoint_folder
+from muarl.recipes.hardware import Machines
+from muarl.recipes.prompts import prompt_tokens
 
 
-def plan_of(config: RunConfig, assumptions: Assumptions) -> tuple[Plan, list[str] | None]:
-    """A configuration's plan, and the overrides of the nearest one that fits (None: there is none)."""
+def plan_of(
+    config: RunConfig, assumptions: Assumptions, *, seen: Machines | None = None, prompt: float | None = None
+) -> tuple[Plan, list[str] | None]:
+    """A configuration's plan, and the overrides of the nearest one that fits (None: there is none).
+
+    ``seen``: the GPUs that the run would find. ``prompt``: tokens of policy and tools, where they were counted; else
+    they are taken by their length.
+    """
+    planning = planner(config, assumptions, seen=seen, prompt=prompt)
+    made = planning(config)
+    return made, [] if made.fits else nearest(config, lambda c: planning(c).fits)
+
+
+def planner(
+    config: RunConfig, assumptions: Assumptions, *, seen: Machines | None = None, prompt: float | None = None
+) -> Callable[[RunConfig], Plan]:
+    """Who makes plans of a configuration and of others like it, all with the same model, machines and prompts."""
     shape = model_shape(config)
     machine = None
-    if in_one_process(config) and assumptions == Assumptions() and config.model.device in ("auto", "cpu"):
+    if in_one_process(config) and seen is None and not assumptions.given and config.model.device in ("auto", "cpu"):
         machine = free_memory()
-    made = make_plan(config, shape, assumptions, machine=machine)
-    if made.fits:
-        return made, []
-    return made, nearest(config, lambda c: make_plan(c, shape, assumptions, machine=machine).fits)
+    known = assumptions if seen is None else seen.assumed(assumptions)
+    if "prompt_tokens" not in assumptions.given:
+        known = known.unless_given(prompt_tokens=prompt or prompt_tokens(config))
+    return lambda c: make_plan(c, shape, known, machine=machine)
 
 
-def learning_plan(config: RunConfig, shape: ModelShape, steps: int) -> LearningPlan:
+def learning_plan(
+    config: RunConfig, shape: ModelShape, steps: int, assumptions: Assumptions, seen: Machines | None = None
+) -> LearningPlan:
     """The plan of a cold start of so many steps: on this machine's CPU where it would run there, else on GPUs."""
     here = config.learner.kind == "torch" and config.cluster.address is None and config.model.device in ("auto", "cpu")
-    return plan_learning(config, shape, steps, Assumptions(), machine=free_memory() if here else None)
+    on_cpu = here and seen is None and not assumptions.given
+    known = assumptions if seen is None else seen.assumed(assumptions)
+    return plan_learning(config, shape, steps, known, machine=free_memory() if on_cpu else None)
 
 
 def in_one_process(config: RunConfig) -> bool:
