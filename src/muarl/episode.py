@@ -11,6 +11,7 @@ from typing import Any
 
 from muarl.chat import Message, ToolSpec
 from muarl.files import whole_file
+from muarl.untrusted import parse_json
 
 SCHEMA_VERSION = 1
 
@@ -317,7 +318,7 @@ def read_episodes(path: Path, *, unfinished_ok: bool = False) -> Iterator[Episod
             if not line.strip() or (unfinished_ok and not line.endswith("\n")):
                 continue
             try:
-                yield Episode.from_json(json.loads(line))
+                yield Episode.from_json(parse_json(line))
             except ValueError as problem:
                 raise ValueError(f"{path}, line {number}: {problem}") from None
             except (TypeError, AttributeError) as problem:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from muarl.errors import MuarlError
+from muarl.untrusted import parse_json
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The operating system's words for no room: on the disk, within a quota, within the largest file that is allowed."""
@@ -162,7 +163,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             if not isinstance(row, dict):
                 raise ValueError("not an object")
         except ValueError as problem:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from muarl.errors import DataError
 from muarl.files import whole_file
+from muarl.untrusted import parse_json
 
 Layer = Literal["outcome", "policy", "communication", "safety", "recovery"]
 Severity = Literal["note", "violation", "catastrophic"]
@@ -89,7 +90,7 @@ def read_findings(path: Path) -> Iterator[tuple[dict[str, Any], Finding]]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = parse_json(line)
                 if not isinstance(row, dict):
                     raise ValueError("must be an object")
                 finding = Finding.from_json(row)

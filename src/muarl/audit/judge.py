@@ -19,6 +19,7 @@ from muarl.audit.findings import LAYERS, Finding, Layer
 from muarl.audit.scene import Scene
 from muarl.errors import InfrastructureError
 from muarl.rewards.judge import Completer
+from muarl.untrusted import parse_json
 
 KINDS: dict[str, tuple[Layer, str]] = {
     "unfounded-claim": ("communication", "the agent told the user as a fact what neither its tools, nor the policy, nor"
@@ -152,8 +153,8 @@ def read_judgement(answer: str, scene: Scene, asked: Sequence[Question]) -> Judg
     """The judgement in an answer; a fenced code block is allowed. ValueError says what is wrong with it."""
     fenced = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", answer, re.DOTALL)
     try:
-        found = json.loads(fenced.group(1) if fenced else answer)
-    except (ValueError, RecursionError) as problem:
+        found = parse_json(fenced.group(1) if fenced else answer)
+    except ValueError as problem:
         raise ValueError(f"{problem} in {answer[:200]!r}") from None
     if not isinstance(found, dict) or not isinstance(found.get("answers"), list):
         raise ValueError(f"there is no list of answers in {answer[:200]!r}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from muarl.chat import Message, ToolCall
 from muarl.errors import DataError
+from muarl.untrusted import parse_json
 
 
 def read_message(given: Any, place: str) -> Message:
@@ -52,8 +52,8 @@ def read_call(given: Any, place: str) -> ToolCall:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         return text
 
 
@@ -82,8 +82,8 @@ def json_rows(text: str, path: Path) -> Iterator[tuple[dict[str, Any], str]]:
             continue
         place = f"{path}, line {number}"
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as problem:
+            row = parse_json(line)
+        except ValueError as problem:
             raise DataError(f"{place}: not JSON: {problem}") from None
         if not isinstance(row, dict):
             raise DataError(f"{place}: must be an object")

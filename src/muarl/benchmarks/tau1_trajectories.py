@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from muarl.chat import Message, ToolCall
 from muarl.domains.tau1 import Tau1Airline, Tau1Retail
 from muarl.episode import StopReason
 from muarl.errors import DataError
+from muarl.untrusted import parse_json
 
 STOP_WORD = "###STOP###"
 TRANSFER = "transfer_to_human_agents"
@@ -58,8 +58,8 @@ def read_historical(path: Path) -> list[Recorded]:
     except UnicodeDecodeError as problem:
         raise DataError(f"{path} is not UTF-8 text: {problem.reason} at byte {problem.start}") from None
     try:
-        found = json.loads(text) if text.lstrip()[:1] == "[" else [json.loads(s) for s in text.split("\n") if s.strip()]
-    except (ValueError, RecursionError) as problem:
+        found = parse_json(text) if text.lstrip()[:1] == "[" else [parse_json(s) for s in text.split("\n") if s.strip()]
+    except ValueError as problem:
         raise DataError(f"{path} is not JSON: {problem}") from None
     return [recorded(row, f"{path}, entry {i}") for i, row in enumerate(found)]
 
@@ -149,7 +149,7 @@ def _from_openai(traj: Sequence[Mapping[str, Any]], place: str) -> Iterator[Mess
 
 def _call(given: Mapping[str, Any]) -> ToolCall:
     arguments = given["function"]["arguments"]
-    arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    arguments = parse_json(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(arguments, dict):
         raise ValueError("arguments must be an object")
     return ToolCall(given.get("id") or "", given["function"]["name"], arguments)
@@ -177,8 +177,8 @@ def _from_text(traj: Sequence[Mapping[str, Any]]) -> Iterator[Message]:
 def _action(text: str) -> tuple[str, dict[str, Any]]:
     """The action that a text names; a text that is no JSON is what the agent says, as TAU1 has it."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = parse_json(text)
+    except ValueError:
         return RESPOND, {"content": text}
     if isinstance(found, dict) and isinstance(found.get("name"), str) and isinstance(found.get("arguments"), dict):
         return found["name"], found["arguments"]

@@ -7,7 +7,6 @@ where a generator made the task. What was written is kept in a file, so that not
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from muarl.endpoints import Endpoint
 from muarl.errors import InfrastructureError
 from muarl.files import append_line, read_lines
 from muarl.seeds import derive_seed
+from muarl.untrusted import parse_json
 
 log = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ def read(answer: str, plan: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """The usable scenarios of an answer, with the planned intents and personas; fences around the JSON are allowed."""
     text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
-        rows = json.loads(text)["scenarios"]
+        rows = parse_json(text)["scenarios"]
         texts = [row["scenario"] for row in rows]
     except (ValueError, TypeError, KeyError, RecursionError):
         return []

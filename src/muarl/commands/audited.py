@@ -5,7 +5,6 @@ Files of lines are read line by line, so that their length does not matter.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.benchmarks.messages import items
 from muarl.commands.audited_logs import message_of, stop_of
 from muarl.errors import ConfigError, DataError, MuarlError
-from muarl.untrusted import read_yaml
+from muarl.untrusted import parse_json, read_yaml
 
 if TYPE_CHECKING:
     from muarl.audit.rules_file import RulesFile
@@ -128,8 +127,8 @@ class Reader:
                     continue
                 place = f"{path}, line {number}"
                 try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError) as problem:
+                    row = parse_json(line)
+                except ValueError as problem:
                     if not line.endswith("\n") and path.parent.name == "episodes":
                         return  # a run that still writes, or was killed
                     raise DataError(f"{place}: not JSON: {problem}. Mend or remove that line.") from None
@@ -142,8 +141,8 @@ class Reader:
         from muarl.benchmarks.tau2 import results
 
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError, OSError) as problem:
+            found = parse_json(path.read_text(encoding="utf-8"))
+        except (ValueError, OSError) as problem:
             raise DataError(f"{path}: neither JSON lines nor one JSON value: {problem}") from None
         if results.is_results(found):
             yield from self._tau2(results.results(found, path))
@@ -342,8 +341,8 @@ def _is_lines(path: Path) -> bool:
     if not first:
         raise DataError(f"{path}: is empty")
     try:
-        found = json.loads(first)
-    except (ValueError, RecursionError):
+        found = parse_json(first)
+    except ValueError:
         return first.strip() not in ("{", "[") and not first.lstrip().startswith("[")
     return isinstance(found, Mapping) and not ({"simulations", "tasks"} <= set(found) and not rest)
 
@@ -353,7 +352,7 @@ def _scenarios(path: Path) -> Iterator[tuple[str, str]]:
         with open(path, encoding="utf-8") as lines:
             for line in lines:
                 try:
-                    row = json.loads(line)
+                    row = parse_json(line)
                     yield str(row["id"]), str(row["scenario"])
                 except (ValueError, KeyError, TypeError):
                     continue

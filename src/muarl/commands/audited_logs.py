@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from muarl.benchmarks.messages import read_message
 from muarl.chat import Message, ToolCall
 from muarl.episode import StopReason
 from muarl.errors import DataError
+from muarl.untrusted import parse_json
 
 
 def stop_of(reason: Any) -> str:
@@ -52,8 +52,8 @@ def message_of(given: Any, place: str) -> Message:
 
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
+        return isinstance(parse_json(text), dict)
+    except ValueError:
         return False
 
 
@@ -65,7 +65,7 @@ def _is_error(text: str) -> bool:
     if not start.startswith("{"):
         return False
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = parse_json(text)
+    except ValueError:
         return False
     return isinstance(found, dict) and (bool(found.get("error")) or found.get("status") == "error")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.benchmarks.messages import field as read_field
 from muarl.benchmarks.messages import items, json_rows, read_message
 from muarl.errors import ConfigError, DataError
+from muarl.untrusted import parse_json
 
 if TYPE_CHECKING:
     from muarl.chat import Message
@@ -143,8 +143,8 @@ def whole_file(path: Path) -> Any:
     if not lines or (len(lines) > 1 and _is_json(lines[0])):
         return None
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as problem:
+        return parse_json(text)
+    except ValueError as problem:
         if lines[0].strip() in ("{", "["):
             raise DataError(f"{path}: not JSON: {problem}") from None
         return None  # what reads lines says what is wrong with the first
@@ -152,8 +152,8 @@ def whole_file(path: Path) -> Any:
 
 def _is_json(text: str) -> bool:
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        parse_json(text)
+    except ValueError:
         return False
     return True
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from muarl.errors import ConfigError, DataError
+from muarl.untrusted import parse_json
 
 if TYPE_CHECKING:
     from muarl.endpoints import Endpoint
@@ -165,11 +166,11 @@ def confirm(
 
 def _json(path: Path) -> object:
     try:
-        found: object = json.loads(path.read_text(encoding="utf-8"))
+        found: object = parse_json(path.read_text(encoding="utf-8"))
         return found
     except OSError as problem:
         raise DataError(f"--database {path}: {problem.strerror or problem}") from None
-    except (ValueError, RecursionError) as problem:
+    except ValueError as problem:
         raise DataError(f"--database {path}: not JSON: {problem}") from None
 
 

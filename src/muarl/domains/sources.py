@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 from muarl.domains.database import Database
 from muarl.errors import ConfigError, DataError
+from muarl.untrusted import parse_json
 
 _PATH = re.compile(r"\S{1,250}\.(?:md|markdown|txt|text|rst|html|json|jinja2?|ya?ml)", re.IGNORECASE)
 """Text that looks like the name of a file, rather than a policy."""
@@ -41,8 +41,8 @@ def as_database(given: Any, owner: type[Any]) -> Database:
     if isinstance(given, Path):
         path = _beside(owner, "database", given)
         try:
-            given = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as problem:
+            given = parse_json(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as problem:
             raise DataError(f"{where}: {path} cannot be read as JSON: {problem}") from None
     if not isinstance(given, (Database, Mapping)):
         raise ConfigError(f"{where} must be tables of records, not {type(given).__name__}")

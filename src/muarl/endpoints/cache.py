@@ -11,6 +11,7 @@ from typing import Any
 
 from muarl.errors import MuarlError
 from muarl.files import write_text
+from muarl.untrusted import parse_json
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class ResponseCache:
     def get(self, key: str) -> object | None:
         """The stored response body, or None if there is none or the file is damaged."""
         try:
-            stored = json.loads(self.path(key).read_text(encoding="utf-8"))
+            stored = parse_json(self.path(key).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
         return stored.get("response") if isinstance(stored, dict) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 import time
@@ -22,6 +21,7 @@ from muarl.episode import Usage
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.keys import host_of, is_named, read_secret
 from muarl.metering import count
+from muarl.untrusted import parse_json
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -330,7 +330,7 @@ class _Request:
 
     def _read(self, content: bytes) -> Reply:
         try:
-            body = json.loads(content)
+            body = parse_json(content)
         except ValueError:
             raise MalformedReply("the reply is not JSON; does the base URL end in /v1?") from None
         prompt, completion = read_token_counts(body)

@@ -13,6 +13,7 @@ from muarl.endpoints import Endpoint
 from muarl.errors import InfrastructureError, MuarlError
 from muarl.recipes.logged import scenario
 from muarl.recipes.taskfiles import FiledTask
+from muarl.untrusted import parse_json
 
 PROMPT = """\
 Below is what a customer said to a service, in order, and what was changed for them in the end. Describe this customer \
@@ -62,8 +63,8 @@ def read_story(answer: str, lines: Sequence[str], actions: Sequence[Action]) -> 
     customer or stand in the actions: a model that makes up an order's number makes the task impossible."""
     text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
+        given = parse_json(text)
+    except ValueError:
         return "", "the answer was no JSON"
     story = given.get("story") if isinstance(given, dict) else None
     if not isinstance(story, str) or not story.strip():

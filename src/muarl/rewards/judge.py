@@ -6,7 +6,6 @@ TAU2 asks gpt-4.1-2025-04-14 at temperature 0; scores from other judges are not 
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from muarl.chat import Message
 from muarl.errors import ConfigError, InfrastructureError
+from muarl.untrusted import parse_json
 
 _SYSTEM = """\
 TASK
@@ -116,7 +116,7 @@ def read_results(answer: str) -> list[bool]:
     """
     fenced = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", answer, re.DOTALL)
     try:
-        found = json.loads(fenced.group(1) if fenced else answer)
+        found = parse_json(fenced.group(1) if fenced else answer)
         given = [r["metExpectation"] for r in found.get("results", [])]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
         raise ValueError(f"{problem!r} in {textwrap.shorten(answer, 200)!r}") from None

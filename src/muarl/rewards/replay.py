@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from muarl.chat import Message, ToolCall
 from muarl.domains.base import World
+from muarl.untrusted import parse_json
 
 _PYDANTIC_URL = re.compile(r"https://errors\.pydantic\.dev/[0-9.]+/")
 
@@ -83,6 +83,6 @@ def _parsed(content: str | None) -> Any:
         raise ReplayError("a recorded tool message has no content")
     text = _PYDANTIC_URL.sub("https://errors.pydantic.dev/", content)
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         return text

@@ -15,6 +15,7 @@ from muarl.domains.base import Task
 from muarl.errors import InfrastructureError
 from muarl.rewards.judge import Completer
 from muarl.rewards.user_errors import UserError
+from muarl.untrusted import parse_json
 
 _SYSTEM = """\
 A customer in the conversation below was played by a program, which had the scenario below as its instructions. Find
@@ -81,7 +82,7 @@ def read_findings(answer: str, messages: Sequence[Message]) -> tuple[UserError, 
     """The errors in a judge's answer; a fenced code block is allowed. ValueError says what is wrong with it."""
     fenced = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", answer, re.DOTALL)
     try:
-        found = json.loads(fenced.group(1) if fenced else answer)
+        found = parse_json(fenced.group(1) if fenced else answer)
     except ValueError as problem:
         raise ValueError(f"{problem} in {answer[:200]!r}") from None
     rows = found.get("errors") if isinstance(found, dict) else None

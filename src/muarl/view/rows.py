@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from muarl.audit.findings import SEVERITIES, Finding
 from muarl.episode import StopReason
 from muarl.observe.metrics import GENERAL_TOOLS, is_success
+from muarl.untrusted import parse_json
 
 FIRST, LAST = -1, 1 << 40
 """Moments before and after all training steps."""
@@ -94,7 +95,7 @@ def row_of(line: bytes, stem: str, place: Place) -> Row:
     """The index's row of one line. ValueError if the line is no episode."""
     try:
         line, sampled = without_tokens(line)
-        return _row(json.loads(line), stem, place, sampled)
+        return _row(parse_json(line), stem, place, sampled)
     except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
         raise ValueError(f"no episode: {type(problem).__name__}: {problem}") from None
 
@@ -187,7 +188,7 @@ class Mark(NamedTuple):
 def finding_of(line: bytes) -> tuple[Mark, Finding]:
     """What a line of findings.jsonl says. ValueError if it is no finding."""
     try:
-        data = json.loads(line)
+        data = parse_json(line)
         if not isinstance(data, dict):
             raise ValueError("not an object")
         if not isinstance(data.get("episode"), str):

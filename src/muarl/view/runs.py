@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from muarl.domains.auditing import AuditRules, Resource
 from muarl.episode import Episode
 from muarl.errors import MuarlError
 from muarl.observe.rundir import RunDirectory
-from muarl.untrusted import parse_yaml
+from muarl.untrusted import parse_json, parse_yaml
 from muarl.view import audit_queries, queries, search
 from muarl.view.figures import Figures
 from muarl.view.queries import Filter, Found
@@ -144,7 +143,7 @@ class Run:
             name = db.execute("SELECT name FROM files WHERE id = ?", (at.file,)).fetchone()
         line = None if name is None else self.store.line(name[0], at.start, at.length)
         try:
-            row = None if line is None else json.loads(line)
+            row = None if line is None else parse_json(line)
         except ValueError:
             return None
         return row if isinstance(row, dict) and clean(row.get("id")) == at.name else None
@@ -232,7 +231,7 @@ class Run:
             row = db.execute("SELECT start, length FROM tasks WHERE name = ?", (name,)).fetchone()
         line = None if row is None else self.store.line("tasks.jsonl", *row)
         try:
-            found = None if line is None else json.loads(line)
+            found = None if line is None else parse_json(line)
         except ValueError:
             return None
         return found if isinstance(found, dict) and clean(found.get("id")) == name else None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from muarl.untrusted import parse_json
 from muarl.view.queries import PAGE, Filter, Found, Spot, beside, episode, in_order
 from muarl.view.rows import clean, without_tokens
 
@@ -127,7 +128,7 @@ def look(line: bytes, name: str, text: str) -> Hit | None:
     if plain and text.lower().encode() not in line.lower():
         return None
     try:
-        data = json.loads(without_tokens(line)[0])
+        data = parse_json(without_tokens(line)[0])
         if clean(data["id"]) != name:
             return None
         for who, said in _texts(data):

@@ -8,7 +8,6 @@ of another version, it is made anew. Several processes may share one.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sqlite3
 import tempfile
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from muarl.untrusted import parse_json
 from muarl.view.rows import COLUMNS, clean, finding_of, place_of, row_of, values_of
 
 VERSION = 5
@@ -331,7 +331,7 @@ def _reader(name: str, number: int) -> tuple[str, Callable[[bytes], tuple[Any, .
 
 
 def _task_name(line: bytes) -> str:
-    row = json.loads(line)
+    row = parse_json(line)
     if not isinstance(row, dict):
         raise ValueError("not an object")
     return clean(row.get("id"))

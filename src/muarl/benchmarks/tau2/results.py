@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from muarl.benchmarks.tau2.tasks import task_from_json
 from muarl.chat import Message
 from muarl.domains.base import Task
 from muarl.errors import DataError
+from muarl.untrusted import parse_json
 
 TERMINATIONS = (
     "user_stop", "agent_stop", "max_steps", "timeout", "too_many_errors", "agent_error", "user_error",
@@ -180,8 +180,8 @@ def _text(row: Mapping[str, Any], name: str, place: str) -> str:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise DataError(f"{path}: {problem.strerror}") from None
-    except (ValueError, RecursionError) as problem:
+    except ValueError as problem:
         raise DataError(f"{path}: not JSON: {problem}") from None

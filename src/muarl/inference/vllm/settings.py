@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from muarl.errors import CheckpointError, ConfigError
 from muarl.observe.system import usable_cores
+from muarl.untrusted import parse_json
 
 EXTENSION = "muarl.inference.vllm.worker.WorkerExtension"
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
@@ -63,7 +64,7 @@ class VllmSettings:
     def from_json(text: str) -> VllmSettings:
         """ConfigError if it is not what ``to_json`` writes."""
         try:
-            return VllmSettings(**json.loads(text))
+            return VllmSettings(**parse_json(text))
         except (TypeError, ValueError) as problem:
             raise ConfigError(f"the settings of a vLLM engine cannot be read: {problem}") from None
 
@@ -192,7 +193,7 @@ def shared_memory_works() -> bool:
 def _model_fields(settings: VllmSettings) -> dict[str, Any]:
     path = Path(settings.model) / "config.json"
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
+        fields = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise CheckpointError(f"{path}: cannot be read, so vLLM has no model to serve: {problem}") from None
     if not isinstance(fields, dict):

@@ -20,6 +20,7 @@ import numpy as np
 
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
 from muarl.inference.base import Sampled, SamplingParams
+from muarl.untrusted import parse_json
 
 MAGIC = b"mua1"
 HEADER = struct.Struct(">4sII")
@@ -44,7 +45,7 @@ async def receive(
     if length > objects or size > payloads:
         raise WireError(f"a frame of {length} and {size} bytes is larger than allowed")
     try:
-        value = json.loads(await reader.readexactly(length))
+        value = parse_json(await reader.readexactly(length))
     except ValueError as problem:
         raise WireError(f"a frame holds no JSON: {problem}") from None
     if not isinstance(value, dict):
