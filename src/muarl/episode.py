@@ -11,7 +11,7 @@ from typing import Any
 
 from muarl.chat import Message, ToolSpec
 from muarl.files import whole_file
-from muarl.untrusted import parse_json
+from muarl.untrusted import parse_json, read_lines
 
 SCHEMA_VERSION = 1
 
@@ -313,13 +313,12 @@ def read_episodes(path: Path, *, unfinished_ok: bool = False) -> Iterator[Episod
 
     ``unfinished_ok``: a last line without its end, which a run leaves that was killed or still writes, is passed over.
     """
-    with open(path, encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip() or (unfinished_ok and not line.endswith("\n")):
-                continue
-            try:
-                yield Episode.from_json(parse_json(line))
-            except ValueError as problem:
-                raise ValueError(f"{path}, line {number}: {problem}") from None
-            except (TypeError, AttributeError) as problem:
-                raise ValueError(f"{path}, line {number}: this row is no episode: {problem}") from None
+    for number, line in read_lines(path):
+        if not line.strip() or (unfinished_ok and not line.endswith(b"\n")):
+            continue
+        try:
+            yield Episode.from_json(parse_json(line))
+        except ValueError as problem:
+            raise ValueError(f"{path}, line {number}: {problem}") from None
+        except (TypeError, AttributeError, KeyError, OverflowError) as problem:
+            raise ValueError(f"{path}, line {number}: this row is no episode: {problem}") from None

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from muarl import untrusted
 from muarl.errors import MuarlError
-from muarl.untrusted import parse_json
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The operating system's words for no room: on the disk, within a quota, within the largest file that is allowed."""
@@ -157,17 +157,15 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     rows: list[dict[str, Any]] = []
-    text = path.read_text(encoding="utf-8", errors="replace")
-    lines = text.split("\n")
-    for number, line in enumerate(lines, 1):
+    for number, line in untrusted.read_lines(path):
         if not line.strip():
             continue
         try:
-            row = parse_json(line)
+            row = untrusted.parse_json(line.decode("utf-8", "replace"))
             if not isinstance(row, dict):
                 raise ValueError("not an object")
         except ValueError as problem:
-            if number == len(lines):
+            if not line.endswith(b"\n"):
                 break
             raise MuarlError(f"{path}, line {number}: {problem}. Mend or remove that line.") from None
         rows.append(row)

@@ -8,7 +8,7 @@ read here, so that a hostile text is a ValueError like any other malformed one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ import yaml
 from muarl.errors import DataError
 
 DEPTH = 100
-"""Levels of lists and objects in a text from outside; what muarl itself writes has fewer than 20 around a call."""
-CALL_DEPTH = 64
-"""Levels in what a model writes, such as a call's arguments: an episode that holds them must stay within ``DEPTH``."""
+"""Levels of lists and objects in a text from outside; a model's call may have 32 (see toolcalls.py)."""
 FILE_BYTES = 64 << 20
 """Bytes of a JSON file that is read as one value."""
+LINE_BYTES = 64 << 20
+"""Bytes of a line of JSON lines: an episode of a million tokens has fewer."""
 YAML_BYTES = 256 << 10
 """Bytes of a YAML file: the resolved configuration of a run has about ten thousand."""
 YAML_DEPTH = 40
@@ -77,6 +77,20 @@ def read_text(path: Path, most: int = FILE_BYTES) -> str:
         raise DataError(f"{path}: cannot be read: {problem.strerror or problem}.") from None
     except UnicodeDecodeError as problem:
         raise DataError(f"{path}: is not UTF-8 text: {problem.reason} at byte {problem.start}.") from None
+
+
+def read_lines(path: Path, most: int = LINE_BYTES) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file, each with its number from 1 and its newline. DataError names one of more than so many bytes,
+    which is never read whole."""
+    with open(path, "rb") as file:
+        number = 0
+        while line := file.readline(most + 1):
+            number += 1
+            if len(line) > most:
+                raise DataError(
+                    f"{path}, line {number}: is longer than {most >> 20} MiB, which no such line should be."
+                )
+            yield number, line
 
 
 def read_json(path: Path, *, most: int = FILE_BYTES) -> Any:

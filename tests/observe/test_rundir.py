@@ -185,7 +185,7 @@ class TestContents:
     def test_broken_summary_is_named(self, tmp_path: Path) -> None:
         run = RunDirectory(tmp_path, "a")
         run.summary.write_text("{")
-        with pytest.raises(MuarlError, match=r"summary.json is no JSON"):
+        with pytest.raises(MuarlError, match=r"summary.json: is not valid JSON"):
             run.read_json("summary")
 
 

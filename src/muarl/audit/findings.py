@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from muarl.errors import DataError
 from muarl.files import whole_file
-from muarl.untrusted import parse_json
+from muarl.untrusted import parse_json, read_lines
 
 Layer = Literal["outcome", "policy", "communication", "safety", "recovery"]
 Severity = Literal["note", "violation", "catastrophic"]
@@ -85,15 +85,14 @@ def write_findings(path: Path, found: Iterable[tuple[Mapping[str, Any], Iterable
 
 def read_findings(path: Path) -> Iterator[tuple[dict[str, Any], Finding]]:
     """The findings of a file, each with what identifies its episode. DataError names file, line and field."""
-    with open(path, encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = parse_json(line)
-                if not isinstance(row, dict):
-                    raise ValueError("must be an object")
-                finding = Finding.from_json(row)
-            except ValueError as problem:
-                raise DataError(f"{path}, line {number}: {problem}") from None
-            yield {k: v for k, v in row.items() if k not in Finding.__slots__}, finding
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = parse_json(line)
+            if not isinstance(row, dict):
+                raise ValueError("must be an object")
+            finding = Finding.from_json(row)
+        except ValueError as problem:
+            raise DataError(f"{path}, line {number}: {problem}") from None
+        yield {k: v for k, v in row.items() if k not in Finding.__slots__}, finding

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from statistics import fmean
 
 from muarl.observe.markup import Html, join, tag
@@ -58,16 +59,26 @@ def ticks(low: float, high: float, about: int = 3) -> list[float]:
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
+EXACT = 2000
+"""Points up to which an average is summed anew for each."""
+
+
 def smooth(points: Sequence[Point]) -> list[Point]:
     """A centred moving average over about a tenth of the points; fewer than 12 points stay as they are."""
     if len(points) < 12:
         return list(points)
     half = max(1, len(points) // 20)
     out = []
-    for i, (x, _) in enumerate(points):
+    # Sums so far, so that long lines do not take the square of their length.
+    sums = [0.0, *accumulate(y for _, y in points)] if len(points) > EXACT else None
+    for i, (x, y) in enumerate(points):
         # Near the ends the window shrinks on both sides, else the line would lag behind the figures.
         reach = min(half, i, len(points) - 1 - i)
-        out.append((x, fmean(y for _, y in points[i - reach : i + reach + 1])))
+        if sums is None:
+            out.append((x, fmean(y for _, y in points[i - reach : i + reach + 1])))
+        else:
+            mean = (sums[i + reach + 1] - sums[i - reach]) / (2 * reach + 1)
+            out.append((x, mean if reach and math.isfinite(mean) else y))
     return out
 
 

@@ -61,6 +61,12 @@ def table_of(head: Sequence[str], rows: Sequence[Html], class_: str | None = Non
     return tag("div", tag("table", tag("thead", tag("tr", cells)), tag("tbody", rows), class_=class_), class_="scroll")
 
 
+LARGEST = 1e200
+"""Figures beyond this, or that are not finite, are no figures: sums and axes would overflow."""
+
+
 def as_figure(value: Any) -> float | None:
-    """The value as a number, None if it is none."""
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """The value as a number, None if it is none that could be drawn."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -LARGEST < value < LARGEST:
+        return None
+    return float(value)

@@ -41,11 +41,13 @@ from muarl.files import (
     write_text,
 )
 from muarl.observe.system import versions
-from muarl.untrusted import YAML_BYTES, read_text
+from muarl.untrusted import YAML_BYTES, read_json_object, read_text
 
 if TYPE_CHECKING:
     from muarl.domains.base import Task
 
+JSON_BYTES = 16 << 20
+"""Of summary.json and the like, at most."""
 Existing = Literal["refuse", "suffix", "resume"]
 _SECRET = re.compile(r"(api_?key|secret|password|passwd|authorization|bearer|(access|auth|hf)_token)$", re.IGNORECASE)
 
@@ -295,13 +297,7 @@ class RunDirectory:
         path = self.path / f"{name}.json"
         if not path.is_file():
             return {}
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as problem:
-            raise MuarlError(f"{path} is no JSON: {problem}. Remove it, or mend it.") from None
-        if not isinstance(data, dict):
-            raise MuarlError(f"{path} holds no JSON object. Remove it, or mend it.")
-        return data
+        return read_json_object(path, most=JSON_BYTES)
 
     def read_config(self) -> str:
         """The text of config.yaml, empty if there is none. DataError if it cannot be one."""

@@ -42,7 +42,7 @@ OTHERS = 40
 
 def episode_page(site: Site, library: Library, run: Run, key: int, query: Mapping[str, str]) -> str | None:
     """The page; None if there is no such episode."""
-    told = run.told(key)
+    told = run.told(key, whole="whole" in query)
     if told is None:
         return None
     wanted = Filter.of(query)
@@ -50,6 +50,7 @@ def episode_page(site: Site, library: Library, run: Run, key: int, query: Mappin
     body: list[Child] = [
         _top(site, run, told, wanted),
         _tabs(site, run, told, wanted, by_token),
+        None if by_token or not told.part else _part(site, run, told, wanted),
         _tokens(run, told) if by_token else _talk(told),
         None if by_token else _database(told),
         _others(site, library, run, told),
@@ -128,6 +129,14 @@ def _tabs(site: Site, run: Run, told: Told, wanted: Filter, by_token: bool) -> H
 
 
 # As a conversation.
+
+
+def _part(site: Site, run: Run, told: Told, wanted: Filter) -> Html:
+    """That only the beginning of a long episode is shown, and the way to all of it."""
+    whole = episode_at(run, told.at.key, *wanted.query, ("whole", "1"))
+    rest = link(site, whole, "Show all of it") if site.live else "All of it is in the run’s folder."
+    text = f"This episode is long ({told.at.messages:,} messages): its beginning is shown, of texts and calls, too. "
+    return tag("p", text, rest, class_="notice calm")
 
 
 def _talk(told: Told) -> Html:

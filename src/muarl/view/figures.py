@@ -18,8 +18,15 @@ POINTS = 160
 """More points than this are averaged before they are drawn."""
 
 
+LONGEST, MOST_FIGURES, WORD = 1 << 20, 2000, 1000
+"""Bytes of a line that is read, figures of a row, characters of a word in it: a step's row has some hundred figures."""
+MOST_ROWS = 100_000
+"""Rows that are kept; of more, every other one goes, and goes again."""
+
+
 class Figures:
-    """The rows of metrics.jsonl, kept in memory. Broken lines are passed over, and counted in ``broken``."""
+    """The rows of metrics.jsonl, kept in memory. Lines that are broken or too long are passed over, and counted in
+    ``broken``; ``thinned``: some rows were left out, so that sums are too low."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -27,6 +34,7 @@ class Figures:
         self._inode = self._done = 0
         self._rows: dict[tuple[str, Any], Row] = {}
         self.broken = 0
+        self.thinned = False
         self.version = 0
 
     def rows(self) -> list[Row]:
@@ -40,16 +48,19 @@ class Figures:
             with open(self._path, "rb") as file:
                 status = os.fstat(file.fileno())
                 if status.st_ino != self._inode or status.st_size < self._done:
-                    self._inode, self._done, self.broken = status.st_ino, 0, 0
+                    self._inode, self._done, self.broken, self.thinned = status.st_ino, 0, 0, False
                     self._rows.clear()
                 if status.st_size == self._done:
                     return
                 file.seek(self._done)
-                for line in file:
-                    if not line.endswith(b"\n"):
+                while line := file.readline(LONGEST + 1):
+                    kept = line
+                    while line and not line.endswith(b"\n"):  # a line that is too long, or has no end yet
+                        line = file.readline(LONGEST)
+                    if not line:
                         break
-                    self._done += len(line)
-                    self._keep(line)
+                    self._done = file.tell()
+                    self._keep(kept)
                 self.version += 1
         except OSError:
             return
@@ -59,12 +70,16 @@ class Figures:
             row = parse_json(line)
         except ValueError:
             row = None
-        if not isinstance(row, dict):
+        if not isinstance(row, dict) or len(row) > MOST_FIGURES:
             self.broken += bool(line.strip())
             return
         key = str(row.get("phase", "")), repr(row.get("step"))
         self._rows.pop(key, None)
-        self._rows[key] = row
+        self._rows[key] = {k: v for k, v in row.items() if not isinstance(v, str) or len(v) <= WORD}
+        if len(self._rows) > MOST_ROWS:
+            self.thinned = True
+            for old in list(self._rows)[1:-1:2]:
+                del self._rows[old]
 
 
 def points(rows: list[Row], *names: str, phase: str | None = None) -> list[Point]:

@@ -187,7 +187,7 @@ def script() -> str:
 def state(run: Run) -> Html:
     """How a run stands: running, finished, failed."""
     status = run.json("status")
-    word = str(status.get("state") or "unknown")
+    word = str(status.get("state") or "unknown")[:40]
     colour = {"running": "live", "finished": "good", "failed": "bad", "interrupted": "bad"}.get(word, "")
     return tag("span", tag("i", class_="dot"), word, class_=f"status {colour}")
 

@@ -10,10 +10,11 @@ from muarl.observe.markup import Child, Html, as_figure, join, table_of, tag
 from muarl.observe.metrics import GENERAL_TOOLS
 from muarl.observe.progress import clock
 from muarl.observe.report_curves import everything
+from muarl.observe.shortening import cut
 from muarl.observe.words import phase_name
 from muarl.view import queries
 from muarl.view.compare import settings_section
-from muarl.view.figures import points, thin
+from muarl.view.figures import MOST_ROWS, points, thin
 from muarl.view.layout import (
     Site,
     ago,
@@ -32,6 +33,9 @@ from muarl.view.overview_charts import COLOURS, DRAWN, Seen, chart_sections, fil
 from muarl.view.runs import Library, Run
 from muarl.view.signs import ends, signs
 
+SENTENCE = 2000
+"""Characters of a run's last words that are shown."""
+THINNED = f"metrics.jsonl has more than {MOST_ROWS:,} rows: some are left out here, so that sums are too low."
 HELD_OUT = ("after", "evaluation", "validation")
 """Stages whose success is that on held-out tasks; the last that a run has counts."""
 
@@ -69,7 +73,8 @@ def _one(seen: Seen, audits: Audits) -> Html:
     message = status.get("message")
     return join(
         facts([*_facts(seen), *_grave(audits[run])]),
-        tag("p", str(message), class_="notice") if message else None,
+        tag("p", cut(str(message), SENTENCE), class_="notice") if message else None,
+        tag("p", THINNED, class_="notice") if run.figures.thinned else None,
         tag("div", tag("b", "Worth a look"), tag("ul", found), class_="notice calm") if found else None,
         _scores(run),
     )

@@ -19,6 +19,10 @@ from muarl.untrusted import parse_json
 FIRST, LAST = -1, 1 << 40
 """Moments before and after all training steps."""
 
+LONGEST_NAME = 1000
+"""Characters of an episode's, a group's or a task's name."""
+TOOLS = 200
+"""Tools of one episode that it can be found by."""
 ADVANTAGE = "advantage"
 """The tag in which a trainer notes what an episode's tokens were worth."""
 
@@ -96,7 +100,7 @@ def row_of(line: bytes, stem: str, place: Place) -> Row:
     try:
         line, sampled = without_tokens(line)
         return _row(parse_json(line), stem, place, sampled)
-    except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
+    except (KeyError, TypeError, AttributeError, OverflowError) as problem:
         raise ValueError(f"no episode: {type(problem).__name__}: {problem}") from None
 
 
@@ -123,8 +127,8 @@ def _row(data: Mapping[str, Any], stem: str, place: Place, sampled: int | None) 
     reward = (
         None if data["verdict"] is None or stop is StopReason.INFRASTRUCTURE else _figure(data["verdict"]["reward"])
     )
-    name, group = clean(data["id"]), data.get("group")
-    group = None if group is None else clean(group)
+    name, group = _named(data, "id"), data.get("group")
+    group = None if group is None else _named(data, "group")
     turns = calls = errors = general = 0
     tools: dict[str, None] = {}
     spoken = False
@@ -137,7 +141,8 @@ def _row(data: Mapping[str, Any], stem: str, place: Place, sampled: int | None) 
             turns += spoken  # the canned greeting does not count
             for call in message.get("tool_calls") or ():
                 calls += 1
-                tools[clean(call["name"])] = None
+                if len(tools) < TOOLS:
+                    tools[clean(call["name"])[:200]] = None
                 general += call["name"] in GENERAL_TOOLS
         elif role == "tool" and message.get("requestor", "assistant") == "assistant":
             errors += bool(message.get("error"))
@@ -148,7 +153,7 @@ def _row(data: Mapping[str, Any], stem: str, place: Place, sampled: int | None) 
     return Row(
         key=_key(stem, name, group, data.get("seed")),
         name=name,
-        task=clean(data["task_id"]),
+        task=_named(data, "task_id"),
         group=group,
         stage=place.stage,
         step=place.step,
@@ -195,7 +200,7 @@ def finding_of(line: bytes) -> tuple[Mark, Finding]:
             raise ValueError("episode must be the id of an episode")
         found = Finding.from_json(data)
         mark = mark_of(str(data.get("file") or EVALUATED), clean(data["episode"]))
-    except (TypeError, RecursionError) as problem:
+    except TypeError as problem:
         raise ValueError(f"no finding: {type(problem).__name__}: {problem}") from None
     return Mark(mark, found.layer, clean(found.rule)[:200], SEVERITIES.index(found.severity)), found
 
@@ -203,6 +208,14 @@ def finding_of(line: bytes) -> tuple[Mark, Finding]:
 def mark_of(stem: str, name: str) -> int:
     """What the episodes of a file and the findings about them share: a number for the file's name and the episode's."""
     return _key(clean(stem), name)
+
+
+def _named(data: Mapping[str, Any], field: str) -> str:
+    """A name that lists show and links hold."""
+    found = clean(data[field])
+    if len(found) > LONGEST_NAME:
+        raise ValueError(f"{field} has {len(found):,} characters, more than {LONGEST_NAME}")
+    return found
 
 
 def _figure(value: Any) -> float:

@@ -18,6 +18,7 @@ from muarl.domains.auditing import AuditRules, Resource
 from muarl.episode import Episode
 from muarl.errors import MuarlError
 from muarl.observe.rundir import RunDirectory
+from muarl.observe.shortening import NAME, cut, few_actions, is_long, shortened
 from muarl.untrusted import parse_json, parse_yaml
 from muarl.view import audit_queries, queries, search
 from muarl.view.figures import Figures
@@ -30,11 +31,17 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
+TOO_LONG = "It is too long for that here; muarl audit reads episodes of any length."
+FINDINGS_SHOWN = 200
+"""Findings on an episode's page, at most."""
+
+
 @dataclass(frozen=True)
 class Told:
     """One episode with all that is known of it. ``scenario``, ``gold``: of its task, None where they are not on record.
     ``replay``: what it did to its database, or why that cannot be said. ``findings``: what the run's findings.jsonl
-    says of it (``recorded``), else what the audit's rules find in it (muarl.audit); None where it cannot be audited."""
+    says of it (``recorded``), else what the audit's rules find in it (muarl.audit); None where it cannot be audited.
+    ``long``: it is too long to be shown, run again or audited unasked; ``part``: ``episode`` is its beginning."""
 
     at: Found
     episode: Episode
@@ -43,6 +50,8 @@ class Told:
     replay: Replayed | CannotReplay
     findings: tuple[Finding, ...] | None = None
     recorded: bool = False
+    long: bool = False
+    part: bool = False
 
 
 class Run:
@@ -57,6 +66,7 @@ class Run:
         self.store = Store(self.folder.path, index)
         self.figures = Figures(self.folder.metrics)
         self._kept: dict[object, tuple[int, Any]] = {}
+        self._json: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {}
         self._replaying = threading.Lock()
         self._tokenizer: Tokenizer | None = None
         self.problem: str | None = None
@@ -67,11 +77,18 @@ class Run:
         return self.folder.name
 
     def json(self, name: str) -> dict[str, Any]:
-        """status.json and the like; empty where it is missing or broken."""
+        """status.json and the like; empty where it is missing or broken. Read again when it has changed."""
         try:
-            return self.folder.read_json(name)
-        except (MuarlError, OSError, RecursionError, UnicodeDecodeError):
+            status = (self.folder.path / f"{name}.json").stat()
+        except OSError:
             return {}
+        now = status.st_mtime_ns, status.st_size
+        if name not in self._json or self._json[name][0] != now:
+            try:
+                self._json[name] = now, self.folder.read_json(name)
+            except (MuarlError, OSError):
+                self._json[name] = now, {}
+        return self._json[name][1]
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
@@ -148,18 +165,20 @@ class Run:
             return None
         return row if isinstance(row, dict) and clean(row.get("id")) == at.name else None
 
-    def told(self, key: int) -> Told | None:
-        """An episode by its key; None if there is none, or its row cannot be read."""
+    def told(self, key: int, *, whole: bool = False) -> Told | None:
+        """An episode by its key; None if there is none, or its row cannot be read. ``whole``: also where it is long."""
         at = self.ask(queries.episode, key)
         row = None if at is None else self.text(at)
         if row is None:
             return None
         try:
             episode = Episode.from_json(row)
+            long = is_long(episode)
+            shown = shortened(episode) if long and not whole else episode
         except (ValueError, TypeError, AttributeError, KeyError):
             return None
         task = self.task(episode.task_id)
-        replay = self._replay(episode, at, task)
+        replay = self._replay(episode, at, task) if not long else CannotReplay(TOO_LONG)
         scenario = None if task is None else task.get("scenario")
         gold = None if task is None else task.get("actions")
         if isinstance(replay, Replayed):
@@ -170,12 +189,14 @@ class Run:
         recorded = self.recorded(at)
         return Told(
             at,
-            episode,
-            None if scenario is None else str(scenario),
-            [a for a in gold if isinstance(a, dict)] if isinstance(gold, list) else None,
+            shown,
+            None if scenario is None else cut(str(scenario)),
+            few_actions([a for a in gold if isinstance(a, dict)]) if isinstance(gold, list) else None,
             replay,
-            recorded or self._audited(episode, replay),
+            recorded or (None if long else self._audited(episode, replay)),
             bool(recorded),
+            long,
+            shown is not episode,
         )
 
     def recorded(self, at: Found) -> tuple[Finding, ...]:
@@ -183,13 +204,13 @@ class Run:
         with self.store.reading() as db:
             places = audit_queries.places(db, at.mark)
         out = []
-        for start, length in places:
+        for start, length in places[:FINDINGS_SHOWN]:
             try:
                 mark, finding = finding_of(self.store.line(FINDINGS, start, length) or b"")
             except ValueError:  # the file was replaced, and will be read again
                 continue
             if mark.mark == at.mark:
-                out.append(finding)
+                out.append(replace(finding, text=cut(finding.text), rule=cut(finding.rule, NAME)))
         return tuple(sorted(out, key=lambda f: f.message))
 
     def searched(self, wanted: Filter, skip: int) -> search.Searched:

@@ -134,7 +134,7 @@ def look(line: bytes, name: str, text: str) -> Hit | None:
         for who, said in _texts(data):
             if hit := _find(who, said, text):
                 return hit
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return None
 

@@ -15,15 +15,18 @@ from collections.abc import Callable, Container, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from muarl.files import size_text
 from muarl.untrusted import parse_json
-from muarl.view.rows import COLUMNS, clean, finding_of, place_of, row_of, values_of
+from muarl.view.rows import COLUMNS, LONGEST_NAME, clean, finding_of, place_of, row_of, values_of
 
 VERSION = 5
 """Of the tables below; another one's file is made anew."""
 CHUNK = 16 << 20
 """Bytes read between two commits, so that pages show what there is while a large run is read."""
+LONGEST = 32 << 20
+"""Bytes of a line that is read: an episode of a hundred thousand tokens has some 4 MiB."""
 _PRINT = 64
 
 _SCHEMA = f"""
@@ -280,16 +283,19 @@ class Store:
         file.seek(done)
         rows, broken, problem = [], 0, None
         at, more = done, False
-        for line in file:
-            if not line.endswith(b"\n"):
+        while True:
+            line, length = _next(file)
+            if not length:  # the end, or a line without its own
                 break
-            if line.strip():
+            if line is None or line.strip():
                 try:
-                    rows.append((*parse(line), at, len(line)))
+                    if line is None:
+                        raise ValueError(f"a line of {size_text(length)}, more than {size_text(LONGEST)}")
+                    rows.append((*parse(line), at, length))
                 except ValueError as reason:
                     broken += 1
                     problem = problem or f"at byte {at}: {reason}"[:300]
-            at += len(line)
+            at += length
             if at - done >= CHUNK:
                 more = True
                 break
@@ -319,6 +325,18 @@ class Store:
         return found if len(found) == length else None
 
 
+def _next(file: BinaryIO) -> tuple[bytes | None, int]:
+    """The next line and its length; None for a line longer than ``LONGEST``, 0 for one that has no end yet."""
+    line = file.readline(LONGEST + 1)
+    if line.endswith(b"\n") and len(line) <= LONGEST:
+        return line, len(line)
+    length = len(line)
+    while line and not line.endswith(b"\n"):
+        line = file.readline(1 << 20)
+        length += len(line)
+    return None, length if line else 0
+
+
 def _reader(name: str, number: int) -> tuple[str, Callable[[bytes], tuple[Any, ...]]]:
     """How a file's lines become rows: the statement, and what makes its values but for where the line stands."""
     if name == TASKS:
@@ -334,4 +352,4 @@ def _task_name(line: bytes) -> str:
     row = parse_json(line)
     if not isinstance(row, dict):
         raise ValueError("not an object")
-    return clean(row.get("id"))
+    return clean(row.get("id"))[:LONGEST_NAME]
