@@ -82,6 +82,7 @@ def test_names_that_others_point_here_are_refused(library: Library) -> None:
         for host in (
             "evil.example", f"evil.example:{port}", "localhost", f"localhost:{port + 1}", f"localhost.evil.test:{port}",
             f"10.0.0.1:{port}", f"{socket.gethostname()}.evil:{port}", "", ":", f"127.0.0.1:{port}@evil.example",
+            f"localhost@evil.example:{port}", f"[::1]evil:{port}", f"[::1:{port}", f"localhost:80,evil:{port}",
         ):  # fmt: skip
             assert ask(server, "/", host=host)[0] == 421, host
 

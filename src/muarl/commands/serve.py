@@ -67,7 +67,7 @@ def serve(
         list[str] | None,
         typer.Option("--allow-host", help="A further name by which clients call this machine (repeatable)."),
     ] = None,
-    body: Annotated[int, typer.Option("--max-body", min=1, help="Largest request, in MiB.")] = 16,
+    body: Annotated[int, typer.Option("--max-body", min=1, help="Largest request, in MiB.")] = 4,
     raw_prompts: Annotated[
         bool,
         typer.Option(

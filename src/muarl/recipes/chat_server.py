@@ -62,7 +62,7 @@ class ServeOptions:
     deadline: float = 600.0
     grace: float = 30.0
     names: tuple[str, ...] = ()
-    body_mib: int = 16
+    body_mib: int = 4
     raw_prompts: bool = False
     settings: tuple[str, ...] = ()
 

@@ -24,6 +24,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from muarl.errors import MuarlError
 from muarl.observe.markup import tag
+from muarl.untrusted import host_of
 from muarl.view.layout import Server, frame, script, stylesheet
 from muarl.view.routes import page_of
 from muarl.view.runs import Library
@@ -81,9 +82,8 @@ class ViewServer(ThreadingHTTPServer):
     def knows(self, host: str) -> bool:
         """True if a Host header names this server: by loopback, or, where it listens to others, by any address (which
         nobody can point elsewhere) or its own name."""
-        name, _, port = host.rpartition(":")
-        name = name.strip("[]").lower()
-        if port != str(self.port):
+        name, port = host_of(host) or ("", None)
+        if port != self.port:
             return False
         if name in ("127.0.0.1", "localhost", "::1"):
             return True

@@ -17,7 +17,7 @@ from loop_kit import small_tokenizer
 from muarl.errors import ConfigError
 from muarl.inference.server import http
 from muarl.inference.server.http import ChatServer, listen, save_token, token_for
-from muarl.tokens import ChatTokens
+from muarl.tokens import ChatTokens, GuardedTokenizer
 from support.chat_server import TOKEN, TellingSampler, asked, client, serving
 from support.waiting import until
 
@@ -71,7 +71,15 @@ def test_beyond_loopback_only_health_is_open() -> None:
 def test_names_that_are_not_ours_are_refused() -> None:
     _, server = made()
     with server as live:
-        for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1", ""):
+        odd = (
+            f"localhost:{live.port}@evil",
+            "me@localhost",
+            "[::1]evil",
+            "[::1",
+            "localhost:80,evil",
+            "localhost:99999",
+        )
+        for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1", "", *odd):
             assert post(live, headers=KEY | {"host": name}).status_code == 421
         for name in (f"localhost:{live.port}", "127.0.0.1", "[::1]:9", f"LOCALHOST:{live.port + 1}"):
             assert post(live, headers=KEY | {"host": name}).status_code == 200
@@ -106,6 +114,55 @@ def test_large_and_broken_bodies() -> None:
         assert httpx.get(f"{live.address}/nothing", headers=KEY).json()["error"]["message"]
         assert not sampler.seen
         assert post(live).status_code == 200
+
+
+NEST = 5000
+USER = {"role": "user", "content": "a"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '"x": ' + "[" * NEST + "]" * NEST,
+        '"x": ' + "[" * 100_000,
+        '"messages": ' + "[" * 900 + "]" * 900,
+        '"chat_template_kwargs": ' + '{"a":' * 900 + "1" + "}" * 900,
+        '"tools": [{"type": "function", "function": {"name": "f", "parameters": ' + '{"a":' * 900 + "1" + "}" * 902,
+        '"seed": ' + "9" * 5000,
+        '"seed": 9223372036854775808',
+        '"seed": -9223372036854775809',
+        '"max_tokens": 100000000000000000000',
+        '"max_completion_tokens": 100000000000000000000',
+        '"top_k": 100000000000000000000',
+        '"temperature": 1' + "0" * 400,
+        '"n": 100000000000000000000',
+    ],
+)
+def test_depth_and_numbers_beyond_bounds_are_the_clients_mistake(more: str) -> None:
+    sampler, server = made()
+    body = json.dumps({"model": "m", "messages": [USER]})[:-1] + f", {more}}}"
+    with server as live:
+        answer = post(live, json=None, content=body.encode())
+        assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+        assert not sampler.seen
+
+
+@pytest.mark.parametrize("messages", [[{**USER, "content": "ab" * 1_000_000}], [USER, {**USER, "content": "x"}] * 9000])
+def test_what_is_much_too_long_never_becomes_tokens(messages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+    encode = GuardedTokenizer.encode
+
+    def counted(self: GuardedTokenizer, text: str, add_special_tokens: bool = False) -> Any:
+        encoded.append(len(text))
+        return encode(self, text, add_special_tokens)
+
+    monkeypatch.setattr(GuardedTokenizer, "encode", counted)
+    sampler, server = made(body=16 << 20)
+    with server as live:
+        answer = post(live, json={"model": "m", "messages": messages})
+        assert answer.status_code == 400 and answer.json()["error"]["code"] == "context_length_exceeded"
+        assert "maximum context length" in answer.text and not sampler.seen
+        assert sum(encoded) < 100_000, "of millions of characters"
 
 
 def test_a_head_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

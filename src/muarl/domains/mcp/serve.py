@@ -16,6 +16,7 @@ from muarl.chat import Requestor, ToolCall, ToolSpec
 from muarl.domains.base import Domain, Task, World
 from muarl.domains.mcp.sdk import sdk
 from muarl.errors import ConfigError
+from muarl.untrusted import host_of
 
 PATH = "/mcp"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -132,7 +133,7 @@ async def serve_http(
             )
         app = served.server().streamable_http_app(streamable_http_path=PATH, host=host, transport_security=secure)
         config = uvicorn.Config(
-            _Guarded(app, served, token), log_level="error", lifespan="on", access_log=False,
+            _Guarded(app, served, token, host), log_level="error", lifespan="on", access_log=False,
             timeout_graceful_shutdown=1,
         )  # fmt: skip
         server = uvicorn.Server(config)
@@ -148,21 +149,31 @@ async def serve_http(
 
 
 class _Guarded:
-    """An ASGI application behind a bearer token; a session that its client ends takes its world with it."""
+    """An ASGI application behind a bearer token and a Host header that can be ours (on loopback, only its names); a
+    session that its client ends takes its world with it."""
 
-    def __init__(self, app: Any, served: DomainServer, token: str) -> None:
+    def __init__(self, app: Any, served: DomainServer, token: str, host: str) -> None:
         self._app, self._served, self._expected = app, served, f"Bearer {token}".encode()
+        self._names = LOOPBACK if host in LOOPBACK else None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
+        found = host_of(headers.get(b"host", b"").decode("latin-1"))
+        if found is None or (self._names is not None and found[0] not in self._names):
+            await _refuse(send, 421, b"this server is not known by that name")
+            return
         if not hmac.compare_digest(headers.get(b"authorization", b""), self._expected):
-            start = {"type": "http.response.start", "status": 401}
-            await send({**start, "headers": [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]})
-            await send({"type": "http.response.body", "body": b"a bearer token is needed"})
+            await _refuse(send, 401, b"a bearer token is needed", (b"www-authenticate", b"Bearer"))
             return
         await self._app(scope, receive, send)
         if scope["method"] == "DELETE":
             await self._served.drop(headers.get(_SESSION.encode(), b"").decode("latin-1"))
+
+
+async def _refuse(send: Any, status: int, text: bytes, *headers: tuple[bytes, bytes]) -> None:
+    start = {"type": "http.response.start", "status": status}
+    await send({**start, "headers": [(b"content-type", b"text/plain"), *headers]})
+    await send({"type": "http.response.body", "body": text})

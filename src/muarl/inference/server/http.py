@@ -24,6 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from muarl.errors import ConfigError
 from muarl.inference.server.app import Access, make_app
 from muarl.inference.server.service import ChatService
+from muarl.untrusted import host_of
 
 log = logging.getLogger(__name__)
 
@@ -128,11 +129,10 @@ class ChatServer:
     def knows(self, host: str) -> bool:
         """Whether a Host header names this server: by loopback or, where others can reach it, by an address (which
         nobody can point elsewhere) or one of its names. The port does not matter: it may be forwarded."""
-        name = host.lower()
-        if name.startswith("["):
-            name = name[1:].partition("]")[0]
-        elif name.count(":") == 1:
-            name = name.partition(":")[0]
+        found = host_of(host)
+        if found is None:
+            return False
+        name = found[0]
         if name in ("127.0.0.1", "localhost", "::1"):
             return True
         if self.loopback:

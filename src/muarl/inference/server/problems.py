@@ -48,12 +48,12 @@ def unsupported(param: str, message: str) -> ApiError:
     return invalid(message, param, "unsupported_parameter")
 
 
-def too_long(tokens: int, most: int) -> ApiError:
-    """400: no room for a reply. Clients know it by its code, or by its words."""
+def too_long(tokens: int, most: int, *, least: bool = False) -> ApiError:
+    """400: no room for a reply. Clients know it by its code, or by its words. ``least``: there are more tokens."""
     return ApiError(
         400,
-        f"This model's maximum context length is {most} tokens, and the conversation has {tokens} with room for a "
-        "reply. Shorten it.",
+        f"This model's maximum context length is {most} tokens, and the conversation has {'at least ' if least else ''}"
+        f"{tokens} with room for a reply. Shorten it.",
         code="context_length_exceeded",
         param="messages",
     )

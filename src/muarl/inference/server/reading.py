@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.endpoints.replies import read_tool_call
 from muarl.inference.server.problems import invalid, unsupported
+from muarl.untrusted import parse_json
 
 MAX_CHOICES = 64
 MAX_STOPS = 16
@@ -51,6 +52,8 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 """Fields that this server has not, with the values (besides null) that ask for nothing."""
 
 
+_WORD = 1 << 63
+"""Samplers count in 64 bits."""
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -111,9 +114,9 @@ class _Common(_Model):
     model: str
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=-1)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-    seed: int | None = None
+    top_k: Annotated[int, Field(ge=-1, lt=_WORD)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, lt=_WORD)] | None = None
+    seed: Annotated[int, Field(ge=-_WORD, lt=_WORD)] | None = None
     stop: str | list[str] | None = None
     n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
     stream: bool | None = None
@@ -126,7 +129,7 @@ class _Chat(_Common):
     tools: list[_Tool] | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
-    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1, lt=_WORD)] | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
     prompt_cache_key: str | None = None
@@ -136,7 +139,7 @@ class _Chat(_Common):
 class _Text(_Common):
     prompt: str | list[int] | list[str] | list[list[int]]
     logprobs: int | None = None
-    stop_token_ids: list[Annotated[int, Field(ge=0)]] | None = None
+    stop_token_ids: list[Annotated[int, Field(ge=0, lt=_WORD)]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +269,7 @@ class Reader:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(body, parse_constant=_no_constant)
-    except RecursionError:
-        raise invalid("the request is nested too deeply") from None
+        value = parse_json(body, constant=_no_constant)
     except ValueError as problem:  # bytes that are no UTF-8 among them
         raise invalid(f"the request is not JSON: {problem}") from None
     if not isinstance(value, dict):
@@ -294,8 +295,6 @@ def _checked(kind: type[M], raw: dict[str, Any]) -> M:
         said = "is missing" if missing else error["msg"].removeprefix("Value error, ")
         code = "missing_required_parameter" if missing else "invalid_value"
         raise invalid(said[0].lower() + said[1:], ".".join(path), code) from None
-    except RecursionError:
-        raise invalid("the request is nested too deeply") from None
 
 
 def _wanted(fields: _Common, most: int | None, logprobs: bool) -> Wanted:

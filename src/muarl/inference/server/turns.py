@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -16,6 +16,7 @@ from muarl.inference.base import SamplingParams
 from muarl.inference.server import answers
 from muarl.inference.server.answers import Header, Usage
 from muarl.inference.server.engine import ServedEngine
+from muarl.inference.server.length import refuse_endless
 from muarl.inference.server.memory import Memory, Past
 from muarl.inference.server.problems import invalid, too_long, unsupported
 from muarl.inference.server.reading import ChatRequest, TextRequest, Wanted
@@ -231,6 +232,7 @@ class ChatTurn(Turn):
 
     def _open(self) -> list[Choice]:
         request, memory = self.request, self.served.memory
+        refuse_endless(self._texts(), self.served.context, self.chat.tokenizer.encode)
         found = memory.find(self._root, request.messages)
         if found is None:
             past, ids = None, self.chat.prompt(request.system, request.tools, request.messages)
@@ -244,6 +246,15 @@ class ChatTurn(Turn):
         params = [self._params(self.chat.stop_ids, seed, n) for n in range(self.wanted.n)]
         self.context.session = memory.session(past)
         return [self._choice(n, p) for n, p in enumerate(params)]
+
+    def _texts(self) -> Iterator[str]:
+        """What surely stands in the prompt; thoughts of earlier turns need not."""
+        yield self.request.system
+        for message in self.request.messages:
+            if "</think>" not in (message.content or ""):
+                yield message.content or ""
+            for call in message.tool_calls:
+                yield call.raw or json.dumps(dict(call.arguments), ensure_ascii=False)
 
     def _choice(self, number: int, params: SamplingParams) -> Choice:
         given, request = self.context.given, self.request
@@ -335,6 +346,7 @@ class TextTurn(Turn):
                     "text in which control tokens count needs a server that was started with --raw-prompts; send token "
                     "ids, or use /v1/chat/completions",
                 )
+            refuse_endless([prompt], self.served.context, tokenizer.encode, around=0)
             prompt = tuple(tokenizer.encode(prompt))
         if min(prompt) < 0 or max(prompt) >= tokenizer.vocabulary_size:
             raise invalid(f"an id lies outside the vocabulary of {tokenizer.vocabulary_size}", "prompt")
