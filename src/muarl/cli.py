@@ -24,6 +24,7 @@ from muarl.commands import (
     chat,
     coldstart,
     doctor,
+    domains,
     evaluate,
     export,
     generate,
@@ -159,7 +160,7 @@ def _help(function: Any) -> str:
 for _name, _function, _panel in COMMANDS:
     _settings = REST.get(_name)
     app.command(_name, help=_help(_function), rich_help_panel=_panel, context_settings=_settings)(_function)
-for _group, _name in ((bench.data, "data"), (tasks.tasks, "tasks"), (mcp.mcp, "mcp")):
+for _group, _name in ((bench.data, "data"), (domains.domains, "domains"), (tasks.tasks, "tasks"), (mcp.mcp, "mcp")):
     for _command in _group.registered_commands:
         _command.help = _help(_command.callback)
     app.add_typer(_group, name=_name, rich_help_panel=WORLDS)

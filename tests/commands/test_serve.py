@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import signal
@@ -19,7 +20,7 @@ from muarl.cli import app
 from muarl.config import load_config
 from muarl.errors import ConfigError
 from muarl.inference.server.http import listen
-from muarl.recipes.chat_server import ServeOptions, fitting_slots, served_config
+from muarl.recipes.chat_server import ServeOptions, fitting_slots, served_config, tiny_hint
 from muarl.recipes.common import checkpoint_folder
 from support.chat_server import asked
 
@@ -89,6 +90,15 @@ def test_what_the_checkpoint_decides(tmp_path: Path) -> None:
     assert served_config(ServeOptions(str(tmp_path / "run"))).model.thinking
     assert served_config(ServeOptions(str(folder))).model.thinking
     assert not served_config(ServeOptions(str(folder), thinking=False)).model.thinking
+
+
+def test_who_serves_a_tiny_model_is_told_what_it_needs(tmp_path: Path) -> None:
+    hint = tiny_hint(ServeOptions("base-airline"))
+    assert hint is not None
+    assert "0.6" in hint and "`muarl domains show airline-generated --size tiny --json`" in hint
+    large = {"hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32, "intermediate_size": 12288}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen3", "vocab_size": 151936, **large}))
+    assert tiny_hint(ServeOptions(str(tmp_path))) is None
 
 
 def test_no_more_slots_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import torch
 import yaml
 
 from muarl.config import RunConfig, load_config
+from muarl.domains.generated import NAMES as GENERATED
 from muarl.errors import ConfigError
 from muarl.inference.base import Sampler
 from muarl.inference.server.engine import ServedEngine
@@ -22,6 +23,7 @@ from muarl.inference.server.http import ChatServer, listen, token_for
 from muarl.inference.server.service import ChatService
 from muarl.keys import read_secret
 from muarl.learning.checkpoints import Policy, check_policy
+from muarl.planning.models import shape_from_config
 from muarl.recipes.checkpoint_names import checkpoint_folder
 from muarl.recipes.common import load_model, prepare
 from muarl.recipes.engines import make_sampler
@@ -33,6 +35,8 @@ TOKEN = "MUARL_SERVE_TOKEN"
 CONTEXT = 32768
 """Tokens of prompt and completion together, at most, if the model reads as many and nobody says otherwise."""
 SLOTS = 256
+TINY = 20_000_000
+"""A model of fewer parameters knows the conversations that it was trained on, and little else."""
 CPU_SHARE, GPU_SHARE = 0.25, 0.8
 """Of the memory that is free beside the weights, keys and values may take so much."""
 
@@ -121,6 +125,25 @@ def make_service(sampler: Sampler, policy: Policy, config: RunConfig, options: S
 def served_name(options: ServeOptions) -> str:
     """What clients call the model."""
     return options.name or options.checkpoint.rstrip("/")
+
+
+def tiny_hint(options: ServeOptions) -> str | None:
+    """What a client must send to a tiny model to get more than noise; None for larger ones."""
+    parameters = shape_from_config(checkpoint_folder(options.checkpoint)).parameters
+    if parameters >= TINY:
+        return None
+    try:
+        values = own_settings(options.checkpoint).values
+    except ConfigError:
+        values = {}
+    name, size = values.get("domain.name"), values.get("domain.size")
+    shown = "muarl domains show DOMAIN" if name is None else f"muarl domains show {name}"
+    if name in GENERATED and size is not None:
+        shown += f" --size {size}"
+    return (
+        f"A model of {parameters / 1e6:.2f}M parameters: it makes sense only in conversations that begin with the "
+        f"policy of its domain and have its tools (`{shown} --json` prints both)."
+    )
 
 
 def served_config(options: ServeOptions) -> RunConfig:
