@@ -167,6 +167,10 @@ def test_a_dry_run_says_what_does_not_fit_together(arguments: tuple[str, ...], w
     assert "Traceback" not in result.output
 
 
+def test_a_smaller_size_is_offered_only_where_there_is_one() -> None:
+    assert " ".join(dry("model.max_context=20").stderr.split()).endswith("tokens: raise it")
+
+
 def test_a_dry_run_looks_at_the_tensors_of_a_checkpoint_that_is_here(tmp_path: Path) -> None:
     folder = tmp_path / "broken"
     folder.mkdir()

@@ -26,6 +26,7 @@ from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
 from muarl.observe.rundir import RunDirectory
 from muarl.view.runs import Library
 from muarl.view.server import ViewServer
+from support.waiting import PATIENCE
 
 ASSETS = Path(muarl.__file__).parent / "assets" / "base"
 STEPS, TASKS, ATTEMPTS = 12, 3, 4
@@ -187,7 +188,7 @@ class Browser:
                 return result
             self._note(answer)
 
-    def _read(self, deadline: float = 60.0) -> dict[str, Any]:
+    def _read(self, deadline: float = PATIENCE) -> dict[str, Any]:
         end = time.monotonic() + deadline
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._out], [], [], max(0.0, end - time.monotonic()))

@@ -220,7 +220,9 @@ def check_room(config: RunConfig, setting: Setting, policy: Policy, *, training:
     chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
     taken = len(chat.prompt(setting.told(task), setting.tools(task), []))
     if taken >= longest:
-        remedy = "raise it, or choose a smaller domain.size"
+        sizes = generated(config.domain.name).sizes if config.domain.generated else ()
+        smaller = config.domain.size in sizes[1:]
+        remedy = "raise it, or choose a smaller domain.size" if smaller else "raise it"
         if taken >= most:
             remedy = f"this model reads at most {most}; take another one"
             if config.domain.generated:
