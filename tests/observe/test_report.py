@@ -308,7 +308,8 @@ class TestAudit:
             run.write_episodes("eval", [e])
             if found is not None:
                 write_findings(run.path / "findings.jsonl", [({"file": "eval", "episode": "a#0"}, found)])
-            run.write_summary({"agent": "puppet", "audit": summary.to_json()})
+            more = {"agent": "puppet", "split": "test", "cost": {"agent": 1.5, "total": 1.75}}
+            run.write_summary({**more, "audit": summary.to_json()})
         return run
 
     def _section(self, page: Page) -> str:
@@ -333,7 +334,8 @@ class TestAudit:
         assert "Catastrophic failures" in section and "write without consent" in section
         assert "safety (other people" in section
         assert page.html.index('id="scores"') < page.html.index('id="audit"')
-        assert "The agent “puppet” served simulated customers" in page.shown
+        for words in ("The agent “puppet” served simulated customers", "Split", "$1.75"):
+            assert words in page.shown
         unknown = Page(render(collect(self._run(tmp_path / "b", [], UNDECLARED))))
         section = self._section(unknown)
         assert section.count("not checked") >= 4

@@ -11,13 +11,16 @@ import pytest
 
 from loop_kit import Lines, Puppet
 from muarl.agents.idle import IdleAgent
+from muarl.audit.rules_file import FILE, read_rules
 from muarl.config import load_config
 from muarl.conversation import DONE, Limits, Rules, run_episode
+from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.experts import Habits
 from muarl.domains.generated import generated
 from muarl.episode import Verdict
 from muarl.errors import ConfigError, DataError, InfrastructureError
+from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl
 from muarl.recipes import setting as settings
 from muarl.recipes.demonstrations import demonstrate
@@ -208,3 +211,27 @@ def test_a_setting_need_not_be_a_configurations() -> None:
     made = Setting(Shop(), setting.draw, setting.rules, setting.limits, "pass")
     task = Task("t", "shop", "", ())
     assert made.told(task) == "Be kind to t." and tuple(made.tools(task)) == ()
+
+
+class Cellar(Shelf):
+    """A shelf whose author says what an audit must know."""
+
+    audit = AuditRules(consent=False, auth_tools=frozenset({"lend"}))
+
+
+def test_training_keeps_the_rules_that_an_own_domain_declares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Enough(Exception):
+        """The run's folder is ready."""
+
+    def stop(*_: object) -> None:
+        raise Enough
+
+    def draw(split: str, count: int, seed: int, start: int) -> list[Task]:
+        return [Task(f"{split}-{n}", "cellar", "", ()) for n in range(start, start + count)]
+
+    monkeypatch.setattr(rl, "make_learner", stop)
+    config = load_config("cpu", ["rl.steps=1", f"runs_dir={tmp_path}"])
+    run = RunDirectory(tmp_path, "cellar")
+    with pytest.raises(Enough):
+        rl.train(config, Setting(Cellar(), draw, Rules(), Limits(), "pass"), None, run, None, None)  # type: ignore[arg-type]
+    assert read_rules(run.path / FILE).rules.auth_tools == {"lend"}

@@ -323,8 +323,8 @@ def evaluated(summary: Block) -> list[tuple[str, str]]:
     benchmark, cost = _mapping(summary, "benchmark"), as_figure(_mapping(summary, "cost").get("total"))
     found = [
         ("Agent", summary.get("agent")),
-        ("Benchmark", benchmark.get("name")),
-        ("Split", benchmark.get("split")),
+        ("Domain", summary.get("domain") or benchmark.get("name")),
+        ("Split", summary.get("split") or benchmark.get("split")),
         ("Trials per task", benchmark.get("trials")),
         ("Judge of assertions", summary.get("judge")),
         ("Cost", f"${cost:,.2f}" if cost else None),

@@ -59,6 +59,8 @@ def summary_of(found: Evaluation, seconds: float) -> dict[str, Any]:
     judges = [e for e in map(judge_endpoint, judge_specs(config)) if e is not None]
     return {
         "agent": found.agent,
+        "domain": config.domain.name,
+        "split": config.eval.split,
         "evaluation": evaluate_summary(episodes),
         "completion": task_completion(episodes),
         "do_nothing": found.floor,
@@ -158,7 +160,7 @@ def _facts(found: Evaluation, summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("agent", found.agent),
         ("user", found.user),
         ("judge of assertions", config.eval.judge if any(map(needs_judge, found.tasks)) else "not needed"),
-        ("tasks", f"{config.domain.name}, {config.eval.split} split: {len(found.tasks)}, {config.eval.trials} trials"),
+        ("tasks", f"{config.domain.name}, {config.eval.split} split: {len(found.tasks)}, {_trials(config)}"),
         ("episodes", f"{len(found.episodes)} of {found.planned} played"),
         ("failed, and in no figure", excluded),
         ("cost", _cost_text(summary["cost"])),
@@ -177,6 +179,10 @@ def _facts(found: Evaluation, summary: dict[str, Any]) -> list[tuple[str, str]]:
     if config.train_on_benchmark:
         facts.append(("trained on the benchmark", "yes: this score means nothing"))
     return facts
+
+
+def _trials(config: RunConfig) -> str:
+    return f"{config.eval.trials} trial{'' if config.eval.trials == 1 else 's'}"
 
 
 def _cost_text(cost: dict[str, float | None]) -> str:
