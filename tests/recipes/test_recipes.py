@@ -20,6 +20,7 @@ from muarl.observe.system import usable_cores
 from muarl.player import Player
 from muarl.recipes import quickstart, rl, sft
 from muarl.recipes.common import checkpoint_folder, prepare
+from muarl.recipes.setting import make_setting
 
 Configure = Callable[..., Any]
 SOLVABLE = "domain.intents=[forbidden]"
@@ -173,7 +174,7 @@ def test_quickstart_leaves_everything_the_summary_promises(
     run = quickstart.run(configure("rl.steps=2", "rl.eval_every=0"))
     said = capsys.readouterr().err
     begun = [line for line in said.splitlines() if " · stage " in line]
-    assert [line.partition(":")[0] for line in begun] == list(quickstart.stages(configure()))
+    assert [line.partition(":")[0] for line in begun] == list(quickstart.stages(configure(), make_setting(configure())))
     assert all(f"stage {n} of {len(begun)}" in line for n, line in enumerate(begun, 1))
     assert "Before and after reinforcement learning" in said and "after the cold start" in said
     summary = json.loads((run / "summary.json").read_text())

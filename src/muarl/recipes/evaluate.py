@@ -338,10 +338,15 @@ def baselines(
 
     Where there is no tool to transfer with, only the former.
     """
+    return {
+        name: evaluate(config, setting, agent, tasks, progress, trials=1, label=name.replace("_", " "))
+        for name, agent in baseline_agents(setting).items()
+    }
+
+
+def baseline_agents(setting: Setting) -> dict[str, Agent]:
+    """The agents of ``baselines`` by name. Each one's phase is its name without the underscore."""
     agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
     if any(spec.name.startswith("transfer") for spec in setting.domain.tool_specs()):
         agents["always_transfer"] = TransferAgent()
-    return {
-        name: evaluate(config, setting, agent, tasks, progress, trials=1, label=name.replace("_", " "))
-        for name, agent in agents.items()
-    }
+    return agents

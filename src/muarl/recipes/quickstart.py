@@ -25,10 +25,10 @@ from muarl.recipes.auditing import audit_episodes, write_audits
 from muarl.recipes.checkpoint_names import checkpoint_name
 from muarl.recipes.common import closed, load_model, make_users, open_logger, open_run, prepare
 from muarl.recipes.engines import make_agent, make_sampler
-from muarl.recipes.evaluate import LABEL, baselines, eval_tasks, evaluate
+from muarl.recipes.evaluate import LABEL, baseline_agents, baselines, eval_tasks, evaluate
 from muarl.recipes.preflight import check_disk, check_memory, check_roles, check_room
 from muarl.recipes.resuming import ResumedRun
-from muarl.recipes.setting import make_setting
+from muarl.recipes.setting import Setting, make_setting
 from muarl.recipes.sft import check_demonstrations, cold_start
 from muarl.recipes.spending import Spending, check_prices
 
@@ -52,7 +52,7 @@ def run(config: RunConfig) -> Path:
     with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
         tasks = eval_tasks(config, setting)
         run.write_tasks(tasks)
-        progress.plan(stages(config))
+        progress.plan(stages(config, setting))
         progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation; none of them is trained on.")
 
         floor = baselines(config, setting, tasks, progress)
@@ -113,7 +113,7 @@ def run(config: RunConfig) -> Path:
     return run.path
 
 
-def stages(config: RunConfig) -> dict[str, float]:
+def stages(config: RunConfig, setting: Setting) -> dict[str, float]:
     """The phases of the job in order, with about the seconds that each takes on two CPU cores. Only how they compare
     with each other matters: a run measures its own pace."""
     episodes = config.eval.tasks or 0
@@ -121,8 +121,7 @@ def stages(config: RunConfig) -> dict[str, float]:
     demonstrations = config.sft.demonstrations * SECONDS["demonstration"]
     from_file = config.sft.demonstrations_file is not None
     return {
-        "do nothing": 1.0,
-        "always transfer": 1.0,
+        **{name.replace("_", " "): 1.0 for name in baseline_agents(setting)},
         **({} if from_file else {"demonstrations": demonstrations}),
         "cold start": config.sft.steps * config.sft.batch * SECONDS["sft_conversation"],
         BEFORE: sampled,
