@@ -14,6 +14,7 @@ from muarl.episode import StopReason, read_episodes
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.users import human
 from support.fake_openai import FakeOpenAI, call, completion, text
+from support.trained import make_run
 
 
 def run(*arguments: str) -> Result:
@@ -178,3 +179,13 @@ def test_unknown_choices_are_named(arguments: list[str], says: str) -> None:
     result = run(*arguments)
     assert isinstance(result.exception, ConfigError)
     assert says in str(result.exception)
+
+
+def test_an_agent_of_a_domain_that_nobody_here_knows_can_be_talked_with_elsewhere(tmp_path: Path) -> None:
+    from muarl.recipes.chatting import chat_config
+
+    run = str(make_run(tmp_path / "club", "model.max_context=3000", domain={"name": "club", "size": "tiny"}))
+    with pytest.raises(ConfigError, match="domain.name is 'club'"):
+        chat_config(run, None, None)
+    config, _ = chat_config(run, "hotel-generated", "small")
+    assert (config.domain.name, config.domain.size, config.model.max_context) == ("hotel-generated", "small", 3000)

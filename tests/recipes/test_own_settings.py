@@ -67,7 +67,7 @@ def test_nothing_that_reads_files_or_sends_keys_is_taken_from_a_run(tmp_path: Pa
 )
 def test_a_value_that_no_setting_has_is_named(tmp_path: Path, section: dict[str, Any], named: str) -> None:
     run = make_run(tmp_path / "odd", **section)
-    with pytest.raises(ConfigError, match=rf"config\.yaml: {named} is .*--config") as caught:
+    with pytest.raises(ConfigError, match=rf"config\.yaml: {named} is .*{named}=VALUE.*--config") as caught:
         own_settings(str(run))
     assert len(str(caught.value)) < 400
 
@@ -128,3 +128,12 @@ def test_a_checkpoint_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(CheckpointError) as caught:
         existing_checkpoint(spec)
     assert spec in str(caught.value) and hint in str(caught.value)
+
+
+def test_what_a_person_has_said_is_not_looked_at(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "club", domain={"name": "club", "size": "tiny"})
+    with pytest.raises(ConfigError, match="domain.name is 'club'"):
+        own_settings(str(run))
+    own = own_settings(str(run), {"domain.name", "rl.max_turns"})
+    assert own.domain == "club"
+    assert not {"domain.name", "rl.max_turns"} & set(own.values) and "model.max_context" in own.values

@@ -206,14 +206,12 @@ def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequenc
     if checkpoint is None or (settings.get("eval.agent") or said.get("eval.agent", "sampled")) != "sampled":
         return ()
     existing_checkpoint(checkpoint)
-    brought = own_settings(checkpoint)
-    own, domain = brought.without(*said), name or said.get("domain.name")
+    domain = name or said.get("domain.name")
+    own = own_settings(checkpoint, said if domain is None else {*said, "domain.name"})
     if domain is not None and _is_benchmark(domain):
         own = own.only("model.thinking")
-    elif domain is not None and domain != brought.values.get("domain.name"):
-        own = own.without("domain.name", "domain.size")
-    elif name is not None:
-        own = own.without("domain.name")
+    elif domain is not None and domain != own.domain:
+        own = own.without("domain.size")
     if own.values:
         typer.echo(own.told(), err=True)
     return own.overrides()

@@ -4,7 +4,8 @@ person says otherwise."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from muarl.config import RunConfig, load_config
@@ -35,11 +36,13 @@ def chat_config(
         given.append(f"eval.agent={NAMED[agent]}")
     elif not agent.startswith("endpoint:"):
         existing_checkpoint(agent)
-        own = _playable(own_settings(agent).without(*PER_CHAT))
-        if domain is not None and domain != own.values.get("domain.name"):
+        options = [name for name, value in (("domain.name", domain), ("domain.size", size)) if value is not None]
+        said = {*options, *(word.partition("=")[0] for word in settings)}
+        own = own_settings(agent, said).without(*PER_CHAT)
+        if "domain.name" not in said:
+            own = _playable(own, said)
+        elif domain != own.domain:
             own = own.without("domain.size")
-        said = [name for name, value in (("domain.name", domain), ("domain.size", size)) if value is not None]
-        own = own.without(*said, *(word.partition("=")[0] for word in settings))
         given += [f"model.checkpoint={agent}", *own.overrides()]
     given += [f"domain.name={domain}"] if domain is not None else []
     given += [f"domain.size={size}"] if size is not None else []
@@ -50,7 +53,7 @@ def chat_config(
     return config, own
 
 
-def _playable(own: OwnSettings) -> OwnSettings:
+def _playable(own: OwnSettings, said: Collection[str]) -> OwnSettings:
     """A benchmark's tasks need a model as the user: a run in one is talked with in the generated domain of the kind, at
     the benchmark's size."""
     name = str(own.values.get("domain.name", NAMES[0]))
@@ -60,7 +63,7 @@ def _playable(own: OwnSettings) -> OwnSettings:
     if twin is None:
         return own.without("domain.name", "domain.size")
     size = generated(twin).sizes[-1]
-    return OwnSettings({**own.values, "domain.name": twin, "domain.size": size}, own.source, own.left)
+    return replace(own, values={**own.values, "domain.name": twin, "domain.size": size}).without(*said)
 
 
 def _check_world(name: str, size: str | None, split: str) -> None:

@@ -7,8 +7,8 @@ else's, so that only a few plain values are taken from it, each checked: never a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,12 @@ TURN = 1024
 @dataclass(frozen=True)
 class OwnSettings:
     """Settings by their dotted names, and where they are from. ``left``: what the run had set besides and is not
-    taken over."""
+    taken over. ``domain``: what the run calls its domain, which may be one that nobody here knows."""
 
     values: Mapping[str, Any]
     source: str
-    left: tuple[str, ...] = field(default=())
+    left: tuple[str, ...] = ()
+    domain: str | None = None
 
     def overrides(self) -> list[str]:
         """As KEY=VALUE settings."""
@@ -86,19 +87,23 @@ def _shown(name: str, value: Any) -> str:
     return WORDS[name].format(value)
 
 
-def own_settings(spec: str) -> OwnSettings:
-    """The settings of the checkpoint of that name. ConfigError names the file and field of a run whose configuration
-    cannot be gone by; CheckpointError if there is no such checkpoint."""
+def own_settings(spec: str, said: Collection[str] = ()) -> OwnSettings:
+    """The settings of the checkpoint of that name, but for those that the person has ``said``, which are not looked at.
+    ConfigError names the file and field of a run whose configuration cannot be gone by; CheckpointError if there is no
+    such checkpoint."""
     if spec in SHIPPED:
-        preset = load_config(PRESETS[spec])
-        return OwnSettings(_taken(preset.model_dump(mode="json")), f"preset {PRESETS[spec]}")
+        values = _taken(load_config(PRESETS[spec]).model_dump(mode="json"))
+        return OwnSettings(values, f"preset {PRESETS[spec]}", domain=values["domain.name"]).without(*said)
     folder = checkpoint_folder(spec)
     run = run_of(folder)
     if run is None:
-        return _of_folder(folder)
+        return _of_folder(folder).without(*said)
     found = _config(run / "config.yaml")
     left = tuple(name for name in LEFT if _at(found, name))
-    return OwnSettings(_checked(run / "config.yaml", _taken(found)), f"the run {run.name}", left)
+    taken = {name: value for name, value in _taken(found).items() if name not in said}
+    values, domain = _checked(run / "config.yaml", taken), _at(found, "domain.name")
+    own = OwnSettings(values, f"the run {run.name}", left, domain if isinstance(domain, str) else None)
+    return own.without(*said)
 
 
 def _of_folder(folder: Path) -> OwnSettings:
@@ -131,8 +136,8 @@ def _checked(path: Path, values: dict[str, Any]) -> dict[str, Any]:
         except (ValidationError, ConfigError):
             shown = repr(value) if len(repr(value)) < 80 else "of another kind"
             raise ConfigError(
-                f"{path}: {name} is {shown}, which this version of muarl does not know; say which settings to use with "
-                "--config (a preset's name or a file)"
+                f"{path}: {name} is {shown}, which this version of muarl does not know; say another by "
+                f"{name}=VALUE, or all settings by --config (a preset's name or a file)"
             ) from None
     return _taken(load_config("quickstart").model_dump(mode="json")) | values
 
