@@ -31,7 +31,7 @@ def test_scores_are_means_with_the_lowest_and_highest_seed(runs: list[RunDirecto
     assert after.values == {"x-seed0": 0.6, "x-seed1": 0.9, "x-seed2": 0.3}
     assert found["Validation success, last"].mean == pytest.approx(0.3)
     assert found["Do-nothing baseline"].low == 0.1
-    assert "The same, greedy decoding" not in found
+    assert "Held-out success, greedy decoding" not in found
 
 
 def test_a_band_covers_the_steps_that_all_runs_have() -> None:

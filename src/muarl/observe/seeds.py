@@ -19,7 +19,7 @@ from muarl.observe.words import word
 SCORES = (
     ("cold_start", "Held-out success before RL"),
     ("rl", "Held-out success after RL"),
-    ("rl_greedy", "The same, greedy decoding"),
+    ("rl_greedy", "Held-out success, greedy decoding"),
     ("evaluation", "Held-out success"),
     ("do_nothing", "Do-nothing baseline"),
     ("always_transfer", "Always-transfer baseline"),
@@ -104,19 +104,27 @@ def seeds_page(name: str, runs: Sequence[RunDirectory]) -> str:
         rows.append(tag("tr", tag("th", s.label, scope="row"), [tag("td", c, class_="n") for c in cells]))
     charts = [c for c in (seed_chart(names, runs) for names in CURVES) if c is not None]
     note = (
-        f"Lines are means of {len(runs)} seeds, moving averages over steps; bands go from the lowest seed to the "
-        "highest."
+        f"Lines are means of {_count(runs)}, moving averages over steps; bands go from the lowest seed to the highest."
     )
     return document(
-        f"{name} · {len(runs)} seeds",
+        f"{name} · {_count(runs)}",
         join(
-            tag("header", tag("p", "Several seeds", class_="eyebrow"), tag("h1", name)),
-            tag("section", tag("h2", "Scores"), table_of(head, rows, "figures")) if rows else None,
-            tag("section", tag("h2", "Training"), tag("p", note, class_="soft"), tag("div", charts, class_="charts"))
-            if charts
-            else None,
+            tag("header", tag("p", f"muarl · {_count(runs)}", class_="eyebrow"), tag("h1", name), class_="top"),
+            tag(
+                "main",
+                tag("section", tag("h2", "Scores"), table_of(head, rows, "figures")) if rows else None,
+                tag(
+                    "section", tag("h2", "Training"), tag("p", note, class_="soft"), tag("div", charts, class_="charts")
+                )
+                if charts
+                else None,
+            ),
         ),
     )
+
+
+def _count(runs: Sequence[RunDirectory]) -> str:
+    return "1 seed" if len(runs) == 1 else f"{len(runs)} seeds"
 
 
 def seed_chart(names: Sequence[str], runs: Sequence[RunDirectory]) -> Html | None:
