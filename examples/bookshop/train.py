@@ -23,6 +23,7 @@ from muarl.config import load_config
 from muarl.conversation import Limits, Rules
 from muarl.errors import MuarlError
 from muarl.observe.progress import Progress
+from muarl.observe.report import collect, write_report
 from muarl.recipes import rl
 from muarl.recipes.auditing import audit_episodes, write_audits
 from muarl.recipes.common import load_model, open_logger, open_run, prepare
@@ -59,6 +60,7 @@ def main(overrides: Sequence[str]) -> None:
         nothing = evaluate_summary(floor["do_nothing"])["success"]
         run.write_summary({"do_nothing": nothing, "audit": {n: a.summary.to_json() for n, a in audits.items()}})
         print(f"Run folder: {run.path}")
+    write_report(run.report, collect(run))
 
 
 if __name__ == "__main__":

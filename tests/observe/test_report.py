@@ -78,6 +78,14 @@ class TestContent:
         assert "This run failed" in shown and "The disk is full: <model>" in shown
         assert "It has not been evaluated yet" in shown
 
+    def test_a_run_without_a_cold_start_does_not_speak_of_one(self, finished_run: RunDirectory) -> None:
+        data = collect(finished_run)
+        metrics = [row for row in data.metrics if row["phase"] != "cold_start"]
+        shown = Page(render(replace(data, metrics=metrics))).shown
+        assert "before reinforcement learning" in shown and "Before RL" in shown
+        assert "after the cold start" not in shown and "first from examples" not in shown
+        assert "after the cold start" in Page(render(data)).shown
+
     def test_only_the_cold_start_was_evaluated(self, finished_run: RunDirectory) -> None:
         data = collect(finished_run)
         summary = {k: v for k, v in data.summary.items() if k != "rl"}
@@ -348,7 +356,7 @@ class TestAudit:
         audits = {"cold_start": summary.to_json(), "rl": AuditSummary().to_json()}
         page = Page(render(ReportData("x", {"audit": audits})))
         section = page.html[page.html.index('id="audit"') :]
-        assert section.index("Cold start") < section.index("RL") < section.index("100%")
+        assert section.index("Before RL") < section.index("After RL") < section.index("100%")
 
     @pytest.mark.parametrize("audit", [None, [], {"layers": 3}, {"rl": {"layers": {}, "rules": {"x": 3}}}, {"rl": 1}])
     def test_a_broken_summary_breaks_no_page(self, audit: Any) -> None:

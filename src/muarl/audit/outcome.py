@@ -16,6 +16,15 @@ from muarl.rewards.checks import acted, said
 STATE = ("DB", "ENV_ASSERTION", "GOAL")
 """Components that the state of the world decides."""
 
+_UNMET = {
+    "DB": "The final database differs from the expected one.",
+    "ENV_ASSERTION": "An assertion about the final state of the environment fails.",
+    "GOAL": "The goal was not reached in the final state.",
+    "COMMUNICATE": "The user was not told what the task demands.",
+    "ACTION": "An action that the task demands was not taken.",
+    "NL_ASSERTION": "An assertion about what was said fails.",
+}
+
 
 def find(scene: Scene) -> Iterator[Finding]:
     """What went wrong with the task; nothing where no verdict says."""
@@ -40,7 +49,7 @@ def find(scene: Scene) -> Iterator[Finding]:
             missing = [a.name for a, ok in zip(task.actions, made, strict=True) if not ok]
             yield _finding("action-missing", last, f"What the task needs was never done: {_listed(missing)}.")
         else:
-            yield _finding("wrong-outcome", last, f"The task's component {name} was not met.")
+            yield _finding("wrong-outcome", last, _UNMET.get(name, f"The verdict's part {name} failed."))
     if not failed:
         yield _finding("wrong-outcome", last, verdict.note or "The task was not done.")
 
@@ -64,7 +73,7 @@ def _state(scene: Scene, task: Task, name: str, last: int) -> Iterator[Finding]:
         what = _listed([f"{a.name}({_arguments(a)})" for a in mine])
         yield _finding("missing-write", last, f"The conversation ended without {what}.")
     else:
-        yield _finding("wrong-outcome", last, f"The world is not as it should be ({name}).")
+        yield _finding("wrong-outcome", last, _UNMET.get(name, f"The verdict's part {name} failed."))
 
 
 def _writes(scene: Scene, name: str) -> bool:

@@ -31,6 +31,8 @@ from muarl.observe.rundir import RunDirectory
 from muarl.rewards.user_errors import RULES
 
 BEFORE, AFTER = "after the cold start", "after reinforcement learning"
+UNTRAINED = "before reinforcement learning"
+"""What comes before where a run's figures show reinforcement learning and no cold start."""
 STAGES = (
     ("cold_start", "Cold start", BEFORE, "before"),
     ("rl", "RL", AFTER, "after"),
@@ -63,6 +65,12 @@ class ReportData:
     conversations: int = 4
     findings: Mapping[tuple[str, str], Sequence[Finding]] | None = None
     files: tuple[str, str] = ("eval-before", "eval-after")
+
+    @property
+    def before_text(self) -> str:
+        """When the first of two evaluations was."""
+        phases = {row.get("phase") for row in self.metrics}
+        return UNTRAINED if "rl" in phases and not phases & {"cold_start", "sft"} else BEFORE
 
     def found(self, file: str, episode: Episode) -> Sequence[Finding] | None:
         """What the audit found in an episode; None if nobody knows."""
@@ -112,9 +120,10 @@ def write_report(path: str | Path, data: ReportData) -> Path:
 
 def render(data: ReportData) -> str:
     """The report as a complete HTML document."""
-    stages = stages_of(data.summary)
     phases = {str(row.get("phase", "")) for row in data.metrics}
-    phases |= {key for key in ("cold_start", "rl") if isinstance(data.summary.get(key), Mapping)}
+    if data.before_text == BEFORE:
+        phases |= {key for key in ("cold_start", "rl") if isinstance(data.summary.get(key), Mapping)}
+    stages = stages_of(data.summary, data.before_text)
     sections = [
         ("scores", "Scores", scores_section(data.summary, stages)),
         ("audit", "Audit", audit_section(data.summary)),
@@ -166,10 +175,12 @@ def document(title: str, body: Html) -> str:
     return f"<!doctype html>\n{tag('html', head, tag('body', body), lang='en')}\n"
 
 
-def stages_of(summary: Mapping[str, Any]) -> list[Stage]:
-    """The evaluations that a summary holds, in the order of the run."""
+def stages_of(summary: Mapping[str, Any], before: str = BEFORE) -> list[Stage]:
+    """The evaluations that a summary holds, in the order of the run. ``before``: when the first one was."""
     found: list[Stage] = []
     for key, short, long, colour in STAGES:
+        if key == "cold_start" and before != BEFORE:
+            short, long = "Before RL", before
         block = summary.get(key)
         if isinstance(block, Mapping) and (stage := Stage(short, long, colour, block)).success is not None:
             found.append(stage)
@@ -195,7 +206,9 @@ def _conversations(data: ReportData) -> Html | None:
         "that still fails and one that was lost, where there are any.",
         class_="soft",
     )
-    return join(intro, [_task(data, i, b, [(BEFORE, first, b), (AFTER, last, a)]) for i, (b, a) in enumerate(pairs)])
+    return join(
+        intro, [_task(data, i, b, [(data.before_text, first, b), (AFTER, last, a)]) for i, (b, a) in enumerate(pairs)]
+    )
 
 
 def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tuple[str, str, Episode]]) -> Html:

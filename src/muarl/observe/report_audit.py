@@ -15,7 +15,7 @@ from muarl.observe.report_tables import bounds
 
 Summary = Mapping[str, Any]
 
-STAGES = {"cold_start": "Cold start", "rl": "RL"}
+STAGES = {"cold_start": "Before RL", "rl": "After RL"}
 """By the names of summary.json's evaluations; a single one has no name."""
 SHOWN = 12
 """Rules that are shown; findings.jsonl has them all."""
