@@ -164,7 +164,8 @@ NAMES = (
 
 
 def test_misspelt_names_are_told_before_torch_is_imported(tmp_path: Path) -> None:
-    (tmp_path / "runs" / "quickstart" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "runs" / "quickstart" / "checkpoints" / "step-000060").mkdir(parents=True)
+    (tmp_path / "runs" / "quikstar" / "checkpoints").mkdir(parents=True)  # none in it: no help
     script = """
 import json, sys
 from typer.testing import CliRunner

@@ -115,5 +115,5 @@ def _known(missing: Path) -> Iterator[str]:
     yield from SHIPPED
     for place in {RUNS, missing.parent, missing.parent.parent}:
         if place.is_dir():
-            found = (p for p in place.iterdir() if (p / "checkpoints").is_dir() or (p / "config.json").is_file())
+            found = (p for p in place.iterdir() if any(p.glob("checkpoints/*")) or (p / "config.json").is_file())
             yield from (str(p) for _, p in zip(range(1000), found, strict=False))
