@@ -113,6 +113,10 @@ def test_a_cluster_whose_gpus_are_too_small_is_told_before_anything_is_loaded() 
     config = load_config("mua-32b", ["cluster.address=auto", "learner.processes=4"])
     with pytest.raises(ConfigError, match=r"needs at least .* GiB of its GPU, and there are 32 x H100"):
         check_gpus(config, Machines("Ray", "H100", "h100", 32, 4))
+    tight = load_config("mua-32b", ["cluster.address=auto", "learner.processes=7"])
+    with pytest.raises(ConfigError, match="needs at least"):
+        check_gpus(tight, Machines("Ray", "H100", "h100", 32, 4, 75.0))
+    check_gpus(tight, Machines("Ray", "H100", "h100", 32, 4, 75.0), alone=True)  # a cold start has no reference model
     check_gpus(config, None)
     check_gpus(config, Machines("Ray", "T4", None, 32, 4))
     check_gpus(load_config("mua-32b", ["cluster.address=auto"]), Machines("Ray", "H200", "h200", 32, 4))

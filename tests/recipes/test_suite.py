@@ -144,3 +144,14 @@ def test_a_suite_is_played_stopped_and_finished(
     assert again.exit_code == 0 and len(server.bodies) == played, "what is finished is not played again"
     refused = evaluate("--resume", str(folder), "--trials", "4")
     assert refused.exit_code == 2 and "eval.trials" in refused.stderr
+
+
+@pytest.mark.data
+def test_a_checkpoint_without_room_is_told_with_the_benchmark(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUARL_DATA", str(installed))
+    arguments = ["--suite", "paper", "--agent", "base", "--user", "endpoint:user@http://127.0.0.1:9/v1"]
+    result = CliRunner().invoke(app, ["eval", *arguments, f"runs_dir={tmp_path}"])
+    assert result.exit_code == 2 and "tau2-retail: model.max_context" in result.stderr.replace("\n", " ")
+    assert not list(tmp_path.iterdir())

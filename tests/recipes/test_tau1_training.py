@@ -137,6 +137,19 @@ def test_the_reward_basis_of_a_run_reaches_its_tasks() -> None:
         assert found <= wanted and (basis == "task") == (len(found) > 1)
 
 
+@pytest.mark.data
+def test_a_benchmark_with_rules_of_its_own_has_no_basis_to_choose(
+    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from muarl import data
+
+    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
+    data.add("acebench", shared_data / "acebench")
+    with pytest.raises(ConfigError, match="acebench-en is scored by its own rules.*rl.reward_basis=task"):
+        setting_of("acebench-en", "rl.reward_basis=database")
+    setting_of("acebench-en")
+
+
 @pytest.fixture
 def long_model(tmp_path: Path) -> Path:
     """A random model of two narrow layers that knows the base's tokens, and reads as many as TAU1's policy takes."""

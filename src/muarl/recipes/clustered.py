@@ -114,7 +114,7 @@ def joined(config: RunConfig, *, alone: bool = False) -> Iterator[None]:
     cluster = join(c.address, parts, timeout=c.start_timeout, spread=c.spread, cores=cores)
     _joined.append((config, cluster))
     try:
-        check_gpus(config, of_resources(cluster.resources))
+        check_gpus(config, of_resources(cluster.resources), alone=alone)
         yield
     finally:
         _joined.clear()
@@ -146,20 +146,21 @@ def parts_of(config: RunConfig) -> list[Part]:
     ]
 
 
-def sure_learner_bytes(config: RunConfig, *, on_gpu: bool) -> int:
-    """What a learner process certainly takes on its device, whatever the episodes' lengths."""
+def sure_learner_bytes(config: RunConfig, *, on_gpu: bool, compared: bool = True) -> int:
+    """What a learner process certainly takes on its device, whatever the episodes' lengths. ``compared``: with a
+    reference model, where the configuration has one."""
     shape = model_shape(config)
     held = learner_memory(shape, deployment(config, shape, on_gpu=on_gpu).learner)
-    return sum(held.get(name, 0) for name in ("weights", "gradients", "optimiser", "reference"))
+    return sum(held.get(name, 0) for name in ("weights", "gradients", "optimiser", *(("reference",) * compared)))
 
 
-def check_gpus(config: RunConfig, found: Machines | None) -> None:
+def check_gpus(config: RunConfig, found: Machines | None, *, alone: bool = False) -> None:
     """ConfigError, with the nearest settings that fit, if the cluster's GPUs are too small for the learner. Without a
-    complaint where Ray does not say which GPUs there are."""
+    complaint where Ray does not say which GPUs there are. ``alone``: see ``joined``."""
     if not config.cluster.learner_gpus or found is None or found.kind is None:
         return
     device = found.assumed(Assumptions()).device
-    needed = sure_learner_bytes(config, on_gpu=True)
+    needed = sure_learner_bytes(config, on_gpu=True, compared=not alone)
     if needed <= device.memory:
         return
     _, fitting = plan_of(config, Assumptions(), seen=found)

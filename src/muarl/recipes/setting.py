@@ -154,7 +154,8 @@ def make_setting(config: RunConfig, *, measuring: bool = False) -> Setting:
             if config.rl.reward_basis == "database":
                 if source.own_score:
                     raise ConfigError(
-                        f"rl.reward_basis: {source.name} is scored by its own rules, not by parts: leave it out"
+                        f"rl.reward_basis: {source.name} is scored by its own rules, not by parts: set "
+                        "rl.reward_basis=task"
                     )
                 draw = by_database(draw)
             limits = source.training_limits(limits)

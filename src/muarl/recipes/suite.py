@@ -115,6 +115,8 @@ def check(configs: Sequence[RunConfig]) -> list[str]:
             lines.append(_check(config))
         except DataError as problem:
             missing.append(str(problem))
+        except ConfigError as problem:
+            raise ConfigError(f"{config.domain.name}: {problem}") from problem
     if missing:
         raise DataError("\n".join(dict.fromkeys(missing)))
     return lines
