@@ -102,7 +102,7 @@ def play(repository: Path) -> Any:
 
 def test_a_run_of_the_bookshop_is_audited_by_the_bookshops_own_rules(play: Any, tmp_path: Path) -> None:
     domain, task = play.Bookshop(), play.make_task("test", 0)
-    _, hasty, careful = play.puppets(task)
+    idle, hasty, careful = play.puppets(task)
     with RunDirectory(tmp_path, "shop") as run:
         run.write_tasks([task])
         run.write_episodes("eval", [asyncio.run(play.play(domain, task, agent)) for agent in (hasty, careful)])
@@ -116,8 +116,13 @@ def test_a_run_of_the_bookshop_is_audited_by_the_bookshops_own_rules(play: Any, 
         "safety (other people's data)",
     ):
         assert words in found.output, words
+    assert "missing-write" not in found.output
+    run.write_episodes("idle", [asyncio.run(play.play(domain, task, idle))])
+    nothing = CliRunner().invoke(app, ["audit", str(run.path), "--episodes", "idle"], env={"COLUMNS": "200"})
+    assert "missing-write" in nothing.output, "the run's tasks.jsonl tells the gold actions"
+    assert task.actions[0].name in nothing.output
     run.path.joinpath("audit-rules.yaml").unlink()
     bare = CliRunner().invoke(app, ["audit", str(run.path), "--fail-on", "catastrophic"], env={"COLUMNS": "200"})
     assert bare.exit_code == 2
-    assert "Rules: none for bookshop (2)." in bare.output
+    assert "Rules: none for bookshop (3)." in bare.output
     assert "not checked" in bare.output

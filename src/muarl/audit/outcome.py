@@ -40,7 +40,7 @@ def find(scene: Scene) -> Iterator[Finding]:
     for name in failed:
         if name in STATE and task is not None and task.actions:
             yield from _state(scene, task, name, last)
-        elif name == "COMMUNICATE" and task is not None:
+        elif name == "COMMUNICATE" and task is not None and task.communicate_info:
             told = said(scene.messages, task.communicate_info)
             missing = [text for text, ok in zip(task.communicate_info, told, strict=True) if not ok]
             yield _finding("not-told", _last_said(scene, last), f"The user was never told {_listed(missing)}.")

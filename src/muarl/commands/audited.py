@@ -67,8 +67,9 @@ class Reader:
     kept: RulesFile | None = None
     """What the run's domain declares itself (``rules_file.FILE``)."""
     config: Mapping[str, Any] = field(default_factory=dict)
-    scenarios: Mapping[str, str] = field(default_factory=dict)
-    """By task: the scenario as the run's tasks.jsonl has it. A task made again that has another is not that task."""
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    """By id: the tasks as the run's tasks.jsonl has them, scenario and gold actions. A task made again that has another
+    scenario is not that task."""
 
     def __post_init__(self) -> None:
         if self.domain is not None:
@@ -116,9 +117,9 @@ class Reader:
         if file.parent.name != "episodes":
             return self
         given = read_yaml(config) if config.is_file() else {}
-        told = dict(_scenarios(folder / "tasks.jsonl"))
-        kept = read_rules(declared, "") if declared.is_file() else None
-        return replace(self, config=given if isinstance(given, Mapping) else {}, scenarios=told, kept=kept)
+        told = {task.id: task for task in _tasks(folder / "tasks.jsonl")}
+        kept = read_rules(declared, "") if declared.is_file() and self.rules is None else None
+        return replace(self, config=given if isinstance(given, Mapping) else {}, tasks=told, kept=kept)
 
     def _lines(self, path: Path) -> Iterator[Heard]:
         with open(path, encoding="utf-8", errors="surrogateescape") as lines:
@@ -183,20 +184,23 @@ class Reader:
                 domain, task = world_of(episode, self.config, path.stem == "eval")
         except CannotReplay:
             pass  # then only what the tools showed is known
-        if task is not None and self.scenarios.get(task.id, task.scenario) != task.scenario:
+        told = self.tasks.get(episode.task_id)
+        if task is not None and told is not None and told.scenario != task.scenario:
             domain = task = None
         if self.rules is None and self.kept is not None and self.kept.domain in ("", episode.domain):
             name = f"{episode.domain} ({FILE})"
-            return Heard(episode, self.kept.rules, where, named=name, in_code=self.kept.in_code)
+            return Heard(episode, self.kept.rules, where, told, named=name, in_code=self.kept.in_code)
         known = episode.domain if self._official(task) else episode.domain + OWN
         rules = self._rules(known, task, domain)
-        return Heard(episode, rules, where, task, domain, named=self._named(rules, known, episode.domain))
+        named = self._named(rules, known, episode.domain)
+        return Heard(episode, rules, where, told if task is None else task, domain, named=named)
 
     def _official(self, task: Task | None) -> bool:
         """Whether a benchmark's policy held, rather than muarl's own."""
         if task is not None:
             return task.benchmark
-        return not str((self.config.get("domain") or {}).get("name", OWN)).endswith(OWN)
+        domain = self.config.get("domain")
+        return not str(domain.get("name", OWN) if isinstance(domain, Mapping) else OWN).endswith(OWN)
 
     def _named(self, rules: AuditRules, name: str | None, domain: str = "") -> str:
         """The rules that are used, for people; of a domain that has none, whose they would be."""
@@ -347,12 +351,20 @@ def _is_lines(path: Path) -> bool:
     return isinstance(found, Mapping) and not ({"simulations", "tasks"} <= set(found) and not rest)
 
 
-def _scenarios(path: Path) -> Iterator[tuple[str, str]]:
+def _tasks(path: Path) -> Iterator[Task]:
+    """Tasks as far as a run's tasks.jsonl tells them; lines that are none are passed over."""
+    from muarl.domains.base import Action, Task
+
     if path.is_file():
         with open(path, encoding="utf-8") as lines:
             for line in lines:
                 try:
                     row = parse_json(line)
-                    yield str(row["id"]), str(row["scenario"])
-                except (ValueError, KeyError, TypeError):
+                    given = row.get("actions")
+                    actions = None if given is None else tuple(
+                        Action(str(a["name"]), dict(a["arguments"]), requestor=a.get("requestor", "assistant"))
+                        for a in given
+                    )  # fmt: skip
+                    yield Task(str(row["id"]), str(row.get("domain", "")), str(row["scenario"]), actions)
+                except (ValueError, KeyError, TypeError, AttributeError):
                     continue
