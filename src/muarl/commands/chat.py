@@ -126,6 +126,7 @@ async def _chat(
     try:
         # A wrong key or address should be known before anybody has typed a word.
         for boundary, endpoint in endpoints.items():
+            console.print(f"{boundary}: {endpoint.about}", markup=False, style="dim")
             await endpoint.check(boundary=boundary)
         introduce(console, task, agent.name, make_user.name, person=person, parameters=_parameters(agent))
         episode = await run_episode(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.chat import Requestor, ToolSpec
 from muarl.endpoints.cache import ResponseCache, request_key
-from muarl.endpoints.config import DEFAULT_BASE_URL, EndpointConfig
+from muarl.endpoints.config import DEFAULT_BASE_URL, USUAL_KEY, EndpointConfig
 from muarl.endpoints.failures import EndpointFailure, classify, unsupported_parameter
 from muarl.endpoints.outages import Outages
 from muarl.endpoints.replies import MalformedReply, Reply, read_reply, read_token_counts
@@ -70,6 +70,8 @@ class Endpoint:
         """Which model at which host is asked, and with which key, in a line for a terminal."""
         name = self.config.api_key_env
         key = f"with the key {name}" if is_named(name) else "without a key"
+        if not name and is_named(USUAL_KEY):
+            key += f" (nothing says that {USUAL_KEY} is for this host: see SECURITY.md)"
         text = f"{self.config.model} at {host_of(self.config.url)} {key}"
         return "".join(c if c.isprintable() else "?" for c in text)
 

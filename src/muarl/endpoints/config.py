@@ -14,6 +14,8 @@ from muarl.errors import ConfigError
 from muarl.untrusted import parse_json
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+USUAL_KEY = "OPENAI_API_KEY"
+"""The variable with the key, where nothing names another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class EndpointConfig:
 
     model: str
     base_url: str | None = None
-    api_key_env: str = "OPENAI_API_KEY"
+    api_key_env: str = USUAL_KEY
     temperature: float | None = 0.0
     top_p: float | None = None
     max_tokens: int | None = None
