@@ -104,13 +104,15 @@ class Budget:
 
     When it is spent, no new episode begins; those under way finish, and ``reserve`` sees to it that they are not too
     many. ``besides``: what else counts against it, such as the judge's usage and what an interrupted run had spent.
-    ``users_only``: the agent is one's own, and costs nothing.
+    ``users_only``: the agent is one's own, and costs nothing. ``accounted``: ``besides`` is the account that these
+    episodes are entered in too, as they end.
     """
 
     cost: float | None = None
     tokens: int | None = None
     besides: Callable[[], Usage] | None = None
     users_only: bool = False
+    accounted: bool = False
     reserve: Reserve = field(default_factory=Reserve, compare=False)
 
     @property
@@ -128,7 +130,9 @@ class Budget:
 
     def total(self, spent: Usage) -> Usage:
         """All that counts, where episodes have taken ``spent``."""
-        return spent if self.besides is None else spent + self.besides()
+        if self.besides is None:
+            return spent
+        return self.besides() if self.accounted else spent + self.besides()
 
     def gone(self, spent: Usage) -> RolloutEnd | None:
         """Which of the bounds is reached, None if neither."""

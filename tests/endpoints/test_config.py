@@ -109,6 +109,12 @@ def test_more_than_model_and_address_is_said_as_json() -> None:
     found = parse_endpoint("endpoint:" + json.dumps(fields), concurrency=4)
     assert (found.model, found.url, found.top_p, found.extra) == ("m", "http://box/v1", 0.8, extra)
     assert (found.price, found.concurrency) == (Price(0.0, 2.0), 4)
-    for wrong in ('{"model"', '{"model": "m", "temprature": 1}', '{"base_url": "http://box/v1"}'):
+    for wrong in (
+        '{"model": "m", "attempts": "x"}',
+        '{"model": "m", "prompt_price": "x"}',
+        '{"model"',
+        '{"model": "m", "temprature": 1}',
+        '{"base_url": "http://box/v1"}',
+    ):
         with pytest.raises(ConfigError, match="endpoint"):
             parse_endpoint(f"endpoint:{wrong}")

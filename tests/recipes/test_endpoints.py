@@ -138,7 +138,7 @@ def test_a_wrong_key_is_found_before_any_work(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-key")
     command, options, section = roles(server.url)[role]
-    result = muarl(command, *options, "model.checkpoint=not-even-looked-at")
+    result = muarl(command, *options)
     fails_clearly(result, section, "refuses the API key", "OPENAI_API_KEY")
     assert "sk-wrong-key" not in result.output
     assert len(server.requests) == 1
@@ -213,9 +213,10 @@ def test_the_judges_share_of_a_budget_is_counted_by_conversation(configure: Call
         add_besides(played, Usage(requests=2, cost=0.5))  # as a worker on another machine tells it
         spending.add(played)
         assert spending.total.cost == 0.75
-        assert budget.gone(played.user_usage) is None and budget.total(played.user_usage).cost == 0.75
-        assert budget.gone(Usage(cost=0.5)) is not None
-        assert Spending(config, run).total.cost == 0.75, "and on the disk"
+        assert budget.gone(Usage()) is None and budget.whole(played).cost == 0.75
+        spending.add(Episode("b", "t", "d", [], StopReason.USER_STOP, user_usage=Usage(requests=1, cost=0.25)))
+        assert budget.gone(Usage()) is not None, "whoever else spends it meanwhile"
+        assert Spending(config, run).total.cost == 1.0, "and on the disk"
 
 
 @pytest.mark.data

@@ -130,7 +130,10 @@ def parse_endpoint(
             fields = parse_json(rest)
         except ValueError as problem:
             raise ConfigError(f"{spec!r}: what follows endpoint: is no JSON object: {problem}") from None
-        return endpoint_config(fields | {k: v for k, v in options.items() if k not in fields})
+        try:
+            return endpoint_config({**options, **fields})
+        except (TypeError, ValueError) as problem:
+            raise ConfigError(f"{spec!r}: a value is of another kind than its key wants: {problem}") from None
     # Model names may hold an @ themselves, so only one that a URL follows separates.
     cut = max(rest.rfind("@http://"), rest.rfind("@https://"))
     model, url = (rest[:cut], rest[cut + 1 :]) if cut >= 0 else (rest, None)

@@ -32,44 +32,45 @@ class Spending:
         self._path = run.path / FILE
         self._bounds = config.budget
         self._reserve = Reserve()
-        self._entered = Usage()  # of judges, since this process began
         drop_broken_tail(self._path)
         rows = read_lines(self._path)
-        known = {str(row["id"]): Usage(**{k: row[k] for k in Usage().to_json()}) for row in rows}
-        self.total = sum((Usage(**{k: row[k] for k in Usage().to_json()}) for row in rows), Usage())
-        for used in (used for name, used in known.items() if name != EARLIER):
-            self._reserve.learn(used)
+        self.total = Usage()
+        for row in rows:
+            used = Usage(**{name: row[name] for name in Usage().to_json()})
+            self.total += used
+            if row["id"] != EARLIER:
+                self._reserve.learn(used)
         if len(rows) > MOST_LINES:
             write_text(self._path, "")
             self._write(EARLIER, self.total)
 
     def add(self, episode: Episode) -> None:
         """Enter what a conversation cost, its judge included."""
-        self._entered += besides_of(episode)
         used = episode.user_usage + besides_of(episode)
         self.total = self.total + used
         if used.requests:
             self._write(episode.id, used)
 
     def budget(self) -> Budget:
-        """What is left of the budget, for one rollout whose conversations are entered as they end."""
-        before, judged = self.total, self._entered.to_json()
-
-        def besides() -> Usage:
-            return before + Usage(**{k: v - judged[k] for k, v in self._entered.to_json().items()})
-
-        return self._budget(besides)
+        """What is left of the budget, for a rollout whose conversations are entered as they end."""
+        bounds = self._bounds
+        return Budget(
+            bounds.max_cost,
+            bounds.max_tokens,
+            lambda: self.total,
+            users_only=True,
+            accounted=True,
+            reserve=self._reserve,
+        )
 
     async def begin(self) -> Callable[[Episode | None], None]:
         """Wait until the budget has room for another conversation, which begins now. The answer is to be called with
         it once it has ended, or with None if it was broken off. BudgetError if the budget is spent."""
-        budget = self._budget(None)
-        while True:
-            if budget.gone(self.total) is not None:
-                raise self.spent()
-            if budget.admits(self.total):
-                break
+        budget = self.budget()
+        while budget.gone(Usage()) is None and not budget.admits(Usage()):
             await self._reserve.changed()
+        if budget.gone(Usage()) is not None:
+            raise self.spent()
         ticket = self._reserve.begin()
 
         def ended(episode: Episode | None) -> None:
@@ -78,10 +79,6 @@ class Spending:
             self._reserve.end(ticket, None if episode is None else budget.whole(episode))
 
         return ended
-
-    def _budget(self, besides: Callable[[], Usage] | None) -> Budget:
-        bounds = self._bounds
-        return Budget(bounds.max_cost, bounds.max_tokens, besides, users_only=True, reserve=self._reserve)
 
     def spent(self) -> BudgetError:
         """The error that ends a run whose budget is spent."""
