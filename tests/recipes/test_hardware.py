@@ -127,3 +127,20 @@ def test_memory_is_reserved_for_what_processes_with_gpus_certainly_take() -> Non
     assert learner.memory == sampler.memory == PROCESS_BYTES
     moved, _, _ = parts_of(load_config("mua-32b", ["learner.offload_optimizer=true"]))
     assert moved.memory > PROCESS_BYTES + 16 * 32e9 / 16
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_up_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setattr(hardware, "_of_cuda", lambda: None)
+    node = {"num_cpus": 1, "num_gpus": 8, "resources": {"accelerator_type:H100": 1}, "include_dashboard": False}
+    made = Cluster(initialize_head=True, head_node_args=node)
+    try:
+        found = hardware.look(load_config("mua-8b", [f"cluster.address={made.address}"]))
+        assert found is not None and (found.where, found.kind, found.gpus, found.nodes) == ("Ray", "h100", 8, 1)
+        assert not ray.is_initialized(), "a dry run leaves the cluster again"
+    finally:
+        ray.shutdown()
+        made.shutdown()
