@@ -20,7 +20,7 @@ from muarl.cli import app
 from muarl.config import load_config
 from muarl.errors import ConfigError
 from muarl.inference.server.http import listen
-from muarl.recipes.chat_server import ServeOptions, fitting_slots, served_config, tiny_hint
+from muarl.recipes.chat_server import ServeOptions, fitting_slots, served_config, settings_told, tiny_hint
 from muarl.recipes.common import checkpoint_folder
 from support.chat_server import asked
 
@@ -90,6 +90,11 @@ def test_what_the_checkpoint_decides(tmp_path: Path) -> None:
     assert served_config(ServeOptions(str(tmp_path / "run"))).model.thinking
     assert served_config(ServeOptions(str(folder))).model.thinking
     assert not served_config(ServeOptions(str(folder), thinking=False)).model.thinking
+    assert settings_told(ServeOptions(str(folder))) == "Settings from the run run: thinking."
+    assert settings_told(ServeOptions(str(folder), thinking=False)) is None
+    assert settings_told(ServeOptions("base")) is None
+    (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(made | {"domain": {"name": "club"}}))
+    assert served_config(ServeOptions(str(folder))).model.thinking
 
 
 def test_who_serves_a_tiny_model_is_told_what_it_needs(tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ def test_a_deep_configuration_is_named_wherever_it_is_read(saved: Path) -> None:
     (saved / "config.json").write_text('{"a": ' + DEEP)
     with pytest.raises(CheckpointError, match=r"config\.json: .*nested deeper"):
         shape_from_config(saved)
-    for arguments in (["eval", "-m", str(saved)], ["chat", str(saved)], ["train", "--checkpoint", str(saved)]):
+    for arguments in (["eval", "-m", str(saved)], ["chat", str(saved)], ["train", "--checkpoint", str(saved)], [
+        "eval", "tau2-retail", "--config", "cpu", "--agent", str(saved), "--user", "endpoint:m",
+    ]):  # fmt: skip
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 2, result.output
         assert "nested deeper" in " ".join(result.stderr.split()) and "Traceback" not in result.output

@@ -93,6 +93,15 @@ def test_the_card_of_a_runs_checkpoint(tmp_path: Path, base_run: Path, monkeypat
     assert prompt.endswith("<|im_start|>assistant\n"), "it thinks unless it is told not to"
 
 
+def test_a_run_whose_domain_nobody_here_knows_can_be_exported(tmp_path: Path, base_run: Path) -> None:
+    run = make_run(tmp_path / "club", domain={"name": "club"}, model={"thinking": True})
+    folder = run / "checkpoints" / "rl" / "step-000003"
+    for file in checkpoint_folder(str(base_run)).iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    assert export(str(run), "--out", str(tmp_path / "out")).exit_code == 0
+    assert "thinks before it answers" in (tmp_path / "out" / "README.md").read_text()
+
+
 def test_a_template_of_ones_own_is_kept_where_no_run_here_has_trained(tmp_path: Path, base_run: Path) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.agents.base import AgentTurn
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.episode import StopReason
+from muarl.recipes.own_settings import TINY
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 SAME_FAILURES = 3
 """A call that has failed so often, word for word, ends the conversation: the agent is stuck."""
-
-TINY = 20_000_000
-"""A model of fewer parameters knows the sentences that it was trained on, and little else."""
 
 
 class ShownAgent:
@@ -70,7 +68,8 @@ class _ShownSession:
             if calls:
                 self._dim(f"  ({shorten(turn.message.content)})")
             else:
-                show_speech(self._console, "Agent", "cyan", turn.message.content)
+                said = turn.message.content if turn.stop is None else shorten(turn.message.content)
+                show_speech(self._console, "Agent", "cyan", said)
         for call in calls:
             arguments = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
             unreadable = f"  unreadable: {call.invalid}" if call.invalid else ""

@@ -314,9 +314,10 @@ def _context(checkpoint: str | None) -> int:
     """As many tokens as the checkpoint's model reads, up to a bound; a checkpoint that is not there is told later."""
     from muarl.errors import MuarlError
     from muarl.recipes.checkpoint_names import checkpoint_folder
+    from muarl.untrusted import read_json_object
 
     try:
-        config = json.loads((checkpoint_folder(checkpoint or "base") / "config.json").read_text(encoding="utf-8"))
+        config = read_json_object(checkpoint_folder(checkpoint or "base") / "config.json")
         return min(CONTEXT, int(config["max_position_embeddings"]))
-    except (MuarlError, OSError, ValueError, KeyError, TypeError):
+    except (MuarlError, ValueError, KeyError, TypeError, OverflowError):
         return CONTEXT

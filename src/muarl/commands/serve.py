@@ -97,7 +97,7 @@ def serve(
     existing_checkpoint(checkpoint)  # before torch is imported
     from muarl.inference.server.http import save_token
     from muarl.keys import is_named
-    from muarl.recipes.chat_server import TOKEN, ServeOptions, serve, served_name, tiny_hint
+    from muarl.recipes.chat_server import TOKEN, ServeOptions, serve, served_name, settings_told, tiny_hint
 
     options = ServeOptions(
         checkpoint, name, host, port, engine, max_context, slots, queue, thinking, dtype, device, deadline, grace,
@@ -114,8 +114,9 @@ def serve(
             typer.echo(f"The token is in {token_to}")
         elif not is_named(TOKEN):
             typer.echo(f"Its token: {token}")
-        if (hint := tiny_hint(options)) is not None:
-            typer.echo(hint)
+        for line in (settings_told(options), tiny_hint(options)):
+            if line is not None:
+                typer.echo(line)
         typer.echo("Stop with Ctrl-C.")
 
     answered = serve(options, ready)

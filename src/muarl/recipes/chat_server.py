@@ -27,7 +27,7 @@ from muarl.planning.models import shape_from_config
 from muarl.recipes.checkpoint_names import checkpoint_folder
 from muarl.recipes.common import load_model, prepare
 from muarl.recipes.engines import make_sampler
-from muarl.recipes.own_settings import own_settings
+from muarl.recipes.own_settings import TAKEN, TINY, OwnSettings, own_settings
 from muarl.recipes.planned import free_memory
 from muarl.tokens import ChatTokens
 
@@ -35,8 +35,6 @@ TOKEN = "MUARL_SERVE_TOKEN"
 CONTEXT = 32768
 """Tokens of prompt and completion together, at most, if the model reads as many and nobody says otherwise."""
 SLOTS = 256
-TINY = 20_000_000
-"""A model of fewer parameters knows the conversations that it was trained on, and little else."""
 CPU_SHARE, GPU_SHARE = 0.25, 0.8
 """Of the memory that is free beside the weights, keys and values may take so much."""
 
@@ -214,7 +212,15 @@ def _thinks(options: ServeOptions) -> bool:
     """Whether the model thinks: as said, else as in the run that the checkpoint is of."""
     if options.thinking is not None:
         return options.thinking
-    try:
-        return bool(own_settings(options.checkpoint).values.get("model.thinking", False))
-    except ConfigError:  # of the run's configuration nothing else is needed here
-        return False
+    return bool(_own(options).values.get("model.thinking", False))
+
+
+def _own(options: ServeOptions) -> OwnSettings:
+    """What the checkpoint's run says of the only setting that a server takes from it."""
+    return own_settings(options.checkpoint, [name for name in TAKEN if name != "model.thinking"])
+
+
+def settings_told(options: ServeOptions) -> str | None:
+    """One line on what is taken from the checkpoint's run; None where nothing is."""
+    own = _own(options)
+    return own.told() if own.of_run and options.thinking is None else None

@@ -50,17 +50,21 @@ CONTEXT = 32768
 """Tokens of an episode, at most, for a checkpoint of no run whose model reads more."""
 TURN = 1024
 """Tokens of one turn, at most, for a checkpoint of no run."""
+TINY = 20_000_000
+"""A model of fewer parameters knows the sentences that it was trained on, and little else."""
 
 
 @dataclass(frozen=True)
 class OwnSettings:
     """Settings by their dotted names, and where they are from. ``left``: what the run had set besides and is not
-    taken over. ``domain``: what the run calls its domain, which may be one that nobody here knows."""
+    taken over. ``domain``: what the run calls its domain, which may be one that nobody here knows. ``of_run``: whether
+    they are from a run at all."""
 
     values: Mapping[str, Any]
     source: str
     left: tuple[str, ...] = ()
     domain: str | None = None
+    of_run: bool = False
 
     def overrides(self) -> list[str]:
         """As KEY=VALUE settings."""
@@ -102,7 +106,7 @@ def own_settings(spec: str, said: Collection[str] = ()) -> OwnSettings:
     left = tuple(name for name in LEFT if _at(found, name))
     taken = {name: value for name, value in _taken(found).items() if name not in said}
     values, domain = _checked(run / "config.yaml", taken), _at(found, "domain.name")
-    own = OwnSettings(values, f"the run {run.name}", left, domain if isinstance(domain, str) else None)
+    own = OwnSettings(values, f"the run {run.name}", left, domain if isinstance(domain, str) else None, True)
     return own.without(*said)
 
 

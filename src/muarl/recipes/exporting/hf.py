@@ -20,7 +20,7 @@ from muarl.observe.rundir import RunDirectory
 from muarl.recipes.checkpoint_names import SHIPPED, checkpoint_name, existing_checkpoint, run_of
 from muarl.recipes.exporting import ExportOptions, free_place
 from muarl.recipes.notes import COLD_START, OWN_LICENSE, model_notes
-from muarl.recipes.own_settings import own_settings
+from muarl.recipes.own_settings import TAKEN, own_settings
 from muarl.untrusted import read_json_object
 
 VALIDATION = "validation"
@@ -55,7 +55,9 @@ def notes_of(spec: str, folder: Path) -> ModelNotes:
     step, phase = STEP.fullmatch(folder.name), "rl" if folder.parent.name == "rl" else COLD_START
     progress: dict[str, Any] = {} if step is None else {"phase": phase, "step": int(step[1])}
     began = latest_checkpoint(run / "checkpoints") if phase == "rl" else None
-    notes = ModelNotes(thinking=bool(own_settings(spec).values.get("model.thinking")), start=folder)
+    # Of a run whose domain nobody here knows it is still known whether its model thinks.
+    values = own_settings(spec, [name for name in TAKEN if name != "model.thinking"]).values
+    notes = ModelNotes(thinking=bool(values.get("model.thinking")), start=folder)
     config = _config(run)
     if config is not None:
         # Generation settings are the checkpoint's own: its start may not be on this machine.
