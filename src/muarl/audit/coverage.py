@@ -17,11 +17,10 @@ JUDGED: frozenset[Layer] = frozenset({"policy", "communication"})
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A part of a layer that needs something of the domain's author. ``field``: of ``AuditRules``, where it is said."""
+    """A part of a layer that needs something of the domain's author. ``made``: whether rules declare it."""
 
     layer: Layer
     name: str
-    field: str
     made: Callable[[AuditRules], bool]
 
 
@@ -31,12 +30,12 @@ def _asks(rules: AuditRules) -> bool:
 
 
 CHECKS = (
-    Check("policy", "authentication", "auth_tools", lambda r: bool(r.auth_tools)),
-    Check("policy", "consent", "consent", _asks),
-    Check("policy", "eligibility", "forbids", lambda r: bool(r.forbids)),
-    Check("communication", "what must be said", "obligations", lambda r: any(o.say for o in r.obligations)),
-    Check("safety", "other people's data", "auth_tools", lambda r: bool(r.auth_tools or r.told_person)),
-    Check("safety", "changes nobody approved", "consent", _asks),
+    Check("policy", "authentication", lambda r: bool(r.auth_tools)),
+    Check("policy", "consent", _asks),
+    Check("policy", "eligibility", lambda r: bool(r.forbids)),
+    Check("communication", "what must be said", lambda r: any(o.say for o in r.obligations)),
+    Check("safety", "other people's data", lambda r: bool(r.auth_tools or r.told_person)),
+    Check("safety", "changes nobody approved", _asks),
 )
 """The outcome needs a verdict, and recovery no declaration."""
 

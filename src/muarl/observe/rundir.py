@@ -9,6 +9,8 @@ runs/NAME/
   episodes/        eval-before.jsonl, eval-after.jsonl, train-NNNN.jsonl
   tasks.jsonl      the tasks behind those episodes (what the report needs of them)
   checkpoints/     weights in Hugging Face form
+  findings.jsonl   what the audit found in evaluations
+  audit-rules.yaml what the class of an own domain declares for audits
   spending.jsonl   what a training run paid at endpoints, by conversation
   summary.json     the result
   report.html      the page to open
