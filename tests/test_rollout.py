@@ -9,10 +9,12 @@ import pytest
 
 from loop_kit import Lines, Puppet, Toy, call, roll_out, say, toy_task
 from muarl.agents.base import AgentTurn
+from muarl.budgets import BESIDES, besides_of
 from muarl.chat import Message
 from muarl.conversation import Limits, Rules
 from muarl.episode import Episode, StopReason, Usage, Verdict
 from muarl.errors import DataError, InfrastructureError
+from muarl.metering import count
 from muarl.rollout import (
     Budget,
     RolloutEnd,
@@ -222,6 +224,24 @@ def test_score_may_be_a_coroutine_whose_failure_is_infrastructure():
     lost, won = run(requests_for(tasks(2), 1, seed=0), score=judge, retries=1).episodes
     assert lost.stop is StopReason.INFRASTRUCTURE and lost.tags["boundary"] == "judge" and lost.verdict is None
     assert won.reward == 1.0
+
+
+def test_what_judges_use_stands_on_the_conversation_that_they_were_asked_for():
+    tries = Counter()
+
+    async def judge(task, world, episode):
+        tries[episode.id] += 1
+        await asyncio.sleep(0)
+        count(Usage(requests=1, cost=int(task.id[1:]) + 0.5), "judge")
+        count(Usage(requests=1, cost=100.0), "user")
+        if task.id == "t2" and tries[episode.id] == 1:
+            raise InfrastructureError("judge down", boundary="judge")
+        return Verdict(1.0)
+
+    played = run(requests_for(tasks(3), 1, seed=0), score=judge, retries=1).episodes
+    assert [besides_of(e).cost for e in played] == [0.5, 1.5, 5.0], "failed attempts included"
+    fixed = run(requests_for(tasks(1), 1, seed=0)).episodes[0]
+    assert BESIDES not in fixed.tags
 
 
 def test_what_cannot_be_mended_ends_the_run_and_keeps_what_finished():

@@ -176,7 +176,7 @@ def test_users_errors_are_figures_of_their_own(muarl: Muarl, tmp_path: Path) -> 
         assert "leaks" in {e["rule"] for e in episode.tags["user_errors"]}
 
 
-@pytest.mark.parametrize(("mode", "at_once"), [("synchronous", 1), pytest.param("bounded", 4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("mode", "at_once"), [("synchronous", 1), pytest.param("bounded", 16, marks=pytest.mark.slow)])
 def test_training_stops_at_its_budget_and_goes_on_with_a_larger_one(
     muarl: Muarl, tmp_path: Path, mode: str, at_once: int
 ) -> None:
@@ -204,7 +204,7 @@ def test_training_stops_at_its_budget_and_goes_on_with_a_larger_one(
         told = json.loads((run / "status.json").read_text())
         assert told["state"] == "interrupted" and "budget.max_tokens" in told["message"]
         used = spent(run).prompt_tokens + spent(run).completion_tokens
-        assert bound <= used <= bound + at_once * dearest, "those under way end, and no other begins"
+        assert bound <= used <= bound + dearest, "what is under way is paid for, but for the last one"
         done = steps(run)[-1]["step"] + 1
         assert 0 < done < count and checkpoint_folder(str(run)).name == f"step-{done:06d}", "what was learned is kept"
         before = len(server.bodies)
