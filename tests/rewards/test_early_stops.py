@@ -64,6 +64,16 @@ def test_a_write_of_another_kind_is_the_agents_doing() -> None:
     assert not find_user_errors(task, [*before, *wrote, *after])
 
 
+def test_what_a_user_mended_by_itself_is_done_though_the_gold_actions_are_others() -> None:
+    case = next(c for c in cases() if c.name == "bare stop at a question")
+    task, messages = GOALS["signal"], [*case.messages[:-1]]
+    call = ToolCall("u", "reboot_device", {}, requestor="user")
+    done = [Message("user", None, (call,)), Message("tool", "ok", tool_call_id="u", requestor="user")]
+    bye = Message("user", "It works again, thanks! ###STOP###")
+    assert [e.rule for e in find_user_errors(task, [*messages, bye])] == ["stops_early"]
+    assert not find_user_errors(task, [*messages, *done, bye])
+
+
 # ── users of generated tasks ─────────────────────────────────────────────────────────────────────────────────────────
 
 LEAVING = ("yes ###STOP###", "Never mind, bye ###STOP###", "Thanks ###STOP###", "###STOP###", "Okay. ###STOP###")

@@ -107,14 +107,9 @@ def _writes(name: str) -> bool:
 
 
 def _tried(messages: Sequence[Message], wanted: set[str]) -> bool:
-    """Whether either side tried what the task wants, or the agent wrote something else."""
-    for message in messages:
-        for call in message.tool_calls:
-            if call.name in wanted or call.name.startswith("transfer"):
-                return True
-            if message.role == "assistant" and _writes(call.name):
-                return True
-    return False
+    """Whether either side tried what the task wants, or anything else that writes, or the agent handed over."""
+    calls = (call.name for message in messages for call in message.tool_calls)
+    return any(name in wanted or name.startswith("transfer") or _writes(name) for name in calls)
 
 
 def is_stuck(messages: Sequence[Message], words: Sequence[str]) -> bool:
