@@ -117,7 +117,11 @@ class RlConfig(Section):
     minibatches: Positive = Field(1, description="Optimiser steps that the episodes of one training step are split in.")
     epochs: Positive = Field(1, description="How often the episodes of one training step are gone over.")
     grad_clip: Annotated[float, Field(gt=0)] = Field(1.0, description="Largest norm of the gradient.")
-    max_turns: Positive = Field(30, description="Most agent turns in an episode; then it ends with `max_turns`.")
+    max_turns: Positive = Field(
+        30,
+        description="Most agent turns in an episode; then it ends with `max_turns`. On TAU2's own tasks, which are "
+        "long, at least 100; on those of BFCL and ACEBench their own limits.",
+    )
     tokens_per_turn: Positive = Field(256, description="Most tokens of one agent turn; then `turn_length`.")
     max_tool_errors: Positive = Field(10, description="Tool errors after which an episode ends with `tool_errors`.")
     concurrency: Positive = Field(256, description="Maximum concurrent episodes.")
