@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muarl.errors import CheckpointError
-from muarl.learning.checkpoints import check_whole, list_checkpoints
+from muarl.learning.checkpoint_paths import list_checkpoints
 
 PIN = "KEEP"
 """A file of this name in a checkpoint's folder, put there by hand: it is never deleted."""
@@ -48,6 +48,8 @@ class Retention:
 def newest_whole(root: Path) -> tuple[Path | None, list[CheckpointError]]:
     """The newest checkpoint under ``root`` that training can go on from, and what is wrong with those after it, newest
     first. All its files are read and compared with their sums."""
+    from muarl.learning.checkpoints import check_whole  # imports torch, which deleting folders does not need
+
     problems = []
     for _, path in reversed(list_checkpoints(root)):
         try:

@@ -17,9 +17,6 @@ from muarl.config.sections import ModelConfig, UserConfig
 from muarl.config.trust import to_approve
 from muarl.domains.base import Task
 from muarl.errors import ConfigError
-from muarl.inference.base import PolicySampler
-from muarl.inference.torch_engine import TorchEngine
-from muarl.learning.checkpoints import Policy, load_policy
 from muarl.observe.loggers import MetricLogger, make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.system import usable_cores
@@ -30,26 +27,28 @@ from muarl.recipes.resuming import ResumedRun
 from muarl.recipes.setting import Setting
 from muarl.rewards.judge import make_judge
 from muarl.rollout import Budget, Executor, LocalExecutor, Progress, Rollout, rollout
-from muarl.tokens import ChatTokens
 from muarl.users.base import UserFactory
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # torch and transformers take seconds to import, and not every recipe has a model in this process
     from muarl.endpoints import Endpoint
+    from muarl.inference.base import PolicySampler
+    from muarl.learning.checkpoints import Policy
 
 USER_SLOTS = 256
 """Conversations that a user model holds at once."""
 
 
-def prepare(config: RunConfig) -> None:
-    """Threads and seeds of this process. ConfigError if a package is missing that the run would only ask for later."""
-    import torch
-
+def prepare(config: RunConfig, *, models: bool = True) -> None:
+    """Threads and seeds of this process. ConfigError if a package is missing that the run would only ask for later.
+    ``models`` False: no model runs in this process, which then need not import torch."""
     if config.wandb.enabled:
         check_wandb()
-
-    torch.set_num_threads(config.threads or max(1, int(usable_cores())))
-    torch.manual_seed(config.seed)
     random.seed(config.seed)
+    if models:
+        import torch
+
+        torch.set_num_threads(config.threads or max(1, int(usable_cores())))
+        torch.manual_seed(config.seed)
 
 
 def make_users(config: UserConfig, setting: Setting | None = None) -> UserFactory:
@@ -101,6 +100,9 @@ def sampled_users(config: UserConfig, policy: Policy | None = None) -> UserFacto
     """Users of a model in this process: ``checkpoint``'s, or the one given. CheckpointError if it cannot be loaded."""
     import torch
 
+    from muarl.inference.torch_engine import TorchEngine
+    from muarl.learning.checkpoints import load_policy
+    from muarl.tokens import ChatTokens
     from muarl.users.sampled import SampledUserFactory
 
     name = policy.path.name if policy is not None else str(config.checkpoint)
@@ -136,6 +138,8 @@ def load_model(config: ModelConfig, *, weights: bool = True) -> Policy:
     """The model and tokenizer that a run starts from. CheckpointError names what is wrong with the folder, ConfigError
     with the device. ``weights`` False: without memory for them, where only other processes need them."""
     import torch
+
+    from muarl.learning.checkpoints import load_policy
 
     name = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
     try:

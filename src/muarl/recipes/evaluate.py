@@ -31,7 +31,7 @@ from muarl.recipes.common import judge_endpoint, make_users, open_run, play_requ
 from muarl.recipes.evaluation_report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.ledger import Ledger
 from muarl.recipes.official import has_ticket
-from muarl.recipes.participants import Nobody, former_name, judge_specs, make_eval_agent, with_prices
+from muarl.recipes.participants import Nobody, former_name, has_models, judge_specs, make_eval_agent, with_prices
 from muarl.recipes.preflight import check_roles
 from muarl.recipes.setting import Setting, make_setting
 from muarl.recipes.spending import Spending
@@ -52,7 +52,7 @@ def run(config: RunConfig) -> Path:
         from muarl.recipes import redteam
 
         return redteam.run(config)
-    prepare(config)
+    prepare(config, models=has_models(config))
     playing = with_prices(config)
     setting = make_setting(playing, measuring=True)
     tasks = eval_tasks(playing, setting)

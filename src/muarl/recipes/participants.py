@@ -13,7 +13,6 @@ from muarl.config.sections import EndpointConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.recipes.common import judge_endpoint, load_model, make_endpoint
-from muarl.recipes.engines import make_agent
 from muarl.recipes.preflight import check_memory, check_room, expert_of
 from muarl.recipes.setting import Setting
 from muarl.users.base import UserTurn
@@ -37,11 +36,19 @@ def make_eval_agent(config: RunConfig, setting: Setting) -> Agent:
         if setting.official is None:
             return EndpointAgent(endpoint)
         return setting.official.endpoint_agent(endpoint, solo=setting.rules.solo)
+    from muarl.recipes.engines import make_agent
+
     check_memory(config, training=False)
     policy = load_model(config.model)
     check_room(config, setting, policy, training=False)
     agent = make_agent(policy, config, temperature=config.eval.temperature, top_p=config.eval.top_p)
     return agent if setting.official is None else setting.official.sampled_agent(agent)
+
+
+def has_models(config: RunConfig) -> bool:
+    """Whether an evaluation has a model in this process: of the agent, or of its users."""
+    users = not config.eval.solo and config.eval_user.kind == "sampled"
+    return config.eval.agent == "sampled" or users
 
 
 def former_name(config: RunConfig) -> str | None:

@@ -30,7 +30,7 @@ from muarl.observe.progress import Progress
 from muarl.recipes.auditing import FILE
 from muarl.recipes.common import make_endpoint, make_users, open_run, play_requests, prepare
 from muarl.recipes.ledger import Ledger
-from muarl.recipes.participants import former_name, make_eval_agent, with_prices
+from muarl.recipes.participants import former_name, has_models, make_eval_agent, with_prices
 from muarl.recipes.preflight import check_roles
 from muarl.recipes.setting import Setting, make_setting
 from muarl.rewards.traps import Sprung, sprung, traps_of
@@ -51,7 +51,7 @@ BASELINES: Mapping[str, type[IdleAgent] | type[TransferAgent]] = {
 def run(config: RunConfig) -> Path:
     """Evaluate the configured agent; write episodes, findings, redteam.json, redteam.md, summary.json and report.md.
     Returns the run's folder. ConfigError for a domain that has no red-team tasks."""
-    prepare(config)
+    prepare(config, models=has_models(config))
     playing = with_prices(config)
     if playing.eval.solo or playing.eval.task_ids:
         raise ConfigError("eval.red_team: red-team tasks have users, and are drawn from seeds: leave solo and task_ids")
