@@ -92,12 +92,15 @@ def serve(
 
       muarl serve runs/mine --engine vllm engine.tensor_parallel=2
     """
+    from muarl.inference.server.addresses import TOKEN, listen, save_token, token_for
+    from muarl.keys import is_named, read_secret
     from muarl.recipes.checkpoint_names import existing_checkpoint
 
-    existing_checkpoint(checkpoint)  # before torch is imported
-    from muarl.inference.server.http import save_token
-    from muarl.keys import is_named
-    from muarl.recipes.chat_server import TOKEN, ServeOptions, serve, served_name, settings_told, tiny_hint
+    # Before torch is imported.
+    existing_checkpoint(checkpoint)
+    token_for(host, read_secret(TOKEN))
+    listen(host, port).close()
+    from muarl.recipes.chat_server import ServeOptions, serve, served_name, settings_told, tiny_hint
 
     options = ServeOptions(
         checkpoint, name, host, port, engine, max_context, slots, queue, thinking, dtype, device, deadline, grace,

@@ -212,24 +212,20 @@ def run_recipe(
         if recipe in ("sft", "rl", "quickstart"):
             _say_what_would_run(resolved, recipe, assume or ())
         return
-    _check_checkpoint(resolved, recipe)
     if resolved.threads:
         os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported, by the recipe
-    folder: Path = importlib.import_module(f"muarl.recipes.{recipe}").run(resolved)
+    from muarl.recipes.beforehand import check_beforehand
+    from muarl.recipes.preflight import asked_once
+
+    with asked_once():
+        check_beforehand(resolved, recipe)
+        folder: Path = importlib.import_module(f"muarl.recipes.{recipe}").run(resolved)
     typer.echo(f"Run folder: {folder}")
     if (folder / "report.html").is_file():
         typer.echo(f"Report:     {folder / 'report.html'}")
     if recipe in ("quickstart", "rl"):
         typer.echo(f"Next:       muarl view {folder}    (its conversations, with what they changed)")
         typer.echo(f"            muarl chat {folder}    (be the customer of this agent)")
-
-
-def _check_checkpoint(config: RunConfig, recipe: str) -> None:
-    """CheckpointError at once, before torch is imported, where a recipe begins with a checkpoint that is not there."""
-    from muarl.recipes.checkpoint_names import existing_checkpoint
-
-    if recipe in ("sft", "rl", "quickstart", "user_model") or (recipe == "evaluate" and config.eval.agent == "sampled"):
-        existing_checkpoint(config.model.checkpoint)
 
 
 def _say_what_would_run(config: RunConfig, recipe: str, assume: Sequence[str]) -> None:

@@ -18,8 +18,9 @@ from muarl.config import RunConfig, load_config
 from muarl.domains.generated import NAMES as GENERATED
 from muarl.errors import ConfigError
 from muarl.inference.base import Sampler
+from muarl.inference.server.addresses import TOKEN, listen, token_for
 from muarl.inference.server.engine import ServedEngine
-from muarl.inference.server.http import ChatServer, listen, token_for
+from muarl.inference.server.http import ChatServer
 from muarl.inference.server.service import ChatService
 from muarl.keys import read_secret
 from muarl.learning.checkpoints import Policy, check_policy
@@ -31,7 +32,6 @@ from muarl.recipes.own_settings import TAKEN, TINY, OwnSettings, own_settings
 from muarl.recipes.planned import free_memory
 from muarl.tokens import ChatTokens
 
-TOKEN = "MUARL_SERVE_TOKEN"
 CONTEXT = 32768
 """Tokens of prompt and completion together, at most, if the model reads as many and nobody says otherwise."""
 SLOTS = 256

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal
 
 from muarl.config import RunConfig
@@ -91,14 +93,35 @@ def check_fits(config: RunConfig, *roles: Role) -> None:
         _check_fits(config, role)
 
 
+_ASKED: ContextVar[set[tuple[str, ...]] | None] = ContextVar("endpoints that have answered", default=None)
+
+
+@contextmanager
+def asked_once() -> Iterator[None]:
+    """Within the block an endpoint that has answered is not asked again."""
+    token = _ASKED.set(set())
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
 def ask_endpoints(found: list[tuple[str, str, Endpoint]]) -> None:
     """Say who will be asked, and ask endpoints one tiny question each; (section of the configuration, boundary,
     endpoint). InfrastructureError (not retryable) names the section of one that does not answer."""
+    answered = _ASKED.get()
+    found = [(s, b, e) for s, b, e in found if answered is None or (s, *_key(e)) not in answered]
     if found:
         progress = Progress()
         for section, _, endpoint in found:
             progress.say(f"{PARTS.get(section, section.removesuffix('.endpoint'))}: {endpoint.about}")
         asyncio.run(_ask(found))
+    if answered is not None:
+        answered.update((section, *_key(endpoint)) for section, _, endpoint in found)
+
+
+def _key(endpoint: Endpoint) -> tuple[str, str, str]:
+    return endpoint.config.model, str(endpoint.config.url), endpoint.config.api_key_env
 
 
 def _check_fits(config: RunConfig, role: Role) -> None:
@@ -157,7 +180,7 @@ def _endpoints(config: RunConfig, roles: tuple[Role, ...]) -> Iterator[tuple[str
         if role == "judge":
             found = [(where, "judge", asked) for where, asked in _judges(config)]
         for where, side, asked in found:
-            key = asked.config.model, asked.config.url, asked.config.api_key_env
+            key = _key(asked)
             if key not in seen:
                 seen.add(key)
                 yield where, side, asked
