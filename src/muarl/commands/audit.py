@@ -191,6 +191,7 @@ class _Judge:
             self._endpoint.config = replace(self._endpoint.config, price=Price(prompt, completion))
         elif max_cost is not None:
             raise ConfigError("--max-cost needs to know what the judge costs: say --price IN/OUT")
+        typer.echo(f"judge: {self._endpoint.about}", err=True)
         self._concurrency, self._most = concurrency, max_cost
         self.failures: list[str] = []
         self.answered = self.dropped = 0

@@ -157,6 +157,8 @@ def score(
         raise ConfigError("--evaluation: TAU1 scores in one way only; leave it at all")
     how = Scoring(evaluation, strict=not lenient, details=details)
     who = make_judge(judge)
+    if (endpoint := getattr(getattr(who, "model", None), "endpoint", None)) is not None:
+        typer.echo(f"judge: {endpoint.about}", err=True)
     worlds = Worlds(bench, domain, split)
     jobs = list(_jobs(worlds, trajectories, fresh_tasks))
     if jobs and all(job.problem is not None for job in jobs):

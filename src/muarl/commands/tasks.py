@@ -177,7 +177,9 @@ def _json(path: Path) -> object:
 def _endpoint(spec: str) -> Endpoint:
     from muarl.endpoints import Endpoint, parse_endpoint
 
-    return Endpoint(parse_endpoint(spec))
+    found = Endpoint(parse_endpoint(spec))
+    typer.echo(f"--by: {found.about}", err=True)
+    return found
 
 
 def _read(file: Path) -> list[FiledTask]:
