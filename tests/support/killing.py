@@ -239,6 +239,18 @@ def episodes(run: Path) -> dict[str, list[Any]]:
     return out
 
 
+def dataset(run: Path) -> dict[str, Any]:
+    """Every file of a dataset, without what a clock decides."""
+    found: dict[str, Any] = {}
+    for path in sorted((run / "dataset").rglob("*")):
+        if path.suffix in (".jsonl", ".json"):
+            texts = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+            found[path.name] = [lasting(json.loads(text)) for text in texts]
+        elif path.is_file():
+            found[path.name] = [line for line in path.read_text().splitlines() if "seconds" not in line]
+    return found
+
+
 def litter(run: Path) -> list[Path]:
     """What a crash left behind."""
     suffixes = (".tmp", ".partial", ".old", ".gone")

@@ -60,6 +60,8 @@ def run(config: RunConfig) -> Path:
             _check_own(config, scene, ledgers[scene.name])
         for scene in scenes:
             gather(config, scene, wanted[scene.name], run, ledgers[scene.name], progress, found, others)
+        for ledger in ledgers.values():
+            ledger.close(sorted(ledger.kept.values(), key=lambda e: int(e.tags[DRAWN]["index"])))
         facts = {
             "teacher": "scripted experts" if config.coldstart.teacher == "expert" else scenes[0].agent.name,
             "users": scenes[0].users.name,

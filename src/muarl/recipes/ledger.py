@@ -9,7 +9,7 @@ from pathlib import Path
 
 from muarl.episode import Episode, StopReason, Usage, read_episodes
 from muarl.errors import ConfigError, MuarlError
-from muarl.files import append_bytes, drop_broken_tail
+from muarl.files import append_bytes, drop_broken_tail, write_text
 from muarl.observe.rundir import RunDirectory
 from muarl.rollout import Budget, RolloutRequest
 
@@ -35,7 +35,7 @@ class Ledger:
             failed = episode.stop is StopReason.INFRASTRUCTURE
             (self._failed if failed else self.kept)[episode.id] = episode
         self._failed = {name: e for name, e in self._failed.items() if name not in self.kept}
-        self.judged = _judged(run, phase)
+        self._logged, self.judged = _last_row(run, phase)
 
     def check(self, requests: Sequence[RolloutRequest], agent: str, user: str, *, former: str | None = None) -> None:
         """ConfigError if the file holds an episode that these requests would not have played so. ``former``: another
@@ -84,25 +84,29 @@ class Ledger:
             episode.tags["resumed"] = True
         # First what judges have used: were it lost, it would be spent twice.
         self._log(judged, len(self.kept) + (episode.id not in self.kept))
-        append_bytes(
-            self._path, (json.dumps(episode.to_json(context=self._context), ensure_ascii=False) + "\n").encode()
-        )
+        append_bytes(self._path, self._line(episode).encode())
         _flush(self._path)
         self.kept[episode.id] = episode
 
     def log(self, judged: Usage) -> None:
-        """One row of figures, from which a resumed run knows its clock and what judges had used."""
-        self._log(judged, len(self.kept))
+        """One row of figures, from which a resumed run knows its clock and what judges had used; none if the last row
+        says the same."""
+        if self._logged != (len(self.kept), self.judged + judged):
+            self._log(judged, len(self.kept))
 
     def close(self, episodes: Iterable[Episode]) -> None:
         """Write the files anew, the episodes in this order, as an uninterrupted run would have left them."""
-        self._run.write_episodes(self._path.stem, episodes)
+        write_text(self._path, "".join(map(self._line, episodes)))
         self._run.rewind()
+
+    def _line(self, episode: Episode) -> str:
+        return json.dumps(episode.to_json(context=self._context), ensure_ascii=False) + "\n"
 
     def _log(self, judged: Usage, count: int) -> None:
         total = self.judged + judged
         figures = {f"judge/{k}": v for k, v in total.to_json().items()}
         self._run.log({"episodes": count, **figures}, phase=self._phase, step=count)
+        self._logged = count, total
 
 
 def _read(path: Path) -> list[Episode]:
@@ -112,11 +116,13 @@ def _read(path: Path) -> list[Episode]:
         raise MuarlError(f"{problem}. Mend or remove that line.") from None
 
 
-def _judged(run: RunDirectory, phase: str) -> Usage:
+def _last_row(run: RunDirectory, phase: str) -> tuple[tuple[int, Usage] | None, Usage]:
+    """What the last row of a phase counts, None where there is none; and what judges had used by then."""
     rows = [r for r in run.read_metrics() if r.get("phase") == phase and "judge/requests" in r]
     if not rows:
-        return Usage()
-    return Usage(**{name: rows[-1][f"judge/{name}"] for name in Usage().to_json()})
+        return None, Usage()
+    judged = Usage(**{name: rows[-1][f"judge/{name}"] for name in Usage().to_json()})
+    return (int(rows[-1]["step"]), judged), judged
 
 
 def _flush(path: Path) -> None:
