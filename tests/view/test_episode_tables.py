@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from muarl.chat import Message
+from muarl.cli import app
 from muarl.domains.generated import generated
 from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.errors import ConfigError, MuarlError
@@ -95,3 +97,19 @@ def test_a_whole_run_goes_out(finished: RunDirectory, tmp_path: Path) -> None:
     count = sum(1 for _ in episodes_of(finished))
     for form in ("messages", "csv"):
         assert export_episodes(finished, form, tmp_path / form) == count > 0
+
+
+@pytest.mark.parametrize(("form", "suffix"), [("messages", "jsonl"), ("csv", "csv"), ("parquet", "parquet")])
+def test_the_command_writes_each_form_and_overwrites_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, suffix: str
+) -> None:
+    run = small_run(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    words = ["export", str(run.path), "--as", form]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / f"r.{suffix}").stat().st_size > 100
+    again = CliRunner().invoke(app, words)
+    assert again.exit_code == 2 and "exists" in again.output
+    wrong = CliRunner().invoke(app, [*words, "--dtype", "bfloat16"])
+    assert wrong.exit_code == 2 and "writes no weights" in wrong.output

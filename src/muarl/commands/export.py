@@ -11,14 +11,19 @@ import typer
 def export(
     source: Annotated[str, typer.Argument(help="A run, a checkpoint folder, or `base`.", show_default=False)],
     form: Annotated[
-        str, typer.Option("--as", help="hf: a checkpoint as a Hugging Face folder for other servers and trainers.")
+        str,
+        typer.Option(
+            "--as",
+            help="hf: a checkpoint as a Hugging Face folder for other servers and trainers. messages, csv, parquet: "
+            "the episodes of a run.",
+        ),
     ] = "hf",
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
-            help="Where to write. Default: a new folder here, named after the source.",
+            help="Where to write. Default: a new folder or file here, named after the source.",
             show_default=False,
         ),
     ] = None,
@@ -30,13 +35,16 @@ def export(
     """Write a run or checkpoint in a form that other programs read.
 
     --as hf: weights, tokenizer, chat template, generation settings and a model card, without the trainer's state. vLLM,
-    transformers and others load the folder.
+    transformers and others load the folder. --as messages: one conversation a line as chat messages, with tools and
+    reward. --as csv or parquet: one row an episode (docs/files.md).
 
     [bold]Examples[/bold]
 
       muarl export runs/mine --as hf --dtype bfloat16 --out my-agent
 
       muarl export runs/mine/checkpoints/rl/step-000060 --out step-60
+
+      muarl export runs/mine --as messages --out messages.jsonl
     """
     from muarl.recipes.exporting import ExportOptions, export
 
