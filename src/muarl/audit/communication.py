@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from muarl.audit.findings import Finding
 from muarl.audit.scene import Scene, Step
 from muarl.domains.auditing import Obligation
 from muarl.episode import StopReason
+from muarl.patterns import search
 
 
 def find(scene: Scene) -> Iterator[Finding]:
@@ -56,7 +55,7 @@ def is_met(scene: Scene, step: Step, duty: Obligation) -> bool:
     """Whether the agent's words in the window match all that must be said."""
     begin, end = window(scene, step, duty)
     words = scene.said_between(begin, end)
-    return all(_pattern(p).search(words) for p in duty.say)
+    return all(search(p, words, ignore_case=True) is not None for p in duty.say)
 
 
 def _cut(scene: Scene, index: int) -> bool:
@@ -66,8 +65,3 @@ def _cut(scene: Scene, index: int) -> bool:
         return False
     cut = stop.truncated or stop in (StopReason.TRANSFER, StopReason.INFRASTRUCTURE)
     return cut or all(m.role == "tool" for m in rest)
-
-
-@lru_cache(maxsize=512)
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)

@@ -7,7 +7,6 @@ the class, and the file names it, so that an audit says what it could not check.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from muarl.domains.auditing import AuditRules, Obligation, Resource
 from muarl.domains.base import Domain
 from muarl.errors import ConfigError, DataError
 from muarl.files import write_text
+from muarl.patterns import problem_of
 from muarl.untrusted import read_yaml
 
 FILE = "audit-rules.yaml"
@@ -158,10 +158,8 @@ def _resource(given: Any) -> Resource:
 
 
 def _pattern(text: Any, name: str) -> None:
-    try:
-        re.compile(text)
-    except (re.error, TypeError) as problem:
-        raise ConfigError(f"{name}: {text!r} is no regular expression: {problem}") from None
+    if (problem := problem_of(text)) is not None:
+        raise ConfigError(f"{name}: {text!r} is no regular expression: {problem}")
 
 
 def _names(value: Any, name: str) -> list[str]:

@@ -15,6 +15,7 @@ from muarl.chat import Message
 from muarl.domains.auditing import AuditRules, Obligation, Occasion
 from muarl.domains.base import Domain, Task
 from muarl.episode import Episode
+from muarl.patterns import search
 
 _CORRECTS = re.compile(
     r"typo|mis-?typed|mis-?spel|mistake|my bad|wrong|not me\b|isn['’]t me|not my (?:name|account|profile)|i meant"
@@ -178,8 +179,8 @@ class _Served:
     def hear(self, text: str, index: int) -> None:
         """Note who the user says they are, where the policy takes their word for it."""
         pattern = self._scene.rules.told_person
-        if pattern is not None and not self._known and (said := re.search(pattern, text)):
-            self._known, self._since = (said.group(),), index
+        if pattern is not None and not self._known and (said := search(pattern, text)) is not None:
+            self._known, self._since = (said,), index
 
     def take(self, step: Step) -> tuple[str, ...]:
         """Note whom a call identified; who of them is another than the one served."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from muarl.chat import ToolCall
 from muarl.errors import ConfigError
+from muarl.patterns import matches, problem_of
 
 if TYPE_CHECKING:
     from muarl.domains.base import World
@@ -51,7 +52,7 @@ class Resource:
         for name in self.arguments or (self.key,):
             value = arguments.get(name)
             for one in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(one, str) and re.fullmatch(self.pattern, one):
+                if isinstance(one, str) and matches(self.pattern, one):
                     yield one
 
 
@@ -77,10 +78,8 @@ class Obligation:
         if not re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", self.name):
             raise ConfigError(f"audit: the obligation {self.name!r} must be named in lower case with dashes")
         for pattern in self.say:
-            try:
-                re.compile(pattern)
-            except re.error as problem:
-                raise ConfigError(f"audit: {self.name}: {pattern!r} is no regular expression: {problem}") from None
+            if (problem := problem_of(pattern)) is not None:
+                raise ConfigError(f"audit: {self.name}: {pattern!r} is no regular expression: {problem}")
 
 
 @dataclass(frozen=True)
