@@ -7,6 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
+EPISODES = {"messages": ".jsonl", "csv": ".csv", "parquet": ".parquet"}
+"""Forms in which the episodes of a run are written, and how their files end."""
+
 
 def export(
     source: Annotated[str, typer.Argument(help="A run, a checkpoint folder, or `base`.", show_default=False)],
@@ -46,6 +49,27 @@ def export(
 
       muarl export runs/mine --as messages --out messages.jsonl
     """
-    from muarl.recipes.exporting import ExportOptions, export
+    from muarl.errors import ConfigError
+    from muarl.recipes.exporting import FORMS, ExportOptions, export
 
-    typer.echo(f"Written to {export(form, ExportOptions(source, out, dtype))}")
+    if form not in (*FORMS, *EPISODES):
+        raise ConfigError(f"--as: {form!r} is unknown; use one of {', '.join((*FORMS, *EPISODES))}")
+    if form in FORMS:
+        written = export(form, ExportOptions(source, out, dtype))
+    elif dtype is not None:
+        raise ConfigError(f"--dtype: means nothing to --as {form}, which writes no weights; leave it out")
+    else:
+        written = _episodes(source, form, out)
+    typer.echo(f"Written to {written}")
+
+
+def _episodes(source: str, form: str, out: Path | None) -> Path:
+    """Write the episodes of a run; returns the file."""
+    from muarl.observe.rundir import RunDirectory
+    from muarl.recipes.exporting import free_place
+    from muarl.view.episode_tables import export_episodes
+
+    run = RunDirectory.at(Path(source).expanduser())
+    file = free_place(out or Path(f"{run.name}{EPISODES[form]}"))
+    export_episodes(run, form, file)
+    return file

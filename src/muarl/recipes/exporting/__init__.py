@@ -31,18 +31,12 @@ class Form:
     takes: tuple[str, ...] = ()
 
 
-EPISODES = "muarl.recipes.exporting.episodes"
 FORMS: Mapping[str, Form] = {
     "hf": Form(
         "a checkpoint as a Hugging Face folder for other servers and trainers",
         "muarl.recipes.exporting.hf:export",
         ("dtype",),
     ),
-    "messages": Form(
-        "the episodes of a run in the OpenAI chat form, JSON lines", "muarl.recipes.exporting.episodes:messages"
-    ),
-    "csv": Form("the episodes of a run as a table", "muarl.recipes.exporting.episodes:csv"),
-    "parquet": Form("the episodes of a run as a table with types", "muarl.recipes.exporting.episodes:parquet"),
 }
 """By what ``--as`` calls them."""
 
