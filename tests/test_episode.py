@@ -159,3 +159,29 @@ def test_rows_of_before_there_were_contexts_can_be_read() -> None:
     assert "system" not in row
     found = Episode.from_json(row)
     assert found.system is None and found.tools is None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"id": [1]}, "id must be str, not list"),
+        ({"seed": [[]]}, "seed must be int, not list"),
+        ({"group": {}}, "group must be str, not dict"),
+        ({"verdict": {"reward": [[1]]}}, "verdict.reward must be a finite number"),
+        ({"verdict": {"reward": 10**400}}, "verdict.reward must be a finite number"),
+        ({"verdict": {"reward": float("nan")}}, "verdict.reward must be a finite number"),
+        ({"verdict": {}}, "lacks the field"),
+    ],
+)
+def test_rows_whose_figures_are_none_are_refused_by_field(change: dict[str, Any], words: str) -> None:
+    row = Episode("e", "t", "d", [], StopReason.USER_STOP).to_json()
+    with pytest.raises(ValueError, match=words):
+        Episode.from_json({**row, **change})
+
+
+def test_deep_lines_are_refused_by_number(tmp_path: Path) -> None:
+    path = tmp_path / "eval.jsonl"
+    row = json.dumps(Episode("e", "t", "d", [], StopReason.USER_STOP).to_json())
+    path.write_text(f'{row}\n{row[:-1]}, "more": {"[" * 5000}{"]" * 5000}}}\n')
+    with pytest.raises(ValueError, match="line 2: nested deeper than 100 levels"):
+        list(read_episodes(path))

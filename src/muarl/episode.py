@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,6 +15,7 @@ from muarl.files import whole_file
 from muarl.untrusted import parse_json, read_lines
 
 SCHEMA_VERSION = 1
+_LARGEST = sys.float_info.max
 
 
 class StopReason(StrEnum):
@@ -262,6 +264,7 @@ class Episode:
         if version != SCHEMA_VERSION:
             raise ValueError(f"schema: this muarl reads episode schema {SCHEMA_VERSION}, the row says {version!r}")
         try:
+            check_scalars(data)
             verdict = data["verdict"]
             return cls(
                 id=data["id"],
@@ -293,6 +296,20 @@ class Episode:
             )
         except KeyError as missing:
             raise ValueError(f"episode row lacks the field {missing}") from None
+
+
+def check_scalars(data: Mapping[str, Any]) -> None:
+    """ValueError if a field that figures and lists are made of is of another kind: a row may be somebody else's."""
+    kinds: dict[str, tuple[type, ...]] = {
+        "id": (str,), "task_id": (str,), "domain": (str,), "seed": (int,), "group": (str, type(None)),
+    }  # fmt: skip
+    for name, allowed in kinds.items():
+        if not isinstance(data[name], allowed):
+            raise ValueError(f"{name} must be {allowed[0].__name__}, not {type(data[name]).__name__}")
+    if data["verdict"] is not None:
+        reward = data["verdict"]["reward"]
+        if not isinstance(reward, (int, float)) or not -_LARGEST <= reward <= _LARGEST:
+            raise ValueError("verdict.reward must be a finite number")
 
 
 def write_episodes(path: Path, episodes: Iterable[Episode], *, context: bool = False) -> int:

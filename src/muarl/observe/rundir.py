@@ -272,9 +272,9 @@ class RunDirectory:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The rows in order; where a resumed run wrote a step of a phase twice, the later row holds."""
-        kept: dict[tuple[str, Any], dict[str, Any]] = {}
+        kept: dict[tuple[str, str], dict[str, Any]] = {}
         for row in read_lines(self.metrics):
-            kept.pop(key := (str(row.get("phase", "")), row.get("step")), None)
+            kept.pop(key := (str(row.get("phase", "")), repr(row.get("step"))), None)
             kept[key] = row
         return list(kept.values())
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from muarl.audit.findings import SEVERITIES, Finding
-from muarl.episode import StopReason
+from muarl.episode import StopReason, check_scalars
 from muarl.observe.metrics import GENERAL_TOOLS, is_success
 from muarl.untrusted import parse_json
 
@@ -122,6 +122,7 @@ def without_tokens(line: bytes) -> tuple[bytes, int | None]:
 
 
 def _row(data: Mapping[str, Any], stem: str, place: Place, sampled: int | None) -> Row:
+    check_scalars(data)
     stop = StopReason(data["stop"])  # ValueError for another one
     tags = data["tags"]
     reward = (
