@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from muarl.domains.base import World
-from muarl.episode import Episode
+from muarl.episode import Episode, StopReason, Usage
 from muarl.errors import InfrastructureError
+from muarl.observe.rundir import RunDirectory
 from muarl.recipes import common, ledger
 from muarl.rollout import LocalExecutor, Requests
 from support import killing
@@ -116,3 +117,16 @@ def without_attempts(found: Any) -> Any:
     if isinstance(found, dict):
         return {k: without_attempts(v) for k, v in found.items() if k not in ("attempts", "resumed")}
     return [without_attempts(v) for v in found] if isinstance(found, list) else found
+
+
+def test_closing_a_ledger_keeps_the_account_of_what_is_still_to_be_played(tmp_path: Path) -> None:
+    def episode(name: str, stop: StopReason, cost: float) -> Episode:
+        return Episode(name, name, "d", [], stop, agent_usage=Usage(cost=cost), tags={"retryable": True})
+
+    with RunDirectory(tmp_path, "run") as run:
+        first = ledger.Ledger(run)
+        first.keep(episode("a", StopReason.INFRASTRUCTURE, 1.0), Usage())
+        first.keep(episode("b", StopReason.USER_STOP, 2.0), Usage())
+        again = ledger.Ledger(run)  # whose budget is spent
+        again.close(again.kept.values())
+        assert ledger.Ledger(run).spent.cost == 3.0

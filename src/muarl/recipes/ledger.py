@@ -95,8 +95,12 @@ class Ledger:
             self._log(judged, len(self.kept))
 
     def close(self, episodes: Iterable[Episode]) -> None:
-        """Write the files anew, the episodes in this order, as an uninterrupted run would have left them."""
-        write_text(self._path, "".join(map(self._line, episodes)))
+        """Write the files anew, the episodes in this order, as an uninterrupted run would have left them.
+
+        Behind them stand those of an earlier process that infrastructure ended and nobody has played again, since they
+        were paid for.
+        """
+        write_text(self._path, "".join(map(self._line, (*episodes, *self._failed.values()))))
         self._run.rewind()
 
     def _line(self, episode: Episode) -> str:
