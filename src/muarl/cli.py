@@ -39,6 +39,7 @@ from muarl.commands import (
     view,
 )
 from muarl.errors import MuarlError
+from muarl.stopping import exit_code
 
 DEBUG = "MUARL_DEBUG"
 
@@ -46,15 +47,15 @@ DEBUG = "MUARL_DEBUG"
 class _Commands(TyperGroup):
     """The group of subcommands; it turns every failure into one clear message and an exit code.
 
-    2: something the person can mend. 1: a defect, or the disk is full. 130: interrupted.
+    2: something the person can mend. 1: a defect, or the disk is full. 130: interrupted; 143: by SIGTERM.
     """
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            _say("Interrupted. What was finished is kept.", stop)
-            raise typer.Exit(130) from None
+            _say("Interrupted; progress saved." if _notes(stop) else "Interrupted.", stop)
+            raise typer.Exit(exit_code()) from None
         except MuarlError as problem:
             _say(f"Error: {problem}", problem)
             raise typer.Exit(2) from None

@@ -62,6 +62,16 @@ def clear_disk_errors(path: Path) -> Iterator[None]:
         raise
 
 
+def why_not_writable(folder: Path) -> str | None:
+    """Why nothing can be written below a folder that need not be there yet; None if nothing speaks against it."""
+    for place in (folder, *folder.absolute().parents):
+        if place.is_dir():
+            return None if os.access(place, os.W_OK | os.X_OK) else f"there is no permission to write in {place}"
+        if place.exists() or place.is_symlink():
+            return f"{place} is not a folder"
+    return None
+
+
 def plain(value: Any) -> Any:
     """The value as JSON can hold it: mappings, lists, numbers, text; paths as text, non-finite numbers as None."""
     if isinstance(value, Mapping):
@@ -170,3 +180,34 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
             raise MuarlError(f"{path}, line {number}: {problem}. Mend or remove that line.") from None
         rows.append(row)
     return rows
+
+
+def lock_folder(folder: Path) -> int | None:
+    """A lock on a run's folder, to be closed by os.close; it ends with this process at the latest, so that none is left
+    behind, and no file is made. None where the file system knows no locks. MuarlError if another process holds it."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return None
+    handle = None
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if handle is not None:
+            os.close(handle)
+        raise MuarlError(
+            f"Another process is at work in {folder}: only one at a time can go on there. Wait for it, or stop it "
+            "first (status.json has its process id)."
+        ) from None
+    except OSError:  # a file system without locks
+        if handle is not None:
+            os.close(handle)
+        return None
+    return handle
+
+
+def overwrite(path: Path, data: bytes) -> None:
+    """Put JSON where a file's bytes are, which needs no room; what is left of those becomes blanks."""
+    with open(path, "r+b" if path.exists() else "wb") as file:
+        file.write(data.ljust(path.stat().st_size))

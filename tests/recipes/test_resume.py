@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,20 +111,38 @@ def test_a_resumed_run_may_be_longer_and_says_so(configure: Configure, muarl: Ca
     run = rl.run(configure("rl.steps=1"))
     assert muarl("train", "rl.steps=2", "--resume", str(run)).exit_code == 0
     assert [r["step"] for r in rows(run, "rl")] == [0, 1]
+    history = [json.loads(line) for line in (run / "resumes.jsonl").read_text().splitlines()]
+    assert [(h["after"], h["changed"]) for h in history] == [({"phase": "rl", "step": 0}, {"rl.steps": [1, 2]})]
     config = yaml.safe_load((run / "config.yaml").read_text())
     assert config["rl"]["steps"] == 2
     assert config["resume"] is None
 
 
-def test_a_run_is_resumed_from_the_model_that_it_began_with(configure: Configure, muarl: Callable[..., Any]) -> None:
-    run = rl.run(configure("rl.steps=1"))
+def test_a_run_is_resumed_from_the_model_that_it_began_with(
+    configure: Configure, muarl: Callable[..., Any], base_run: Path, tmp_path: Path
+) -> None:
+    start = tmp_path / "start"
+    shutil.copytree(checkpoint_folder(str(base_run)), start)
+    run = rl.run(configure("rl.steps=1", f"model.checkpoint={start}"))
     other = sft.run(configure("sft.steps=1", name="other"))
     before = contents(run)
-    result = muarl("train", f"model.checkpoint={other}", "rl.steps=2", "--resume", str(run))
+    named = muarl("train", f"model.checkpoint={other}", "rl.steps=2", "--resume", str(run))
+    assert named.exit_code == 2 and "model.checkpoint was" in named.stderr
+    shutil.rmtree(start)
+    shutil.copytree(checkpoint_folder(str(other)), start)
+    result = muarl("train", "rl.steps=2", "--resume", str(run))
     assert result.exit_code == 2
     assert "resume from the same start checkpoint" in result.stderr
     assert contents(run) == before, "a run that was refused is as it was"
     assert status(run)["state"] == "finished"
+
+
+def test_a_run_cannot_become_shorter(configure: Configure, muarl: Callable[..., Any]) -> None:
+    run = rl.run(configure("rl.steps=2"))
+    before = contents(run)
+    result = muarl("train", "rl.steps=1", "--resume", str(run))
+    assert result.exit_code == 2 and "this run has made 2 steps already" in result.stderr.replace("\n", " ")
+    assert contents(run) == before
 
 
 def test_the_quickstart_goes_on_where_it_stopped(
@@ -147,9 +166,12 @@ def test_the_quickstart_goes_on_where_it_stopped(
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_the_middle_of_a_rollout(base_run: Path, tmp_path: Path, litter: Litter) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_the_middle_of_a_rollout(
+    base_run: Path, tmp_path: Path, litter: Litter, number: signal.Signals, code: int
+) -> None:
     options = ["-c", "quickstart", f"runs_dir={tmp_path}", "name=r", f"model.checkpoint={base_run}", "threads=1"]
-    options += ["rl.steps=1000", "rl.tasks_per_step=8", "rl.eval_every=0", "rl.checkpoint_every=1"]
+    options += ["rl.steps=1000", "rl.tasks_per_step=8", "rl.eval_every=0", "rl.checkpoint_every=0"]
     command = [sys.executable, "-c", "from muarl.cli import main; main()", "train", *options]
     job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     run = tmp_path / "r"
@@ -158,16 +180,119 @@ def test_ctrl_c_in_the_middle_of_a_rollout(base_run: Path, tmp_path: Path, litte
         while job.poll() is None and time.monotonic() < deadline and not (run / "metrics.jsonl").is_file():
             time.sleep(0.1)
         time.sleep(0.5)
-        job.send_signal(signal.SIGINT)
+        job.send_signal(number)
         _, errors = job.communicate(timeout=60)
     finally:
         job.kill()
-    assert job.returncode == 130, errors
+    assert job.returncode == code, errors
     assert "Traceback" not in errors
     assert errors.count("Interrupted") == 1
-    assert f"Run folder: {run}" in errors
+    assert f"Run folder: {run}" in errors and f"Resume: muarl train --resume {run}" in errors
     assert status(run)["state"] == "interrupted"
     assert not litter(run)
-    for row in (run / "metrics.jsonl").read_text().splitlines():
-        json.loads(row)
-    assert checkpoint_folder(str(run)).is_dir()
+    made = len([json.loads(row) for row in (run / "metrics.jsonl").read_text().splitlines()])
+    assert checkpoint_folder(str(run)).name == f"step-{made:06d}", "as many steps as there are rows"
+
+
+def signal_in(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, number: signal.Signals = signal.SIGINT
+) -> Callable[[], None]:
+    """A signal to this process in the course of this call; returns what takes that back."""
+    original, made = getattr(owner, name), 0
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        nonlocal made
+        made += 1
+        if made == call:
+            os.kill(os.getpid(), number)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, run)
+    return lambda: monkeypatch.setattr(owner, name, original)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "asynchrony"),
+    [
+        (signal.SIGINT, 130, "synchronous"),
+        (signal.SIGTERM, 143, "synchronous"),
+        (signal.SIGTERM, 143, "bounded"),
+        (signal.SIGINT, 130, "one_step_off"),
+    ],
+)
+def test_a_signal_in_an_update_lets_it_end_and_saves(
+    configure: Configure,
+    muarl: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    litter: Litter,
+    number: signal.Signals,
+    code: int,
+    asynchrony: str,
+) -> None:
+    options = ["rl.steps=4", "rl.checkpoint_every=0", f"rl.asynchrony={asynchrony}"]
+    mend = signal_in(monkeypatch, TorchLearner, "policy_step", 2, number)
+    stopped = muarl("train", *options, "--name", "cut")
+    mend()
+    run = tmp_path / "runs" / "cut"
+    assert stopped.exit_code == code, stopped.output
+    assert stopped.stderr.count("Interrupted") == 1 and "Interrupted; progress saved." in stopped.stderr
+    assert f"Resume: muarl train --resume {run}" in stopped.stderr.replace("\n", "")
+    assert status(run)["state"] == "interrupted"
+    assert status(run)["message"] == f"Interrupted ({number.name}). Saved state is consistent; use --resume."
+    assert checkpoint_folder(str(run)).name == "step-000002", "the update that was under way is in it"
+    assert [r["step"] for r in rows(run, "rl")] == [0, 1]
+    assert not litter(run)
+    assert muarl("train", "--resume", str(run)).exit_code == 0
+    assert [r["step"] for r in rows(run, "rl")] == [0, 1, 2, 3]
+    if asynchrony == "synchronous":
+        whole = rl.run(configure(*options, name="whole"))
+        assert rows(run, "rl") == rows(whole, "rl")
+
+
+def test_a_signal_in_a_rollout_cuts_it_off_and_saves(
+    configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["rl.steps=4", "rl.checkpoint_every=0"]
+    whole = rl.run(configure(*options, name="whole"))
+    mend = signal_in(monkeypatch, Player, "_verdict", 8 * 2 + 3, signal.SIGTERM)
+    stopped = muarl("train", *options, "--name", "cut")
+    mend()
+    run = tmp_path / "runs" / "cut"
+    assert stopped.exit_code == 143, stopped.output
+    assert checkpoint_folder(str(run)).name == "step-000002"
+    assert muarl("train", "--resume", str(run)).exit_code == 0
+    assert rows(run, "rl") == rows(whole, "rl")
+    assert json.loads((run / "summary.json").read_text())["training"]["steps"] == 4
+
+
+def test_a_signal_in_fine_tuning_saves_too(
+    configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["sft.steps=5", "sft.checkpoint_every=0"]
+    whole = sft.run(configure(*options, name="whole"))
+    mend = signal_in(monkeypatch, TorchLearner, "sft_step", 3)
+    stopped = muarl("sft", *options, "--name", "cut")
+    mend()
+    run = tmp_path / "runs" / "cut"
+    assert stopped.exit_code == 130 and f"Resume: muarl sft --resume {run}" in stopped.stderr.replace("\n", "")
+    assert checkpoint_folder(str(run)).name == "step-000003"
+    assert muarl("sft", "--resume", str(run)).exit_code == 0
+    assert rows(run, "cold_start") == rows(whole, "cold_start")
+
+
+def test_a_run_that_learns_nothing_says_so(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def none(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+        return Verdict(0.0)
+
+    monkeypatch.setattr(Player, "_verdict", none)
+    run = rl.run(configure("rl.steps=4"))
+    said = " ".join(capsys.readouterr().err.split())
+    assert "done" in said and "no update: 0 of 2 groups had differing rewards" in said
+    assert "The last 3 steps updated nothing" in said
+    assert "No step of the training updated the weights (0 of 8 groups had differing rewards)" in said
+    assert [r["groups_equal"] for r in rows(run, "rl")] == [2.0] * 4
+    training = json.loads((run / "summary.json").read_text())["training"]
+    assert training == {"steps": 4, "steps_without_update": 4, "groups": 8, "groups_equal": 8}

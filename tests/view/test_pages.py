@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -15,6 +16,7 @@ import pytest
 from muarl.domains.base import Task
 from muarl.domains.generated import generated
 from muarl.observe.rundir import RunDirectory
+from muarl.observe.status import this_process
 from muarl.view.layout import Server
 from muarl.view.routes import page_of
 from muarl.view.rows import key_text
@@ -40,6 +42,33 @@ def test_the_overview_shows_what_training_does(library: Library) -> None:
     general, domain = page.html.index("General-purpose tools</h3>"), page.html.index("The domain’s tools")
     assert general < page.html.index(">calculate<") < domain < page.html.index(">get_order_details<")
     assert "sk-not-shown" not in page.html and "***" in page.html
+
+
+def test_a_killed_run_is_not_shown_as_running(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    status = run.read_json("status")
+    here = {"state": "running", "command": "train", **this_process()}
+    (run.path / "status.json").write_text(json.dumps({**status, **here}))
+    library = indexed(tmp_path, run.path)
+    assert library.runs[0].running and "running" in look(library).shown
+    (run.path / "status.json").write_text(json.dumps({**status, **here, "process": "another start"}))
+    page = look(library)
+    assert not library.runs[0].running
+    assert "killed" in page.shown and f"muarl train --resume {run.path}" in page.shown
+
+
+def test_the_overview_shows_when_a_run_was_resumed_and_what_changed(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    assert "Resumed" not in look(indexed(tmp_path, run.path)).shown
+    line = {"at": "2026-01-02T03:04:05+00:00", "after": {"phase": "rl", "step": 7}, "muarl": "0.1.0"}
+    lines = [{**line, "changed": {"rl.steps": [12, "<b>20</b>"]}}, {"after": [], "changed": [1]}, 3]
+    (run.path / "resumes.jsonl").write_text("".join(json.dumps(found) + "\n" for found in lines))
+    page = look(indexed(tmp_path, run.path))
+    assert "2 times" in page.shown and "2026-01-02T03:04:05" in page.shown
+    assert "reinforcement learning, step 7" in page.shown and "rl.steps: 12 → <b>20</b>" in page.shown
+    assert "<b>20" not in page.html
+    (run.path / "resumes.jsonl").write_text("[" * 10_000)
+    assert "Resumed" not in look(indexed(tmp_path, run.path)).shown
 
 
 def test_several_runs_share_the_charts(finished: RunDirectory, tmp_path: Path) -> None:

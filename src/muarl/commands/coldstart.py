@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from muarl.commands.evaluate import endpoint_settings
-from muarl.commands.train import DryRun, Name, Overrides, Seed, run_recipe
+from muarl.commands.train import DryRun, Name, Overrides, Seed, named, run_recipe
 
 WITH_MODEL = {"teacher": "endpoint", "tools": "imagined", "user": "llm"}
 """What each part's setting says where a model plays it."""
@@ -18,7 +18,14 @@ WITH_MODEL = {"teacher": "endpoint", "tools": "imagined", "user": "llm"}
 def coldstart(
     overrides: Overrides = None,
     config: Annotated[
-        str, typer.Option("--config", "--preset", "-c", help="A preset (offline, teacher), or a YAML file of your own.")
+        str,
+        typer.Option(
+            "--config",
+            "--preset",
+            "-c",
+            help="A preset (offline, teacher), or a YAML file of your own.",
+            callback=named,
+        ),
     ] = "offline",
     count: Annotated[int | None, typer.Option("--count", "-n", help="Conversations to keep.")] = None,
     scenario: Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muarl.commands.suite import evaluate_suite, is_suite, resume_suite
-from muarl.commands.train import Checkpoint, DryRun, Name, Seed, run_recipe
+from muarl.commands.train import Checkpoint, DryRun, Name, Named, Seed, run_recipe
 
 if TYPE_CHECKING:
     from muarl.recipes.official import Official
@@ -189,7 +189,7 @@ def evaluate(
         overrides = ["name=eval", *own, *(_of_benchmark(names[0], settings) if names else ()), *overrides]
     elif names:
         raise typer.BadParameter(f"{names[0]!r}: a resumed run has its own benchmark")
-    run_recipe("evaluate", config or "cpu", overrides, dry_run, settings, resume)
+    run_recipe("evaluate", "cpu" if config is None else Named(config), overrides, dry_run, settings, resume)
 
 
 def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequence[str]) -> Sequence[str]:

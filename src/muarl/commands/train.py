@@ -18,9 +18,26 @@ Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="KEY=VALUE", help="Settings laid over the preset, such as rl.steps=10 rl.lr=1e-4."),
 ]
+
+
+class Named(str):
+    """A configuration that a person named, rather than the command's default."""
+
+
+def named(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
+    """The option's value; a ``Named`` one where a person said it."""
+    source = context.get_parameter_source(parameter.name or "")
+    return Named(value) if source is not None and source.name in ("COMMANDLINE", "PROMPT") else value
+
+
 Config = Annotated[
     str,
-    typer.Option("--config", "-c", help="A preset's name (`muarl presets` lists them), or a YAML file of your own."),
+    typer.Option(
+        "--config",
+        "-c",
+        help="A preset's name (`muarl presets` lists them), or a YAML file of your own.",
+        callback=named,
+    ),
 ]
 Name = Annotated[str | None, typer.Option("--name", help="Name of the run; its folder is runs/NAME.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the run.")]
@@ -39,6 +56,16 @@ Cluster = Annotated[
     ),
 ]
 Settings = dict[str, Any]
+COMMANDS = {
+    "quickstart": "quickstart",
+    "base": "base",
+    "sft": "sft",
+    "user_model": "sft-user",
+    "rl": "train",
+    "evaluate": "eval",
+    "coldstart": "coldstart",
+}
+"""By recipe, the command that runs it."""
 DryRun = Annotated[
     bool,
     typer.Option(
@@ -193,16 +220,28 @@ def run_recipe(
 ) -> None:
     """Resolve the config and hand it to ``muarl.recipes.<recipe>.run``. Options win over KEY=VALUE arguments.
 
-    ``assume``: what a dry run plans with instead of what it sees."""
+    ``assume``: what a dry run plans with instead of what it sees. Ctrl-C and SIGTERM stop the recipe where it can be
+    taken up again."""
     from muarl.config import dump_config, load_config
     from muarl.errors import ConfigError
+    from muarl.recipes.changes import check_folder, check_place, check_resume
+    from muarl.stopping import stop_signals
 
     if assume and not dry_run:
         raise ConfigError("--assume: only says what a dry run plans with: add --dry-run")
+    if resume is not None:
+        if isinstance(config, Named):
+            raise ConfigError(
+                f"--config: a resumed run has its own configuration ({resume / 'config.yaml'}); leave --config out"
+            )
+        check_folder(resume)
     settings = {**settings, "resume": None if resume is None else str(resume)}
     # As JSON, which is YAML too, a run may be called 1 or no.
     given = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]
     resolved = load_config(config if resume is None else resume / "config.yaml", [*(overrides or ()), *given])
+    check_resume(resolved, COMMANDS[recipe])
+    if resume is None:
+        check_place(resolved)
     if recipe in ("sft", "rl", "quickstart"):
         resolved.check_may_train()
     if recipe not in ("rl", "sft") and resolved.cluster.address is not None:
@@ -217,7 +256,7 @@ def run_recipe(
     from muarl.recipes.beforehand import check_beforehand
     from muarl.recipes.preflight import asked_once
 
-    with asked_once():
+    with stop_signals(), asked_once():
         check_beforehand(resolved, recipe)
         folder: Path = importlib.import_module(f"muarl.recipes.{recipe}").run(resolved)
     typer.echo(f"Run folder: {folder}")

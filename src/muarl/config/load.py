@@ -191,7 +191,12 @@ def _explain(problem: ValidationError, origins: Mapping[tuple[str, ...], Origin]
         else:
             what = error["msg"].removeprefix("Value error, ")
             given = f", and is {_shown(error['input'])}" if not isinstance(error["input"], Mapping | Section) else ""
-            yield f"{where}: {name + ': ' if name else ''}{what}{given}"
+            own = (
+                "; a run in a domain of one's own is evaluated and resumed by the program that made it"
+                if loc == ("domain", "name") and isinstance(error["input"], str) and where.endswith("config.yaml")
+                else ""
+            )
+            yield f"{where}: {name + ': ' if name else ''}{what}{given}{own}"
 
 
 def _shown(value: Any) -> str:

@@ -62,6 +62,7 @@ class Phase:
         self.done = 0
         self.over = False
         self.figures: dict[str, float | str] = {}
+        self.note: str | None = None
         self._owner = owner
         self._before = 0
         self._began = self._last_line = owner.now()
@@ -122,6 +123,7 @@ class Phase:
             left = self.seconds_left
             parts.append(f"{clock(left)} left" if left is not None else clock(self.seconds))
         parts += [f"{name.replace('_', ' ')} {figure(value)}" for name, value in self.figures.items()]
+        parts += [self.note] if self.note else []
         parts.append(self._owner._place(self))
         return " · ".join(p for p in parts if p)
 

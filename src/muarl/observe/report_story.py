@@ -9,6 +9,7 @@ from muarl.observe.charts import percent
 from muarl.observe.markup import Child, Html, as_figure, join, tag
 from muarl.observe.progress import clock
 from muarl.observe.report_tables import Stage, bounds, score_rows, scores_table
+from muarl.observe.status import FAILED, INTERRUPTED, KILLED, RUNNING, state_of
 
 Summary = Mapping[str, Any]
 
@@ -20,6 +21,13 @@ FLOORS = (
 """Figures of summary.json that a score is read against."""
 
 
+STOPPED = {
+    INTERRUPTED: "This run was interrupted",
+    FAILED: "This run failed",
+    KILLED: "This run was killed: its process is gone without a word",
+}
+
+
 def share_of(value: Any) -> float | None:
     """A share from a figure, or from a block that has "success"; None where there is none."""
     return as_figure(value.get("success") if isinstance(value, Mapping) else value)
@@ -27,11 +35,11 @@ def share_of(value: Any) -> float | None:
 
 def notice(status: Mapping[str, Any], finished: bool) -> Html | None:
     """What a reader must know first: that the run failed, was stopped, or had not finished."""
-    state, message = status.get("state"), status.get("message")
-    if state in ("failed", "interrupted"):
-        text = "This run was stopped by hand" if state == "interrupted" else "This run failed"
+    state, message = state_of(status), status.get("message")
+    if state in STOPPED:
+        text = STOPPED[state]
         return tag("div", tag("b", f"{text}. "), str(message or ""), " What it had finished is below.", class_="notice")
-    if state == "running" and not finished:
+    if state == RUNNING and not finished:
         return tag("div", "This run had not finished when the page was made.", class_="notice calm")
     return None
 

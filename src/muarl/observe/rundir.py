@@ -3,7 +3,8 @@
 runs/NAME/
   config.yaml      the resolved configuration
   versions.json    python, libraries, muarl, git commit, platform
-  status.json      running, finished, interrupted or failed, and why
+  status.json      running, finished, interrupted or failed, and why; the command, the domain and the process
+  resumes.jsonl    each time that the run was taken up again: when, after which step, with what changed
   metrics.jsonl    one row per step: phase, step, seconds since the run began, and the figures
   tensorboard/     the same figures as TensorBoard events
   episodes/        eval-before.jsonl, eval-after.jsonl, train-NNNN.jsonl
@@ -23,7 +24,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -31,18 +31,31 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import yaml
 
 from muarl.episode import Episode, read_episodes, write_episodes
-from muarl.errors import BudgetError, MuarlError
+from muarl.errors import BudgetError, CheckpointError, ConfigError, DataError, MuarlError
 from muarl.files import (
     append_line,
     clear_disk_errors,
     drop_broken_tail,
     json_line,
+    lock_folder,
+    overwrite,
     plain,
     read_lines,
     write_json,
     write_text,
 )
+from muarl.observe.status import (
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    RUNNING,
+    now,
+    resume_command,
+    state_of,
+    this_process,
+)
 from muarl.observe.system import versions
+from muarl.stopping import stopped_by
 from muarl.untrusted import YAML_BYTES, read_json_object, read_text
 
 if TYPE_CHECKING:
@@ -73,15 +86,18 @@ class RunDirectory:
     """One run's folder, ``root/name``.
 
     ``existing`` says what happens where that folder already holds a run: "refuse" (the default) raises MuarlError with
-    the remedies, "suffix" takes NAME-2, NAME-3, ..., "resume" goes on in it. Use it as a context manager: the status
-    is then kept true whatever happens inside.
+    the remedies, "suffix" takes NAME-2, NAME-3, ..., "resume" goes on in it. ``command``: the subcommand of muarl whose
+    run this is, by which it can be taken up again. Use it as a context manager: the status is then kept true whatever
+    happens inside.
 
         with RunDirectory("runs", "quickstart", existing="suffix") as run:
             run.write_config(config)
             run.log({"reward": 0.5}, phase="rl", step=1)
     """
 
-    def __init__(self, root: str | Path, name: str, *, existing: Existing = "refuse") -> None:
+    def __init__(
+        self, root: str | Path, name: str, *, existing: Existing = "refuse", command: str | None = None
+    ) -> None:
         if not name or name in (".", "..") or re.search(r"[/\\\x00]", name):
             raise MuarlError(f"{name!r} is no name for a run: use letters, digits, dots and dashes.")
         path = Path(root) / name
@@ -97,7 +113,12 @@ class RunDirectory:
             )
         self.path = path
         self.name = path.name
+        self.command = command
+        self.domain: str | None = None
+        self._place: str | None = None
+        self._written: Mapping[str, Any] | None = None
         self._began = time.monotonic()
+        self._since = now()
         self.rewound = 0
         self._lock: int | None = None
         with clear_disk_errors(path):
@@ -107,6 +128,9 @@ class RunDirectory:
             drop_broken_tail(self.metrics)
             # The clock of a resumed run goes on where the last row stopped.
             self._began -= max((float(r.get("seconds") or 0) for r in self.read_metrics()), default=0.0)
+            before = self.read_json("status")
+            self._since = str(before.get("began") or before.get("at") or self._since)
+            self.command = command or before.get("command")
         if not (self.path / "versions.json").exists() or existing == "resume":
             write_json(self.path / "versions.json", versions())
 
@@ -116,8 +140,9 @@ class RunDirectory:
         run = cls.__new__(cls)
         run.path = Path(path)
         run.name = run.path.resolve().name
-        run._began = time.monotonic()
+        run._began, run._since = time.monotonic(), now()
         run.rewound, run._lock = 0, None
+        run.command = run.domain = run._place = run._written = None
         files = (run.metrics, run.summary, run.path / "status.json", *run.episodes.glob("*.jsonl"))
         if not any(file.is_file() for file in files):
             raise MuarlError(f"There is no run at {run.path}: neither metrics, nor episodes, nor a summary.")
@@ -160,6 +185,16 @@ class RunDirectory:
         """Seconds since the run began (a resumed run counts on)."""
         return time.monotonic() - self._began
 
+    @property
+    def resume_command(self) -> str | None:
+        """The command that takes this run up again; None if no command of muarl's made it."""
+        return resume_command(self.command, self.path)
+
+    @property
+    def state(self) -> str:
+        """running, finished, interrupted, failed, or killed: its process is gone without a word."""
+        return state_of(self.read_json("status"))
+
     # One at a time.
 
     def hold(self) -> None:
@@ -168,7 +203,7 @@ class RunDirectory:
         Where the file system knows no such locks nothing is held.
         """
         if self._lock is None:
-            self._lock = _locked(self.path)
+            self._lock = lock_folder(self.path)
 
     def let_go(self) -> None:
         """Let others go on in the folder."""
@@ -179,9 +214,23 @@ class RunDirectory:
     # Writing.
 
     def write_config(self, config: Mapping[str, Any]) -> None:
-        """Write the resolved configuration; secrets are masked."""
+        """Write the resolved configuration; secrets are masked. Its domain is the true one (see ``takes_place_in``)."""
+        self._written = config
+        if self.domain is not None and isinstance(config.get("domain"), Mapping):
+            config = {**config, "domain": {**config["domain"], "name": self.domain}}
         text = yaml.safe_dump(without_secrets(config), sort_keys=False, allow_unicode=True)
         write_text(self.path / "config.yaml", text)
+
+    def takes_place_in(self, domain: str, *, configured: bool = False) -> None:
+        """Let status.json name the domain whose episodes this run has. ``configured``: its configuration names it, too,
+        if elsewhere than in ``domain.name``; if not, as where a program brings a domain of its own, that is put right.
+        """
+        self._place = domain
+        if not configured and domain != self.domain:
+            self.domain = domain
+            if self._written is not None:
+                self.write_config(self._written)
+        self.write_status(RUNNING)
 
     def log(self, values: Mapping[str, Any], *, phase: str, step: int) -> dict[str, Any]:
         """Append one row of figures to metrics.jsonl, whole and flushed; returns the row."""
@@ -236,14 +285,14 @@ class RunDirectory:
 
     def write_status(self, state: str, message: str | None = None) -> None:
         """Write status.json. On a full disk it is written over the old one's bytes, so that the state is still told."""
-        data = {"state": state, "message": message, "seconds": round(self.seconds, 1), "pid": os.getpid()}
-        data["at"] = datetime.now(UTC).isoformat(timespec="seconds")
+        data = {"state": state, "message": message, "seconds": round(self.seconds, 1), "command": self.command}
+        data |= {"domain": self._place or _domain(self._written), "began": self._since, "at": now(), **this_process()}
         path = self.path / "status.json"
         try:
             write_json(path, data)
         except MuarlError:
             try:
-                _overwrite(path, (json.dumps(data) + "\n").encode())
+                overwrite(path, (json.dumps(data) + "\n").encode())
             except OSError:  # nothing more can be done; the error that led here is the one to show
                 pass
 
@@ -256,16 +305,20 @@ class RunDirectory:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         if problem is None:
-            self.write_status("finished")
+            self.write_status(FINISHED)
         elif isinstance(problem, BudgetError):
-            self.write_status("interrupted", str(problem))
+            self.write_status(INTERRUPTED, str(problem))
         elif isinstance(problem, KeyboardInterrupt) or type(problem).__name__ == "CancelledError":
-            self.write_status("interrupted", "Stopped by hand. What was written is whole; resume goes on from there.")
+            text = f"Interrupted ({stopped_by()}). Saved state is consistent"
+            self.write_status(INTERRUPTED, f"{text}; use --resume." if self.resume_command else f"{text}.")
         else:
             text = str(problem) if isinstance(problem, MuarlError) else f"{type(problem).__name__}: {problem}"
-            self.write_status("failed", text)
+            self.write_status(FAILED, text)
         if problem is not None:
             problem.add_note(f"Run folder: {self.path}")  # the command line prints an error's notes
+            refused = isinstance(problem, (ConfigError, DataError, CheckpointError))
+            if self.resume_command is not None and not refused:
+                problem.add_note(f"Resume: {self.resume_command}")
         self.let_go()
 
     # Reading.
@@ -307,34 +360,10 @@ class RunDirectory:
         return read_text(path, YAML_BYTES) if path.is_file() else ""
 
 
-def _locked(folder: Path) -> int | None:
-    """A lock on a folder that ends with this process at the latest, so that none is left behind; no file is made."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return None
-    handle = None
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        if handle is not None:
-            os.close(handle)
-        raise MuarlError(
-            f"Another process is at work in {folder}: only one at a time can go on there. Wait for it, or stop it "
-            "first (status.json has its process id)."
-        ) from None
-    except OSError:  # a file system without locks
-        if handle is not None:
-            os.close(handle)
-        return None
-    return handle
-
-
-def _overwrite(path: Path, data: bytes) -> None:
-    """Put JSON where a file's bytes are, which needs no room; what is left of those becomes blanks."""
-    with open(path, "r+b" if path.exists() else "wb") as file:
-        file.write(data.ljust(path.stat().st_size))
+def _domain(config: Mapping[str, Any] | None) -> str | None:
+    """The domain's name in a configuration; None where it has none."""
+    section = config.get("domain") if config is not None else None
+    return section.get("name") if isinstance(section, Mapping) else None
 
 
 def _occupied(path: Path) -> bool:

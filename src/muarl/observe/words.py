@@ -52,6 +52,7 @@ WORDS: dict[str, Word] = {
     "diversity": Word("Diversity", "distinct 4-grams of all 4-grams in the agent’s output", True),
     "kl": Word("KL", "divergence per token from where RL began; a sudden rise is a warning"),
     "entropy": Word("Entropy", "of the agent’s choices per token; a collapse to 0 is a warning"),
+    "groups_equal": Word("Groups without a gradient", "groups of a step whose rollouts all earned the same"),
     "loss": Word("Loss", "on the agent’s own tokens"),
     "grad_norm": Word("Gradient norm", "before clipping"),
 }

@@ -54,7 +54,7 @@ def run(config: RunConfig) -> Path:
     _check_shape(config.base)
     setting = make_setting(config)
     check_roles(config, "user")
-    with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
+    with open_run(config, "base") as run, Progress() as progress, open_logger(config, run) as logger:
         episodes = conversations(config, setting, progress)
         tokenizer = make_tokenizer(world, _texts(episodes[:TOKENIZER_CONVERSATIONS]))
         chat = ChatTokens(tokenizer)

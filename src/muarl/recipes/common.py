@@ -22,6 +22,7 @@ from muarl.observe.rundir import RunDirectory
 from muarl.observe.system import usable_cores
 from muarl.observe.weights_and_biases import WandbSettings, check_wandb
 from muarl.player import Player, RolloutRequest, requests_for
+from muarl.recipes.changes import check_place, check_resume
 from muarl.recipes.checkpoint_names import checkpoint_folder
 from muarl.recipes.resuming import ResumedRun
 from muarl.recipes.setting import Setting
@@ -239,17 +240,30 @@ async def close_endpoints(setting: Setting, *parts: object) -> None:
             await close()
 
 
-def open_run(config: RunConfig) -> RunDirectory:
+def open_run(config: RunConfig, command: str | None = None) -> RunDirectory:
     """The run's folder: a new one (NAME-2 where NAME is taken), or the one that ``resume`` names, which stays as it was
-    until the work goes on."""
+    until the work goes on. ``command``: see RunDirectory.
+
+    ConfigError if a resumed run would change what it may not (recipes/changes.py).
+    """
     settings = config.model_copy(update={"resume": None}).model_dump(mode="json")
     if config.resume is not None:
+        changed = check_resume(config, command)
         remember(config.resume.expanduser() / "config.yaml", to_approve(config))
-        return ResumedRun(config.resume.expanduser().absolute(), settings)
-    run = RunDirectory(config.runs_dir.expanduser(), config.name, existing="suffix")
+        return ResumedRun(config.resume.expanduser().absolute(), settings, command=command, changed=changed)
+    check_place(config)
+    run = RunDirectory(config.runs_dir.expanduser(), config.name, existing="suffix", command=command)
     run.write_config(settings)
     remember(run.path / "config.yaml", to_approve(config))
     return run
+
+
+def tell_domain(run: RunDirectory, config: RunConfig, setting: Setting) -> None:
+    """Let a run's folder say its true domain, where a program brings another than the configuration names."""
+    source = setting.generated or setting.benchmark
+    name = setting.domain.name if source is None else source.name
+    if name != config.domain.name:
+        run.takes_place_in(name)
 
 
 @contextmanager

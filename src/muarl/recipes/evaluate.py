@@ -7,8 +7,7 @@ a run that was killed goes on where it stopped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -60,7 +59,7 @@ def run(config: RunConfig) -> Path:
     check_roles(playing, *(("agent", "judge") if playing.eval.solo else ("agent", "eval_user", "judge")))
     agent = make_eval_agent(playing, setting)
     users: UserFactory = Nobody() if playing.eval.solo else make_users(playing.eval_user, setting)
-    with open_run(config) as run, Progress() as progress, _told_how_to_go_on(run):
+    with open_run(config, "eval") as run, Progress() as progress:
         run.write_tasks(tasks)
         keep_rules(run.path, setting.domain)
         if playing.eval.judge in ("pass", "fail") and any(map(needs_judge, tasks)):
@@ -91,17 +90,6 @@ def run(config: RunConfig) -> Path:
                 f"were played. `muarl eval --resume {run.path}` with a larger one plays the rest."
             )
     return run.path
-
-
-@contextmanager
-def _told_how_to_go_on(run: RunDirectory) -> Iterator[None]:
-    """Whatever stops the run says how to take it up again."""
-    try:
-        yield
-    except BaseException as problem:
-        if any(run.episodes.glob("*.jsonl")):
-            problem.add_note(f"What is finished is kept. To go on: muarl eval --resume {run.path}")
-        raise
 
 
 def eval_tasks(config: RunConfig, setting: Setting) -> Sequence[Task]:

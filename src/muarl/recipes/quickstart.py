@@ -19,6 +19,7 @@ from muarl.observe.progress import Progress
 from muarl.observe.report import collect, write_report
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.system import peak_memory_bytes, process_seconds
+from muarl.observe.training import training_summary
 from muarl.player import requests_for
 from muarl.recipes import rl
 from muarl.recipes.auditing import audit_episodes, write_audits
@@ -49,7 +50,7 @@ def run(config: RunConfig) -> Path:
     check_disk(config)
     policy = load_model(config.model)
     check_room(config, setting, policy)
-    with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
+    with open_run(config, "quickstart") as run, Progress() as progress, open_logger(config, run) as logger:
         tasks = eval_tasks(config, setting)
         run.write_tasks(tasks)
         progress.plan(stages(config, setting))
@@ -99,6 +100,7 @@ def run(config: RunConfig) -> Path:
             "rl_greedy": evaluate_summary(greedy)["success"],
             **{name: evaluate_summary(episodes)["success"] for name, episodes in floor.items()},
             "demonstrator": _success(demonstrations),
+            "training": training_summary(run.read_metrics()),
             "audit": {"cold_start": audits[0].summary.to_json(), "rl": audits[1].summary.to_json()},
             "seconds": round(process_seconds(), 1),
             "peak_memory_bytes": peak_memory_bytes(),
@@ -132,9 +134,9 @@ def stages(config: RunConfig, setting: Setting) -> dict[str, float]:
 
 
 def _kept(config: RunConfig, run: RunDirectory, name: str, tasks: Sequence[Task]) -> list[Episode] | None:
-    """The episodes of an evaluation that an interrupted run had finished; None where there are none, or where it would
-    now be played otherwise. (What weights it was of need not be asked: training that goes on removes what follows.)"""
-    if not isinstance(run, ResumedRun) or run.changed("model", "domain", "eval", "eval_user", "engine", "rl"):
+    """The episodes of an evaluation that an interrupted run had finished; None where there are none. (What weights it
+    was of need not be asked: training that goes on removes what follows. What else shapes it cannot have changed.)"""
+    if not isinstance(run, ResumedRun):
         return None
     requests = requests_for(tasks, config.eval.trials, seed=config.eval.seed, label=LABEL)
     found = run.read_episodes(name)

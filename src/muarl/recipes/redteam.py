@@ -62,7 +62,7 @@ def run(config: RunConfig) -> Path:
     agent = make_eval_agent(playing, setting)
     users = make_red_team_users(playing, setting)
     requests = requests_for(tasks, playing.eval.trials, seed=playing.eval.seed, label=LABEL)
-    with open_run(config) as run, Progress() as progress:
+    with open_run(config, "eval") as run, Progress() as progress:
         run.write_tasks(tasks)
         ledger = Ledger(run)
         ledger.check(requests, agent.name, users.name, former=former_name(playing))

@@ -7,18 +7,19 @@ another model). That shows only when a recipe looks into the folder. Were the ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from muarl.episode import Episode
-from muarl.errors import BudgetError, CheckpointError, DataError, InfrastructureError, MuarlError
-from muarl.files import write_text
+from muarl.errors import BudgetError, CheckpointError, InfrastructureError, MuarlError
+from muarl.files import append_line, drop_broken_tail, write_text
 from muarl.learning.retention import Retention, newest_whole, prune_checkpoints, set_aside, tidy
 from muarl.observe.rundir import RunDirectory, without_secrets
-from muarl.untrusted import read_yaml
+from muarl.observe.status import now
+from muarl.observe.system import versions
 
 if TYPE_CHECKING:
     from muarl.config import RunConfig
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 OWN = ("status.json", "versions.json")
 """What taking up a run writes at once."""
+HISTORY = "resumes.jsonl"
+"""One line for each time that a run went on."""
 
 
 class ResumedRun(RunDirectory):
@@ -33,27 +36,29 @@ class ResumedRun(RunDirectory):
 
     ``config``: written with the first row of figures or result of the resumed run, or at its end; tasks and episodes
     that are written before wait for that, too. Where a MuarlError that a person can mend comes first, the run was
-    refused: the folder is then as it was, and its status what it was.
+    refused: the folder is then as it was, and its status what it was. ``command``: see RunDirectory. ``changed``: the
+    settings that are others than they were, for the history of resumptions.
     """
 
-    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Mapping[str, Any],
+        *,
+        command: str | None = None,
+        changed: Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:
         self._went_on = False
         self._lock = None
         self.path = folder
         self.hold()
-        self._config = config
-        self._was = _sections(folder / "config.yaml")
+        self._config, self._changed = config, changed or {}
         self._waiting: list[Callable[[], object]] = []
         self._before = {name: _content(folder / name) for name in OWN}
         self._events = set((folder / "tensorboard").glob("*"))
         held = self._lock
-        super().__init__(folder.parent, folder.name, existing="resume")
+        super().__init__(folder.parent, folder.name, existing="resume", command=command)
         self._lock = held
-
-    def changed(self, *sections: str) -> bool:
-        """Whether the run is to go on with other settings in one of these sections than it had."""
-        now = without_secrets(self._config)
-        return any(self._was.get(name) != now.get(name) for name in sections)
 
     def later(self, action: Callable[[], object]) -> None:
         """Do something to the folder once the run goes on."""
@@ -69,6 +74,17 @@ class ResumedRun(RunDirectory):
             self.write_config(self._config)
             for write in self._waiting:
                 write()
+            self._remember()
+
+    def _remember(self) -> None:
+        """A line of the history: when, after which row of figures, with what changed, by which version."""
+        rows = self.read_metrics()
+        after = {name: rows[-1].get(name) for name in ("phase", "step")} if rows else None
+        found = versions()
+        line = {"at": now(), "after": after, "changed": without_secrets(self._changed)}
+        line |= {name: found[name] for name in ("muarl", "git") if name in found}
+        drop_broken_tail(self.path / HISTORY)
+        append_line(self.path / HISTORY, line)
 
     def log(self, values: Mapping[str, Any], *, phase: str, step: int) -> dict[str, Any]:
         """See RunDirectory; the run goes on."""
@@ -160,14 +176,6 @@ def prune(config: RunConfig, root: Path, scores: Mapping[int, float] | None = No
     named = (config.model.checkpoint, config.user.checkpoint, config.eval_user.checkpoint)
     needed = [Path(name).expanduser() for name in named if name is not None]
     prune_checkpoints(root, Retention(kept.keep_last, kept.keep_best, kept.keep_every), scores=scores, needed=needed)
-
-
-def _sections(config: Path) -> dict[str, Any]:
-    try:
-        found = read_yaml(config)
-    except DataError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _content(path: Path) -> str | None:

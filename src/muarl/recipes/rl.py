@@ -2,7 +2,9 @@
 
 One step: draw tasks, roll out a group of episodes for each, score the world that each leaves behind, compare within
 groups, update. Follow ``train`` from top to bottom. Rollout and update take turns (``_in_turns``), or rollouts run
-ahead while the learner works (``_run_ahead``, over recipes/pipeline.py).
+ahead while the learner works (recipes/ahead.py).
+
+Ctrl-C and SIGTERM cut a rollout off and let an update end; either way a checkpoint says where the run goes on.
 """
 
 from __future__ import annotations
@@ -10,10 +12,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from muarl.audit import keep_rules
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.episode import Episode
-from muarl.errors import BudgetError, ConfigError, DataError
+from muarl.errors import BudgetError, ConfigError, DataError, MuarlError
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
 from muarl.learning.learner import Learner
@@ -31,9 +31,9 @@ from muarl.observe.loggers import MetricLogger
 from muarl.observe.metrics import episode_metrics
 from muarl.observe.progress import Phase, Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.player import RolloutRequest, requests_for
+from muarl.observe.training import IdleSteps, differing_text, idle_text, no_update, training_summary
+from muarl.recipes.ahead import PIPELINE, VALIDATION, run_ahead
 from muarl.recipes.common import (
-    close_endpoints,
     closed,
     load_model,
     make_player,
@@ -42,6 +42,7 @@ from muarl.recipes.common import (
     open_run,
     play,
     prepare,
+    tell_domain,
 )
 from muarl.recipes.engines import (
     learns_here,
@@ -52,8 +53,8 @@ from muarl.recipes.engines import (
     make_sampler,
     samples_here,
 )
-from muarl.recipes.evaluate import LABEL, evaluate
-from muarl.recipes.pipeline import MAX_DRAWS, Pipeline, Played, Window, nothing_left, staleness
+from muarl.recipes.evaluate import evaluate
+from muarl.recipes.pipeline import MAX_DRAWS, Played, nothing_left
 from muarl.recipes.preflight import (
     Role,
     check_disk,
@@ -68,20 +69,17 @@ from muarl.recipes.restarting import Attempt, with_restarts
 from muarl.recipes.resuming import go_back, prune, resume_point
 from muarl.recipes.setting import Setting, make_setting
 from muarl.recipes.spending import Spending, check_prices
-from muarl.recipes.updates import learner_config, samples_of
+from muarl.recipes.updates import equal_groups, learner_config, samples_of
 from muarl.recipes.user_review import look_at_users
-from muarl.rollout import Executor, Group, Groups, LocalExecutor, RolloutEnd, collect_groups, rollout
+from muarl.rollout import Executor, Group, Groups, RolloutEnd, collect_groups
+from muarl.stopping import held
 from muarl.users.base import UserFactory
 
 SAVED_EPISODES = 64
 ROUNDS = 2
 """How often a step's episode is begun that infrastructure ended, beyond what its player tries at once."""
-VALIDATION = "validation"
-"""The phase of its rows of figures."""
 IN_TRAINING = "policy in training"
 """What the agent of training episodes is called: its weights change from turn to turn, as the versions there say."""
-PIPELINE = "pipeline"
-"""Where an asynchronous run's checkpoint says which tasks are used up."""
 
 
 def run(config: RunConfig) -> Path:
@@ -108,11 +106,13 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
     check_disk(config)
     policy = load_model(config.model, weights=learns_here(config) or samples_here(config))
     check_room(config, setting, policy)
-    with machines(config), open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
+    with machines(config), open_run(config, "train") as run, Progress() as progress, open_logger(config, run) as logger:
         attempt.folder = run.path
         for note in notes:
             progress.say(note)
         train(config, setting, policy, run, logger, progress, after_step=attempt.step)
+        training = training_summary(run.read_metrics())
+        run.write_summary({"training": training, "seed": config.seed, "seconds": run.seconds})
     return run.path
 
 
@@ -134,6 +134,7 @@ def train(
     check_gold(config, setting)
     rl = config.rl
     keep_rules(run.path, setting.domain)
+    tell_domain(run, config, setting)
     learner = make_learner(policy, config, learner_config(config))
     engine = make_sampler(policy, config)
     agent = make_agent(policy, config, temperature=rl.temperature, top_p=rl.top_p, engine=engine, name=IN_TRAINING)
@@ -145,7 +146,7 @@ def train(
     with closing(learner), closed(engine), progress.phase("reinforcement learning", rl.steps) as phase:
         if resumed is not None:
             done = learner.load(resumed)
-            first = int(done["step"])
+            first = _first(done, rl.steps)
             asyncio.run(engine.update(learner.weights, learner.version))
         if rl.asynchrony == "synchronous" and PIPELINE in done:
             raise ConfigError(
@@ -155,14 +156,24 @@ def train(
             _go_back(run, resumed, first, done=first >= rl.steps)
         phase.resume(first)
         spending = Spending(config, run)
-        loop = _Loop(
+        loop = Loop(
             config, setting, learner, engine, agent, users, executor, run, logger, progress, phase, after_step, spending
         )
         if rl.asynchrony != "synchronous":
-            asyncio.run(_run_ahead(loop, first, done.get(PIPELINE)))
+            asyncio.run(run_ahead(loop, first, done.get(PIPELINE)))
         else:
             _in_turns(loop, first)
+        if (idle := idle_text(run.read_metrics())) is not None:
+            progress.say(idle)
     policy.path = latest_checkpoint(root) or policy.path
+
+
+def _first(checkpoint: Mapping[str, Any], steps: int) -> int:
+    """The step that a run goes on with from a checkpoint. ConfigError if it has made more than ``rl.steps`` already."""
+    first = int(checkpoint["step"])
+    if first > steps:
+        raise ConfigError(f"rl.steps: {steps}, and this run has made {first} steps already: it cannot become shorter")
+    return first
 
 
 def _go_back(run: RunDirectory, checkpoint: Path | None, first: int, *, done: bool) -> None:
@@ -177,7 +188,7 @@ def _go_back(run: RunDirectory, checkpoint: Path | None, first: int, *, done: bo
 
 
 @dataclass(frozen=True, slots=True)
-class _Loop:
+class Loop:
     """What all steps of a training loop work with."""
 
     config: RunConfig
@@ -193,6 +204,7 @@ class _Loop:
     phase: Phase
     after_step: Callable[[int, SampledAgent], None] | None
     spending: Spending
+    idle: IdleSteps = field(default_factory=IdleSteps)
 
     def due(self, every: int, step: int) -> bool:
         """Whether something that happens every so many steps (0: never) does after this one."""
@@ -213,14 +225,19 @@ class _Loop:
             metrics |= look_at_users(self.setting, played.tasks, [e for e in played.episodes if e.verdict is not None])
         metrics |= {f"update/{k}": v for k, v in update.items()}
         metrics |= {k: update[k] for k in ("kl", "entropy") if k in update}
+        kept, equal = len(played.groups.kept), equal_groups(played.groups, self.config)
         metrics |= {
-            "groups_kept": float(len(played.groups.kept)),
+            "groups_kept": float(kept),
+            "groups_equal": float(equal),
             "groups_dropped": float(len(played.groups.dropped)),
             "samples": float(len(samples)),
             **figures,
         }
         self.logger.log(metrics, phase="rl", step=step)
+        self.phase.note = f"no update: {differing_text(kept, equal)}" if no_update(metrics) else None
         self.phase.advance(success=metrics["success"], turns=metrics["turns"])
+        if (warning := self.idle.note(metrics)) is not None:
+            self.progress.say(warning)
         every = rl.save_episodes == "all"
         if every or (rl.save_episodes == "some" and (step in (0, rl.steps - 1) or self.due(rl.checkpoint_every, step))):
             self.run.write_episodes(f"train-{step:04d}", played.episodes[: None if every else SAVED_EPISODES])
@@ -233,6 +250,20 @@ class _Loop:
         if (now and step > 0 and not path.exists()) or step == rl.steps or self.due(rl.checkpoint_every, step - 1):
             self.learner.save(path, {"step": step, "phase": "rl", **(extra or {})})
             prune(self.config, root, self.validated())
+
+    def save_stopped(self, step: int, extra: Mapping[str, Any] | None = None) -> None:
+        """``save`` where the run is being stopped: what keeps it from that does not hide why it stops."""
+        try:
+            self.save(step, extra, now=True)
+        except MuarlError as problem:
+            self.progress.say(f"No checkpoint of step {step} could be saved: {problem}")
+
+    def validation(self) -> tuple[Sequence[Task], SampledAgent]:
+        """Validation tasks, and the policy as it is, sampled as evaluation will sample it."""
+        e = self.config.eval
+        tasks = self.setting.draw("validation", min(e.tasks or 100, 100), e.seed, 0)
+        sampling = replace(self.agent.sampling, temperature=e.temperature, top_p=e.top_p)
+        return tasks, SampledAgent(self.agent.sampler, self.agent.chat, sampling)
 
     def validated(self) -> dict[int, float]:
         """Success in validation by the number of steps made before."""
@@ -248,141 +279,49 @@ class _Loop:
         return first > 0 and self.validation_due(first - 1) and first not in self.validated()
 
 
-def _in_turns(loop: _Loop, first: int) -> None:
+def _in_turns(loop: Loop, first: int) -> None:
     """Synchronous training: the learner waits for a step's episodes, which all come from its weights of that moment."""
     config, learner = loop.config, loop.learner
+    made, whole = first, True  # whole: the learner is as the last step left it
 
     def validate(step: int, *, log: bool = True) -> None:
-        tasks, own = _validation(loop)
+        tasks, own = loop.validation()
         episodes = evaluate(
             config, loop.setting, own, tasks, loop.progress, trials=1, label=VALIDATION, spending=loop.spending
         )
         if log:
             loop.logger.log(episode_metrics(episodes), phase=VALIDATION, step=step)
 
-    missed = loop.missed(first)
-    # What it leaves in the sampler's cache moves the next step's last bits: so one that was held just before a resumed
-    # run's checkpoint is held again, where that gives the same and costs nothing.
-    if missed or (first > 0 and loop.validation_due(first - 1) and config.eval_user.kind != "llm"):
-        validate(first - 1, log=missed)
-    for step in range(first, config.rl.steps):
-        started = time.perf_counter()
-        try:
-            played = asyncio.run(_roll_out(loop, step))
-        except (BudgetError, DataError):
-            loop.save(step, now=True)
-            raise
-        rolled_out = time.perf_counter()
-        samples = samples_of(played.groups, config)
-        update = learner.policy_step(samples)
-        asyncio.run(loop.engine.update(learner.weights, learner.version))
-        seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
-        loop.note(step, played, samples, update, seconds)
-        loop.save(step + 1)
-        if loop.validation_due(step):
-            validate(step)
-        if loop.after_step is not None:
-            loop.after_step(step, loop.agent)
-
-
-async def _run_ahead(loop: _Loop, first: int, used: Mapping[str, Any] | None) -> None:
-    """Asynchronous training: episodes are played in this event loop while the learner works in a thread.
-
-    Which groups a step has depends on what finished when, so runs are not repeated id for id. ``used``: which tasks a
-    resumed run has used up; what was under way when it stopped is played again, with the weights of its checkpoint.
-    Metrics: ``time/rollout`` is what the learner waited, ``staleness_*`` and ``groups_*`` see recipes/pipeline.py.
-
-    The window keeps the bound on staleness as long as samplers take the weights that they are given. Should one lag
-    behind, as a machine that was cut off may, episodes beyond the bound are left out, and counted (``too_stale``).
-    """
-    config, learner, rl = loop.config, loop.learner, loop.config.rl
-    seed = train_seed(config)
-    before = first * rl.tasks_per_step * (MAX_DRAWS if rl.dynamic_sampling else 1)  # drawn by a synchronous run
-    window = Window(
-        rl.tasks_per_step,
-        rl.staleness,
-        rl.steps,
-        whole=rl.asynchrony == "one_step_off",
-        step=first,
-        **(used or {"first": before}),
-    )
-
-    known: dict[str, Task] = {}
-
-    def requests(number: int) -> list[RolloutRequest]:
-        tasks = loop.setting.draw("train", 1, seed, number)
-        loop.setting.check(tasks)
-        known.update((task.id, task) for task in tasks)
-        return requests_for(tasks, rl.group_size, seed=config.seed, label=str(number))
-
-    here = asyncio.get_running_loop()
-    guests = make_users(config.eval_user, loop.setting) if rl.eval_every else None
-    pipeline = Pipeline(
-        window,
-        loop.executor,
-        requests,
-        minimum=rl.min_group,
-        mixed=rl.dynamic_sampling,
-        concurrency=rl.concurrency,
-        patience=rl.patience,
-        begin=loop.spending.begin,
-    )
-
-    async def validate(step: int) -> None:
-        assert guests is not None
-        tasks, own = _validation(loop)
-        asked = requests_for(tasks, 1, seed=config.eval.seed, label=LABEL)
-        host = LocalExecutor(make_player(loop.setting, own, guests).play, rl.concurrency)
-        found = await rollout(asked, host, budget=loop.spending.budget(), progress=lambda e, *_: loop.spending.add(e))
-        if found.end is not RolloutEnd.COMPLETE:
-            raise loop.spending.spent()
-        loop.logger.log(episode_metrics(found.episodes), phase=VALIDATION, step=step)
-
     try:
-        # The thread's pool is left last: what it does cannot be cancelled, and takes no longer than a step.
-        with ThreadPoolExecutor(1, "learner") as thread:
-            async with pipeline:
-                if loop.missed(first):
-                    await validate(first - 1)
-                for step in range(first, rl.steps):
-                    started = time.perf_counter()
-                    try:
-                        played = await pipeline.batch()
-                    except (BudgetError, DataError):
-                        await here.run_in_executor(
-                            thread, partial(loop.save, step, {PIPELINE: window.state()}, now=True)
-                        )
-                        raise
-                    came = time.perf_counter()
-                    played = replace(played, tasks={e.task_id: known[e.task_id] for e in played.episodes})
-                    oldest = learner.version - window.staleness
-                    samples = samples_of(played.groups, config, oldest=oldest)
-                    age = staleness(played.groups, learner.version, oldest)
-                    update = await here.run_in_executor(thread, learner.policy_step, samples)
-                    updated = time.perf_counter()
-                    await pipeline.learned(lambda: loop.engine.update(learner.weights, learner.version))
-                    waited = time.perf_counter() - updated + came - started
-                    figures = age | dict(played.figures)
-                    figures |= {"time/rollout": waited, "time/update": updated - came}
-                    loop.note(step, played, samples, update, figures)
-                    await here.run_in_executor(thread, loop.save, step + 1, {PIPELINE: window.state()})
-                    if loop.validation_due(step):
-                        await validate(step)
-                    if loop.after_step is not None:
-                        loop.after_step(step, loop.agent)
-    finally:
-        await close_endpoints(loop.setting, loop.agent, loop.users, guests)
+        missed = loop.missed(first)
+        # What it leaves in the sampler's cache moves the next step's last bits: so one that was held just before a
+        # resumed run's checkpoint is held again, where that gives the same and costs nothing.
+        if missed or (first > 0 and loop.validation_due(first - 1) and config.eval_user.kind != "llm"):
+            validate(first - 1, log=missed)
+        for step in range(first, config.rl.steps):
+            started = time.perf_counter()
+            played = asyncio.run(_roll_out(loop, step))
+            rolled_out = time.perf_counter()
+            with held():
+                whole = False
+                samples = samples_of(played.groups, config)
+                update = learner.policy_step(samples)
+                asyncio.run(loop.engine.update(learner.weights, learner.version))
+                seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
+                loop.note(step, played, samples, update, seconds)
+                made, whole = step + 1, True
+            loop.save(made)
+            if loop.validation_due(step):
+                validate(step)
+            if loop.after_step is not None:
+                loop.after_step(step, loop.agent)
+    except (BudgetError, DataError, KeyboardInterrupt):
+        if whole:
+            loop.save_stopped(made)
+        raise
 
 
-def _validation(loop: _Loop) -> tuple[Sequence[Task], SampledAgent]:
-    """Validation tasks, and the policy as it is, sampled as evaluation will sample it."""
-    e = loop.config.eval
-    tasks = loop.setting.draw("validation", min(e.tasks or 100, 100), e.seed, 0)
-    sampling = replace(loop.agent.sampling, temperature=e.temperature, top_p=e.top_p)
-    return tasks, SampledAgent(loop.agent.sampler, loop.agent.chat, sampling)
-
-
-async def _roll_out(loop: _Loop, step: int) -> Played:
+async def _roll_out(loop: Loop, step: int) -> Played:
     """Roll out one step's groups; under dynamic sampling, more tasks until enough groups have differing rewards.
 
     MuarlError if so many episodes failed that no group is left to learn from.

@@ -18,7 +18,7 @@ from muarl.learning.packing import Sample
 from muarl.observe.loggers import MetricLogger
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.common import load_model, make_users, open_logger, open_run, prepare
+from muarl.recipes.common import load_model, make_users, open_logger, open_run, prepare, tell_domain
 from muarl.recipes.demonstrations import DEMONSTRATIONS, demonstrate, supervised_samples
 from muarl.recipes.engines import learns_here, machines, make_learner, settle
 from muarl.recipes.ledger import Ledger
@@ -27,6 +27,7 @@ from muarl.recipes.preflight import check_disk, check_memory, check_roles
 from muarl.recipes.resuming import go_back, prune, resume_point
 from muarl.recipes.setting import Setting, make_setting
 from muarl.recipes.spending import Spending, check_prices
+from muarl.stopping import held
 from muarl.tokens import ChatTokens
 
 
@@ -39,7 +40,7 @@ def run(config: RunConfig) -> Path:
     check_disk(config)
     policy = load_model(config.model, weights=learns_here(config))
     held = machines(config, alone=True)
-    with held, open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
+    with held, open_run(config, "sft") as run, Progress() as progress, open_logger(config, run) as logger:
         cold_start(config, setting, policy, run, logger, progress)
     return run.path
 
@@ -108,6 +109,7 @@ def cold_start(
     config: RunConfig, setting: Setting, policy: Policy, run: RunDirectory, logger: MetricLogger, progress: Progress
 ) -> list[Episode]:
     """Fine-tune the policy's model in place and leave a checkpoint; returns the demonstrations that it learned from."""
+    tell_domain(run, config, setting)
     found = demonstrations(config, setting, progress, run)
     chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
     weight = config.sft.other_token_weight
@@ -154,6 +156,10 @@ def fit(
         resumed = resume_point(run.checkpoints, progress.say)
         if resumed is not None:
             first = int(learner.load(resumed)["step"])
+            if first > steps:
+                raise ConfigError(
+                    f"sft: {steps} steps, and this run has made {first} already: it cannot become shorter"
+                )
         later = first < steps and latest_checkpoint(run.checkpoints / "rl") is None
         go_back(
             run,
@@ -162,15 +168,30 @@ def fit(
             {COLD_START: first} | ({"rl": 0, "validation": 0, "evaluation": 0} if later else {}),
             (lambda name: name != DEMONSTRATIONS) if later else None,
         )
+
+    def save(step: int) -> None:
+        path = checkpoint_path(run.checkpoints, step)
+        if step and not path.exists():
+            learner.save(path, {"step": step, "phase": COLD_START})
+            prune(config, run.checkpoints)
+
+    made, whole = first, True  # whole: the learner is as the last step left it
     with progress.phase(name, steps) as phase:
         phase.resume(first)
-        for step in range(first, steps):
-            metrics = learner.sft_step(_batch(samples, step, sft.batch, config.seed))
-            logger.log(timed(metrics), phase=COLD_START, step=step)
-            phase.advance(nll=metrics.get("agent_nll", 0.0))
-            if step + 1 == steps or (sft.checkpoint_every and (step + 1) % sft.checkpoint_every == 0):
-                learner.save(checkpoint_path(run.checkpoints, step + 1), {"step": step + 1, "phase": COLD_START})
-                prune(config, run.checkpoints)
+        try:
+            for step in range(first, steps):
+                with held():
+                    whole = False
+                    metrics = learner.sft_step(_batch(samples, step, sft.batch, config.seed))
+                    logger.log(timed(metrics), phase=COLD_START, step=step)
+                    made, whole = step + 1, True
+                phase.advance(nll=metrics.get("agent_nll", 0.0))
+                if made == steps or (sft.checkpoint_every and made % sft.checkpoint_every == 0):
+                    save(made)
+        except KeyboardInterrupt:
+            if whole:
+                save(made)
+            raise
     settle(policy, learner, latest_checkpoint(run.checkpoints))
 
 

@@ -62,8 +62,7 @@ def samples_of(groups: Groups, config: RunConfig, *, oldest: int | None = None) 
     """
     episodes = [e for g in groups.kept for e in g.episodes]
     names = [g.name for g in groups.kept for _ in g.episodes]
-    weights, layers = config.rl.shaping.model_dump(), config.rl.layers
-    rewards = [layered_reward(shaped_reward(e, weights), e, layers.penalties, layers.gates) for e in episodes]
+    rewards = [reward for group in _rewards(groups, config) for reward in group]
     kind = ADVANTAGES[config.rl.advantage]
     advantages = group_advantages(rewards, names, drop_zero_variance=config.rl.drop_zero_variance, **kind)
     samples = []
@@ -73,3 +72,17 @@ def samples_of(groups: Groups, config: RunConfig, *, oldest: int | None = None) 
         if kept and t is not None and t.sampled_count and (oldest is None or t.oldest_version >= oldest):
             samples.append(Sample.sampled(t.ids, t.loss_mask, t.logprobs, float(advantage)))
     return samples
+
+
+def equal_groups(groups: Groups, config: RunConfig) -> int:
+    """How many of the kept groups give no gradient, since all their rewards (as the learner sees them) are the same."""
+    return sum(len(set(rewards)) == 1 for rewards in _rewards(groups, config))
+
+
+def _rewards(groups: Groups, config: RunConfig) -> list[list[float]]:
+    """The rewards of each kept group, with what shaping and layers add and take."""
+    weights, layers = config.rl.shaping.model_dump(), config.rl.layers
+    return [
+        [layered_reward(shaped_reward(e, weights), e, layers.penalties, layers.gates) for e in group.episodes]
+        for group in groups.kept
+    ]

@@ -46,7 +46,7 @@ def run(config: RunConfig) -> Path:
     setting = make_setting(config)
     check_demonstrations(config)
     policy = load_model(config.model)
-    with open_run(config) as run, Progress() as progress, open_logger(config, run) as logger:
+    with open_run(config, "sft-user") as run, Progress() as progress, open_logger(config, run) as logger:
         chat = ChatTokens(policy.tokenizer)
         samples = user_samples(dialogues(config, setting, progress), chat)
         fit(config, policy, samples, run, logger, progress, name="user model")

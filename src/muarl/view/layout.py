@@ -184,11 +184,13 @@ def script() -> str:
 # Pieces.
 
 
+STOPPED = ("failed", "interrupted", "killed")
+
+
 def state(run: Run) -> Html:
-    """How a run stands: running, finished, failed."""
-    status = run.json("status")
-    word = str(status.get("state") or "unknown")[:40]
-    colour = {"running": "live", "finished": "good", "failed": "bad", "interrupted": "bad"}.get(word, "")
+    """How a run stands: running, finished, interrupted, failed, killed."""
+    word = run.state[:40]
+    colour = {"running": "live", "finished": "good"}.get(word, "bad" if word in STOPPED else "")
     return tag("span", tag("i", class_="dot"), word, class_=f"status {colour}")
 
 

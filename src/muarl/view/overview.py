@@ -11,11 +11,13 @@ from muarl.observe.metrics import GENERAL_TOOLS
 from muarl.observe.progress import clock
 from muarl.observe.report_curves import everything
 from muarl.observe.shortening import cut
+from muarl.observe.status import KILLED, RUNNING, resume_command
 from muarl.observe.words import phase_name
 from muarl.view import queries
 from muarl.view.compare import settings_section
 from muarl.view.figures import MOST_ROWS, points, thin
 from muarl.view.layout import (
+    STOPPED,
     Site,
     ago,
     episodes_at,
@@ -33,6 +35,9 @@ from muarl.view.overview_charts import COLOURS, DRAWN, Seen, chart_sections, fil
 from muarl.view.runs import Library, Run
 from muarl.view.signs import ends, signs
 
+KILLED_TEXT = (
+    "Its process is gone without a word: killed, out of memory, or the machine went down. Saved state is whole."
+)
 SENTENCE = 2000
 """Characters of a run's last words that are shown."""
 THINNED = f"metrics.jsonl has more than {MOST_ROWS:,} rows: some are left out here, so that sums are too low."
@@ -70,10 +75,13 @@ def overview(site: Site, library: Library, only: Run | None = None) -> str:
 def _one(seen: Seen, audits: Audits) -> Html:
     run, status = seen.run, seen.run.json("status")
     found = [tag("li", text) for text in signs(seen.rows)] if seen.phase == "rl" else []
-    message = status.get("message")
+    said = KILLED_TEXT if run.state == KILLED else status.get("message")
+    again = resume_command(status.get("command"), run.folder.path) if run.state in STOPPED else None
+    message: list[Child] = [cut(str(said), SENTENCE)] if said else []
+    message += [" To go on: ", tag("code", again)] if again is not None else []
     return join(
         facts([*_facts(seen), *_grave(audits[run])]),
-        tag("p", cut(str(message), SENTENCE), class_="notice") if message else None,
+        tag("p", message, class_="notice") if message else None,
         tag("p", THINNED, class_="notice") if run.figures.thinned else None,
         tag("div", tag("b", "Worth a look"), tag("ul", found), class_="notice calm") if found else None,
         _scores(run),
@@ -92,7 +100,7 @@ def _facts(seen: Seen) -> list[tuple[str, Child]]:
     reward = ends(rows, "reward", "success", least=1)
     if reward is not None:
         out.append(("Reward", f"{reward.first:.2f} → {reward.last:.2f}"))
-    seconds = as_figure(status.get("seconds")) if status.get("state") != "running" else None
+    seconds = as_figure(status.get("seconds")) if status.get("state") != RUNNING else None
     if seconds is None:
         seconds = max((as_figure(r.get("seconds")) or 0.0 for r in seen.all_rows), default=0.0)
     out.append(("Time", clock(seconds)))
@@ -101,6 +109,8 @@ def _facts(seen: Seen) -> list[tuple[str, Child]]:
     cost = spent(seen.all_rows)
     if cost:
         out.append(("Cost", f"${cost:,.2f}"))
+    if resumes := run.resumes:
+        out.append(("Resumed", tag("a", f"{len(resumes)} times" if len(resumes) > 1 else "once", href="#resumes")))
     episodes = sum(s.episodes for s in run.ask(queries.stages))
     out.append(("Saved episodes", f"{episodes:,}"))
     return out
@@ -261,6 +271,23 @@ def _rest(s: Seen, alone: bool) -> Html | None:
     table = everything(s.phase, s.rows[::stride], DRAWN) if s.rows else None
     config = s.run.folder.read_config() if s.run.config else ""
     yaml = tag("details", tag("summary", "Configuration"), tag("pre", config)) if config else None
-    if table is None and yaml is None:
+    resumes = _resumes(s.run)
+    if table is None and yaml is None and resumes is None:
         return None
-    return tag("section", tag("h2", "Everything else" + ("" if alone else f": {s.run.name}")), table, yaml)
+    return tag("section", tag("h2", "Everything else" + ("" if alone else f": {s.run.name}")), table, resumes, yaml)
+
+
+def _resumes(run: Run) -> Html | None:
+    """Each time that the run was taken up again: when, after which step, with what changed, by which version."""
+    rows = []
+    for line in run.resumes[-100:]:
+        after, changed = mapping(line.get("after")), mapping(line.get("changed"))
+        where = f"{phase_name(after.get('phase'))}, step {after.get('step')}" if after else "the beginning"
+        texts = [f"{k}: {v[0]} → {v[1]}"[:200] for k, v in changed.items() if isinstance(v, list) and len(v) == 2]
+        version = " ".join(str(line[name])[:12] for name in ("muarl", "git") if line.get(name))
+        cells = [where, ", ".join(texts) or "nothing", version]
+        rows.append(tag("tr", tag("th", str(line.get("at") or "–"), scope="row"), [tag("td", c) for c in cells]))
+    if not rows:
+        return None
+    table = table_of(["Resumed at", "After", "Changed settings", "muarl"], rows, "resumes")
+    return tag("div", tag("h3", "Resumed"), table, id="resumes")

@@ -19,7 +19,8 @@ from muarl.episode import Episode
 from muarl.errors import MuarlError
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.shortening import NAME, cut, few_actions, is_long, shortened
-from muarl.untrusted import parse_json, parse_yaml
+from muarl.observe.status import RUNNING, state_of
+from muarl.untrusted import parse_json, parse_yaml, read_text
 from muarl.view import audit_queries, queries, search
 from muarl.view.figures import Figures
 from muarl.view.queries import Filter, Found
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 TOO_LONG = "It is too long for that here; muarl audit reads episodes of any length."
 FINDINGS_SHOWN = 200
 """Findings on an episode's page, at most."""
+RESUMES = 1 << 20
+"""Bytes of a history of resumptions that is read."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +132,23 @@ class Run:
 
     @property
     def running(self) -> bool:
-        """True while the run says that it goes on."""
-        return self.json("status").get("state") == "running"
+        """True while the run goes on."""
+        return self.state == RUNNING
+
+    @property
+    def state(self) -> str:
+        """running, finished, interrupted, failed, or killed (its process is gone without a word)."""
+        return state_of(self.json("status"))
+
+    @property
+    def resumes(self) -> list[dict[str, Any]]:
+        """Each time that the run was taken up again, and with what changes; none where the file cannot be read."""
+        path = self.folder.path / "resumes.jsonl"
+        try:
+            found = [parse_json(line) for line in read_text(path, RESUMES).splitlines()] if path.is_file() else []
+        except (MuarlError, ValueError):
+            return []
+        return [line for line in found if isinstance(line, dict)]
 
     @property
     def tokenizer(self) -> Tokenizer | None:

@@ -10,15 +10,16 @@ from statistics import median
 from typing import Any
 
 from muarl.observe.charts import Point, number, percent, smooth
+from muarl.observe.training import idle_text
 from muarl.view.figures import points
 
 ENOUGH = 8
-"""Steps before anything is said."""
+"""Steps before anything is said, but of steps that updated nothing."""
 
 
 def signs(rows: list[Mapping[str, Any]]) -> list[str]:
     """Sentences about a run's training rows (of one phase), each with its remedy; empty if nothing stands out."""
-    out = []
+    out = [text] if (text := idle_text(rows)) is not None else []
     kl, entropy = ends(rows, "kl_k3", "update/kl_k3", "kl"), ends(rows, "entropy")
     if kl and kl.last > 0.1 and kl.last > 5 * kl.middle:
         out.append(

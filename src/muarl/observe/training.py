@@ -1,0 +1,75 @@
+"""What a run's training rows say of its learning as a whole: how many steps moved the weights, and how many could not.
+
+A group of rollouts whose rewards are all equal has no advantage to learn from. A step that consists of such groups
+leaves the weights as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+PHASE = "rl"
+"""The phase of training's rows."""
+
+Row = Mapping[str, Any]
+
+
+def no_update(row: Row) -> bool:
+    """Whether a step left the weights as they were, since nothing in it gave a gradient."""
+    return bool(row.get("update/skipped")) or row.get("samples") == 0
+
+
+def training_summary(rows: Iterable[Row]) -> dict[str, int]:
+    """The ``training`` block of summary.json, from a run's rows of figures: ``steps``; ``steps_without_update``;
+    ``groups`` that were kept, and of those ``groups_equal``, whose rewards were all the same (left out where an older
+    run did not count them)."""
+    steps = [row for row in rows if row.get("phase") == PHASE]
+    out = {"steps": len(steps), "steps_without_update": sum(map(no_update, steps))}
+    out["groups"] = int(sum(row.get("groups_kept") or 0 for row in steps))
+    if steps and all("groups_equal" in row for row in steps):
+        out["groups_equal"] = int(sum(row["groups_equal"] for row in steps))
+    return out
+
+
+def differing_text(groups: int, equal: int) -> str:
+    """How many groups had something to learn from, in words."""
+    return f"{groups - equal} of {groups} groups had differing rewards"
+
+
+def idle_text(rows: Iterable[Row]) -> str | None:
+    """One sentence on steps that updated nothing; None if every step did."""
+    found = training_summary(rows)
+    steps, idle = found["steps"], found["steps_without_update"]
+    if not idle:
+        return None
+    groups = f" ({differing_text(found['groups'], found['groups_equal'])})" if "groups_equal" in found else ""
+    if idle == steps:
+        return f"No step of the training updated the weights{groups}: the agent is the one it began with. {REMEDY}"
+    return f"{idle} of {steps} training steps updated nothing{groups if idle > steps / 2 else ''}. {REMEDY}"
+
+
+REMEDY = (
+    "A group teaches only if some of its rollouts earn more than others: choose tasks that the agent solves sometimes, "
+    "a larger rl.group_size, more cold start, or rl.shaping."
+)
+
+
+class IdleSteps:
+    """Counts the steps in a row that updated nothing, and says so after the third, sixth, twelfth, ..."""
+
+    FIRST = 3
+
+    def __init__(self) -> None:
+        self._row, self._next = 0, self.FIRST
+
+    def note(self, row: Row) -> str | None:
+        """A warning if one is due after this step."""
+        if not no_update(row):
+            self._row, self._next = 0, self.FIRST
+            return None
+        self._row += 1
+        if self._row < self._next:
+            return None
+        self._next *= 2
+        return f"The last {self._row} steps updated nothing: none of their groups gave a gradient. {REMEDY}"

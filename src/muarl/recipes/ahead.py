@@ -1,0 +1,148 @@
+"""Asynchronous training: episodes are played in an event loop while the learner works in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from muarl.domains.base import Task
+from muarl.errors import BudgetError, DataError
+from muarl.observe.metrics import episode_metrics
+from muarl.player import RolloutRequest, requests_for
+from muarl.recipes.common import close_endpoints, make_player, make_users
+from muarl.recipes.evaluate import LABEL
+from muarl.recipes.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
+from muarl.recipes.preflight import train_seed
+from muarl.recipes.updates import samples_of
+from muarl.rollout import LocalExecutor, RolloutEnd, rollout
+
+if TYPE_CHECKING:
+    from muarl.recipes.rl import Loop
+
+PIPELINE = "pipeline"
+"""Where an asynchronous run's checkpoint says which tasks are used up."""
+VALIDATION = "validation"
+"""The phase of validation's rows of figures."""
+
+T = TypeVar("T")
+
+
+async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> None:
+    """Train from step ``first`` on.
+
+    Which groups a step has depends on what finished when, so runs are not repeated id for id. ``used``: which tasks a
+    resumed run has used up; what was under way when it stopped is played again, with the weights of its checkpoint.
+    Metrics: ``time/rollout`` is what the learner waited, ``staleness_*`` and ``groups_*`` see recipes/pipeline.py.
+
+    The window keeps the bound on staleness as long as samplers take the weights that they are given. Should one lag
+    behind, as a machine that was cut off may, episodes beyond the bound are left out, and counted (``too_stale``).
+    """
+    config, learner, rl = loop.config, loop.learner, loop.config.rl
+    seed = train_seed(config)
+    before = first * rl.tasks_per_step * (MAX_DRAWS if rl.dynamic_sampling else 1)  # drawn by a synchronous run
+    window = Window(
+        rl.tasks_per_step,
+        rl.staleness,
+        rl.steps,
+        whole=rl.asynchrony == "one_step_off",
+        step=first,
+        **(used or {"first": before}),
+    )
+
+    known: dict[str, Task] = {}
+
+    def requests(number: int) -> list[RolloutRequest]:
+        tasks = loop.setting.draw("train", 1, seed, number)
+        loop.setting.check(tasks)
+        known.update((task.id, task) for task in tasks)
+        return requests_for(tasks, rl.group_size, seed=config.seed, label=str(number))
+
+    here = asyncio.get_running_loop()
+    guests = make_users(config.eval_user, loop.setting) if rl.eval_every else None
+    pipeline = Pipeline(
+        window,
+        loop.executor,
+        requests,
+        minimum=rl.min_group,
+        mixed=rl.dynamic_sampling,
+        concurrency=rl.concurrency,
+        patience=rl.patience,
+        begin=loop.spending.begin,
+    )
+
+    async def validate(step: int) -> None:
+        assert guests is not None
+        tasks, own = loop.validation()
+        asked = requests_for(tasks, 1, seed=config.eval.seed, label=LABEL)
+        host = LocalExecutor(make_player(loop.setting, own, guests).play, rl.concurrency)
+        found = await rollout(asked, host, budget=loop.spending.budget(), progress=lambda e, *_: loop.spending.add(e))
+        if found.end is not RolloutEnd.COMPLETE:
+            raise loop.spending.spent()
+        loop.logger.log(episode_metrics(found.episodes), phase=VALIDATION, step=step)
+
+    made = first
+    unnoted: Callable[[float], None] | None = None
+
+    async def learn(step: int, played: Played, thread: ThreadPoolExecutor) -> None:
+        """Update on a batch; ``unnoted`` then logs it, with the seconds that the learner waited."""
+        nonlocal unnoted
+        oldest = learner.version - window.staleness
+        samples = samples_of(played.groups, config, oldest=oldest)
+        figures = staleness(played.groups, learner.version, oldest) | dict(played.figures)
+        began = time.perf_counter()
+        update = await here.run_in_executor(thread, learner.policy_step, samples)
+        took = time.perf_counter() - began
+
+        def note(waited: float) -> None:
+            nonlocal made, unnoted
+            times = {"time/rollout": waited, "time/update": took}
+            loop.note(step, played, samples, update, figures | times)
+            made, unnoted = step + 1, None
+
+        unnoted = note
+
+    try:
+        # The thread's pool is left last: what it does cannot be cancelled, and takes no longer than a step.
+        with ThreadPoolExecutor(1, "learner") as thread:
+            async with pipeline:
+                try:
+                    if loop.missed(first):
+                        await validate(first - 1)
+                    for step in range(first, rl.steps):
+                        started = time.perf_counter()
+                        played = await pipeline.batch()
+                        waited = time.perf_counter() - started
+                        played = replace(played, tasks={e.task_id: known[e.task_id] for e in played.episodes})
+                        await uncut(learn(step, played, thread))
+                        updated = time.perf_counter()
+                        await pipeline.learned(lambda: loop.engine.update(learner.weights, learner.version))
+                        assert unnoted is not None
+                        unnoted(waited + time.perf_counter() - updated)
+                        await here.run_in_executor(thread, loop.save, made, {PIPELINE: window.state()})
+                        if loop.validation_due(step):
+                            await validate(step)
+                        if loop.after_step is not None:
+                            loop.after_step(step, loop.agent)
+                except (BudgetError, DataError, asyncio.CancelledError):
+                    if unnoted is not None:
+                        unnoted(waited)
+                    await here.run_in_executor(thread, loop.save_stopped, made, {PIPELINE: window.state()})
+                    raise
+    finally:
+        await close_endpoints(loop.setting, loop.agent, loop.users, guests)
+
+
+async def uncut(work: Coroutine[Any, Any, T]) -> T:
+    """The result of ``work``, which goes on to its end where the task that waits for it is cancelled (Ctrl-C)."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if task.cancelled() or task.exception() is None:
+            raise
+        return task.result()  # what went wrong at the end weighs more
