@@ -229,7 +229,7 @@ def test_a_run_goes_on_with_its_own_conversations_only(muarl: Muarl, tmp_path: P
     run = made(muarl, tmp_path, "-n", "3", *RETAIL)
     before = {str(p.relative_to(run)): p.read_bytes() for p in run.rglob("*") if p.is_file()}
     result = muarl("coldstart", "--resume", str(run), change)
-    assert result.exit_code == 2 and "its own seed" in " ".join(result.stderr.split()), result.output
+    assert result.exit_code == 2 and "was made with other settings" in " ".join(result.stderr.split()), result.output
     other = muarl("coldstart", "--resume", str(run), change, "--scenario", "telecom-generated", *RETAIL)
     assert other.exit_code == 2, "though the scenario that comes first has no conversations yet"
     assert {str(p.relative_to(run)): p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
