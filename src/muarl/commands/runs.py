@@ -11,6 +11,9 @@ import typer
 if TYPE_CHECKING:
     from muarl.observe.listing import Listed
 
+PIPE = 200
+"""Columns where no terminal says how many it has, so that rows stay whole."""
+
 
 class Order(StrEnum):
     """What the list is sorted by."""
@@ -22,16 +25,17 @@ class Order(StrEnum):
 
 
 def runs(
-    folder: Annotated[Path, typer.Argument(help="The folder that holds the runs.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="The folder that holds the runs, or one run.")] = Path("runs"),
     sort: Annotated[
         Order, typer.Option("--sort", help="Newest first, by name, best first, or dearest first.")
     ] = Order.when,
     json_: Annotated[bool, typer.Option("--json", help="One JSON list, for programs.")] = False,
 ) -> None:
-    """List runs: command, domain, state, steps, success, when and cost.
+    """List runs: kind, domain, state, progress, success, when, cost.
 
-    Success is that of the last evaluation on held-out tasks; where there was none, that of the last training step, in
-    brackets. A run that says that it goes on and whose process is gone is "killed".
+    Success is that of the last evaluation on held-out tasks; where there was none, of the last training step, in
+    brackets. Progress is in training steps, or in conversations of evaluations and cold starts. A run whose process is
+    gone without a word is "killed". Times are UTC.
 
     [bold]Examples[/bold]
 
@@ -51,43 +55,56 @@ def runs(
         import json
 
         typer.echo(json.dumps([run.to_json() for run in found], indent=2))
-        return
-    if not found:
+    elif not found:
         typer.echo(f"There is no run in {folder}.")
-        return
-    _print(found)
+    else:
+        _print(found)
 
 
 def _print(found: list[Listed]) -> None:
+    import sys
+
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("run", "command", "domain", "state"):
+    for name in ("run", "kind", "domain", "state"):
         table.add_column(name, overflow="fold")
-    for name in ("steps", "success"):
+    for name in ("progress", "success"):
         table.add_column(name, justify="right")
-    table.add_column("began", no_wrap=True)
+    table.add_column("began")
+    table.add_column("ended")
     table.add_column("cost", justify="right")
     for run in found:
-        success = "" if run.success is None else f"{run.success:.1%}"
-        cells = [
-            run.name,
-            run.kind or "–",
-            run.domain or "–",
-            run.state,
-            "" if run.steps is None else f"{run.steps:,}",
-            success if run.held_out or not success else f"({success})",
-            run.when[:16].replace("T", " "),
-            f"${run.cost:,.2f}" if run.cost else "",
-        ]
-        table.add_row(*map(Text, cells))
-    Console(width=None if _wide() else 160, highlight=False).print(table)
+        cells = [run.name, run.kind or "–", _domain(run) or "–", run.state]
+        table.add_row(*map(Text, (*cells, _progress(run), _success(run), *_times(run), _cost(run))))
+    Console(width=None if sys.stdout.isatty() else PIPE, highlight=False).print(table)
 
 
-def _wide() -> bool:
-    """Whether a terminal says how wide it is; a file or a pipe does not, and rows stay whole there."""
-    import sys
+def _domain(run: Listed) -> str:
+    """The domain; of many only the first one."""
+    first, *others = run.domain.split(", ")
+    return run.domain if len(others) < 2 else f"{first} and {len(others)} more"
 
-    return sys.stdout.isatty()
+
+def _progress(run: Listed) -> str:
+    if run.done is None:
+        return ""
+    return f"{run.done:,}" if run.planned is None else f"{run.done:,} of {run.planned:,}"
+
+
+def _success(run: Listed) -> str:
+    if run.success is None:
+        return ""
+    return f"{run.success:.1%}" if run.held_out else f"({run.success:.1%})"
+
+
+def _times(run: Listed) -> tuple[str, str]:
+    """Beginning and end to the minute; the end without its day where that is the same."""
+    began, ended = (when[:16].replace("T", " ") for when in (run.began, run.ended or ""))
+    return began, ended[11:] if ended[:10] == began[:10] else ended
+
+
+def _cost(run: Listed) -> str:
+    return "" if not run.cost else f"${run.cost:,.2f}"

@@ -1,123 +1,325 @@
-"""The runs in a folder, a row each: what they are, how they stand, what they came to."""
+"""The runs in a folder, a row each: what they are, how they stand, what they came to.
+
+Folders may come from elsewhere, and files in them may be huge or malformed: every read is bounded, of metrics.jsonl the
+end alone is read, and what cannot be read is left blank.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 from muarl.errors import MuarlError
-from muarl.files import read_lines
 from muarl.observe.markup import as_figure
-from muarl.observe.rundir import RunDirectory
-from muarl.observe.training import PHASE
-from muarl.untrusted import parse_yaml
+from muarl.observe.shortening import cut
+from muarl.observe.status import KILLED, RUNNING, state_of
+from muarl.untrusted import parse_json, read_json_object, read_yaml
 
-Order = Literal["when", "name", "success", "cost"]
-
+STATUS_BYTES, SUMMARY_BYTES, ACCOUNT_BYTES = 64 << 10, 4 << 20, 8 << 20
+TAIL_BYTES = 512 << 10
+"""Of metrics.jsonl, the end that is read: some hundred steps."""
+MOST_RUNS = 10_000
+"""Entries of a folder that are looked at."""
+WORD = 300
+"""Characters of a name that are shown: nine scenarios have 180."""
+FILES = ("status.json", "summary.json", "metrics.jsonl")
+"""A folder with one of them is a run."""
 EVALUATIONS = ("rl", "evaluation", "cold_start")
 """Blocks of summary.json with a success, the one that counts most first."""
+PHASES = {"rl": "rl", "cold_start": "sft", "base": "base"}
+"""Phases of training in metrics.jsonl, and the section of the configuration with their ``steps``; the last first."""
+SYNTHESIS = "coldstart "
+"""What the phases of a cold start begin with; the scenario follows."""
+_SEED = re.compile(r"(.+)-seed\d{1,9}")
+
+Row = Mapping[str, Any]
+Order = Literal["when", "name", "success", "cost"]
 
 
 @dataclass(frozen=True)
 class Listed:
-    """One run. ``kind``: the command that made it, "" where a program did or nobody knows. ``steps``: of its training
-    (reinforcement learning, else fine-tuning), None where it has none. ``success``: of the last evaluation on held-out
-    tasks, else in the last step's rollouts (``held_out`` False); None where nothing was scored. ``when``: when it
-    began, ISO 8601. ``cost``: US dollars at endpoints."""
+    """One run. ``kind``: the command that made it, "suite", or "seeds" for an experiment of `muarl seeds`, whose runs
+    are listed as well; "" where nobody knows. ``done``, ``planned``: training steps, or conversations of an evaluation
+    or a cold start; None where that is not known. ``success``: of the last evaluation on held-out tasks, else of the
+    last training step (``held_out`` False). ``began``, ``ended``: ISO 8601, UTC. ``cost``: US dollars at endpoints,
+    None where there is no account, or a very long one."""
 
     path: str
     name: str
     kind: str
     domain: str
     state: str
-    steps: int | None
-    success: float | None
-    held_out: bool
-    when: str
-    cost: float
+    done: int | None = None
+    planned: int | None = None
+    success: float | None = None
+    held_out: bool = False
+    began: str = ""
+    ended: str | None = None
+    cost: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON values."""
         return asdict(self)
 
 
+ORDERS: Mapping[Order, Callable[[Listed], Any]] = {
+    "when": lambda run: run.began,
+    "name": lambda run: run.name,
+    "success": lambda run: -1.0 if run.success is None else run.success,
+    "cost": lambda run: -1.0 if run.cost is None else run.cost,
+}
+
+
 def list_runs(folder: Path, order: Order = "when") -> list[Listed]:
-    """The runs directly in ``folder``; newest, dearest or best first, by name from A to Z. What is no run, or cannot be
-    read, is left out."""
-    found = [row for path in sorted(folder.iterdir()) if path.is_dir() if (row := _listed(path)) is not None]
-    if order == "name":
-        return found
-    keys: Mapping[str, Callable[[Listed], Any]] = {
-        "when": lambda run: run.when,
-        "success": lambda run: -1.0 if run.success is None else run.success,
-        "cost": lambda run: run.cost,
-    }
-    return sorted(found, key=keys[order], reverse=True)
+    """The runs directly in ``folder``, or the one that it is itself; newest, dearest or best first, by name from A to
+    Z. What is no run is left out."""
+    if _is_run(folder):
+        return [_listed(folder)]
+    with os.scandir(folder) as entries:
+        paths = sorted(Path(e.path) for e in islice(entries, MOST_RUNS) if e.is_dir())
+    found = [_listed(path) for path in paths if _is_run(path)]
+    found = sorted([*found, *_experiments(folder, found)], key=ORDERS["name"])
+    return found if order == "name" else sorted(found, key=ORDERS[order], reverse=True)
 
 
-def _listed(path: Path) -> Listed | None:
-    try:
-        run = RunDirectory.at(path)
-        status, summary = run.read_json("status"), run.read_json("summary")
-        rows = run.read_metrics()
-        state = run.state
-    except (MuarlError, OSError, ValueError):
-        return None
-    steps = [row for row in rows if row.get("phase") == PHASE] or [r for r in rows if r.get("phase") == "cold_start"]
+def _is_run(path: Path) -> bool:
+    return any((path / name).is_file() for name in FILES)
+
+
+def _listed(path: Path) -> Listed:
+    status, summary = _json(path / "status.json", STATUS_BYTES), _json(path / "summary.json", SUMMARY_BYTES)
+    config, rows = _config(path), _tail(path / "metrics.jsonl")
+    kind = _kind(path, status, summary, rows)
+    done, planned = _progress(kind, config, summary, rows)
     success, held_out = _success(summary, rows)
-    when = str(status.get("began") or status.get("at") or _changed(path))
+    state = _state(status, summary)
+    began, ended = _times(path, status, state)
     return Listed(
         path=str(path),
-        name=path.name,
-        kind=str(status.get("command") or ""),
-        domain=str(status.get("domain") or _domain(run)),
+        name=_word(path.name),
+        kind=kind,
+        domain=_word(next((d for d in (status.get("domain"), summary.get("domain")) if d), _domain(kind, config))),
         state=state,
-        steps=int(max(as_figure(r.get("step")) or 0 for r in steps)) + 1 if steps else None,
+        done=done,
+        planned=planned,
         success=success,
         held_out=held_out,
-        when=when,
-        cost=_cost(run, summary, rows),
+        began=began,
+        ended=ended,
+        cost=_cost(path, summary),
     )
 
 
-def _success(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[float | None, bool]:
+def _kind(path: Path, status: Row, summary: Row, rows: Sequence[Row]) -> str:
+    """The command, as the status says it; of an older run, as its files show."""
+    phases = {str(row.get("phase")) for row in rows}
+    signs = (
+        ("suite", (path / "suite.json").is_file()),
+        ("quickstart", "demonstrator" in summary or (path / "episodes" / "eval-before.jsonl").is_file()),
+        ("coldstart", (path / "dataset").is_dir() or any(p.startswith(SYNTHESIS) for p in phases)),
+        ("sft-user", "fidelity" in summary),
+        ("eval", "red_team" in summary or (path / "episodes" / "eval.jsonl").is_file()),
+        ("train", "rl" in phases or (path / "checkpoints" / "rl").is_dir()),
+        ("sft", "cold_start" in phases),
+        ("base", "base" in phases),
+    )
+    said = status.get("command")
+    return _word(said) if isinstance(said, str) and said else next((name for name, fits in signs if fits), "")
+
+
+def _progress(kind: str, config: Row, summary: Row, rows: Sequence[Row]) -> tuple[int | None, int | None]:
+    """What is done of what is planned: steps, else conversations."""
+    if kind == "coldstart":
+        counts: dict[str, int] = {}
+        for row in rows:
+            if (phase := str(row.get("phase"))).startswith(SYNTHESIS):
+                counts[phase] = _whole(row.get("episodes")) or 0
+        kept = _whole(summary.get("kept"))
+        return sum(counts.values()) if kept is None else kept, _whole(_section(config, "coldstart").get("count"))
+    if kind == "eval":
+        done = [_whole(row.get("episodes")) for row in rows if row.get("phase") == "evaluation"]
+        tasks, trials = (_whole(_section(config, "eval").get(name)) for name in ("tasks", "trials"))
+        wanted = tasks * trials if tasks is not None and trials is not None else None
+        return done[-1] if done else None, _whole(summary.get("planned")) or wanted
+    for phase, section in PHASES.items():
+        steps = [s for r in rows if r.get("phase") == phase and (s := _whole(r.get("step"))) is not None]
+        if steps:
+            epochs = phase == "cold_start" and _section(config, section).get("epochs") is not None
+            return steps[-1] + 1, None if epochs else _whole(_section(config, section).get("steps"))
+    return None, None
+
+
+def _success(summary: Row, rows: Sequence[Row]) -> tuple[float | None, bool]:
     for name in EVALUATIONS:
         block = summary.get(name)
         found = as_figure(block.get("success") if isinstance(block, Mapping) else block)
         if found is not None:
             return found, True
-    for phase, held_out in (("evaluation", True), ("validation", True), (PHASE, False)):
-        measured = [v for r in rows if r.get("phase") == phase and (v := as_figure(r.get("success"))) is not None]
-        if measured:
-            return measured[-1], held_out
-    return None, False
+    measured = [(r, v) for r in rows if (v := as_figure(r.get("success"))) is not None]
+    held_out = [v for r, v in measured if r.get("phase") in ("evaluation", "validation")]
+    trained = [v for r, v in measured if r.get("phase") == "rl"]
+    return (held_out[-1], True) if held_out else (trained[-1] if trained else None, False)
 
 
-def _cost(run: RunDirectory, summary: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> float:
-    """What the run's account says; an evaluation's is in its summary, and a run of an older muarl has its rows."""
-    spending = read_lines(run.path / "spending.jsonl")
-    if spending:
-        return sum(as_figure(line.get("cost")) or 0.0 for line in spending)
-    for name, keys in (("cost", ("total",)), ("cost", ("agent", "user", "judge")), ("usage", ("cost",))):
-        block = summary.get(name)
-        known = [as_figure(block.get(key)) for key in keys] if isinstance(block, Mapping) else []
-        if any(v is not None for v in known):
-            return sum(v or 0.0 for v in known)
-    return sum(as_figure(row.get(name)) or 0.0 for row in rows for name in ("user/cost", "agent/cost"))
+def _state(status: Row, summary: Row) -> str:
+    """As the status says it; a run whose process is gone does not run. (An older status does not say on which machine
+    the process was; it is looked for on this one.)"""
+    if not isinstance(status.get("state"), str):
+        return "finished" if summary else "unknown"
+    state = state_of(status)
+    return KILLED if state == RUNNING and "host" not in status and _gone(status.get("pid")) else _word(state)
 
 
-def _domain(run: RunDirectory) -> str:
-    """A run of an older muarl says its domain in its configuration alone."""
+def _gone(pid: object) -> bool:
+    if not isinstance(pid, int) or isinstance(pid, bool) or pid <= 0:
+        return False
     try:
-        config = parse_yaml(run.read_config())
-    except (MuarlError, OSError, ValueError):
-        return ""
-    section = config.get("domain") if isinstance(config, Mapping) else None
-    return str(section.get("name") or "") if isinstance(section, Mapping) else ""
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:  # it is there, and somebody else's
+        return False
+    return False
 
 
-def _changed(path: Path) -> str:
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+def _times(path: Path, status: Row, state: str) -> tuple[str, str | None]:
+    """When it began and ended. Of a run that was killed: when it last wrote."""
+    at, seconds = _time(status.get("at")), as_figure(status.get("seconds"))
+    began = _time(status.get("began"))
+    if began is None and at is not None and seconds is not None and 0 <= seconds < 1e9:
+        began = at - timedelta(seconds=seconds)
+    changed = max((_changed(path / name) for name in FILES), default=0.0)
+    last = datetime.fromtimestamp(changed, UTC)
+    ended = None if state == RUNNING else last if state == KILLED else at or last
+    return _iso(began or at or last), None if ended is None else _iso(ended)
+
+
+def _cost(path: Path, summary: Row) -> float | None:
+    """What the account of a training run adds up to, unless it is too long for a list (some ten thousand paid
+    conversations since it was last summed up); of others, what the summary says."""
+    account = path / "spending.jsonl"
+    if account.is_file() and account.stat().st_size <= ACCOUNT_BYTES:
+        costs = [as_figure(row.get("cost")) for row in _tail(account, ACCOUNT_BYTES)]
+        return sum(cost or 0.0 for cost in costs)
+    for name, keys in (("cost", ("total",)), ("cost", ("agent", "user", "judge")), ("usage", ("cost",))):
+        known = [v for key in keys if (v := as_figure(_section(summary, name).get(key))) is not None]
+        if known:
+            return sum(known)
+    return None
+
+
+def _experiments(folder: Path, runs: Sequence[Listed]) -> list[Listed]:
+    """The experiments of `muarl seeds` whose page is there, each the mean over its runs."""
+    groups: dict[str, list[Listed]] = {}
+    for run in runs:
+        if (match := _SEED.fullmatch(Path(run.path).name)) is not None:
+            groups.setdefault(match[1], []).append(run)
+    found = []
+    for name, members in groups.items():
+        page = folder / f"{name}-seeds.html"
+        if not page.is_file():
+            continue
+        states = {run.state for run in members}
+        scores = [run.success for run in members if run.success is not None]
+        found.append(
+            Listed(
+                path=str(page),
+                name=_word(f"{name}-seeds"),
+                kind="seeds",
+                domain=members[0].domain,
+                state=states.pop() if len(states) == 1 else "mixed",
+                success=fmean(scores) if len(scores) == len(members) else None,
+                held_out=all(run.held_out for run in members),
+                began=min(run.began for run in members),
+                ended=max((run.ended for run in members if run.ended), default=None),
+            )
+        )
+    return found
+
+
+def _json(path: Path, most: int) -> Row:
+    try:
+        return read_json_object(path, most=most) if path.is_file() else {}
+    except (MuarlError, OSError):
+        return {}
+
+
+def _config(path: Path) -> Row:
+    file = path / "config.yaml"
+    try:
+        found = read_yaml(file) if file.is_file() else {}
+    except (MuarlError, OSError):
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _tail(path: Path, most: int = TAIL_BYTES) -> list[Row]:
+    """The rows at the end of a file of JSON lines; what is no row is passed over."""
+    try:
+        if not path.is_file():
+            return []
+        with open(path, "rb") as file:
+            start = max(0, os.fstat(file.fileno()).st_size - most)
+            file.seek(start)
+            lines = file.read(most).split(b"\n")
+    except OSError:
+        return []
+    found: list[Row] = []
+    for line in lines[1 if start else 0 :]:
+        try:
+            row = parse_json(line) if line.strip() else None
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            found.append(row)
+    return found
+
+
+def _domain(kind: str, config: Row) -> str:
+    """What a configuration says of where a run's conversations take place."""
+    if kind == "coldstart":
+        names = _section(config, "coldstart").get("scenarios")
+        return ", ".join(map(str, names)) if isinstance(names, list) else ""
+    return "" if kind == "suite" else _word(_section(config, "domain").get("name"))
+
+
+def _section(data: Row, name: str) -> Row:
+    found = data.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _whole(value: Any) -> int | None:
+    figure = as_figure(value)
+    return None if figure is None else int(figure)
+
+
+def _word(value: Any) -> str:
+    """Text from a file as it may go to a terminal."""
+    text = value if isinstance(value, str) else ""
+    return cut("".join(c if c.isprintable() else "?" for c in text), WORD)
+
+
+def _time(value: Any) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(value))
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
