@@ -13,6 +13,7 @@ import pytest
 from muarl.domains.base import World
 from muarl.episode import Episode, StopReason, Usage
 from muarl.errors import InfrastructureError
+from muarl.observe.listing import list_runs
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import common, ledger
 from muarl.rollout import LocalExecutor, Requests
@@ -78,8 +79,11 @@ def test_it_does_not_matter_where_it_was_interrupted(
         original(path, data)
 
     monkeypatch.setattr(ledger, "append_bytes", append)
-    assert muarl("coldstart", *options(tmp_path, "cut")).exit_code == 130
+    stopped = muarl("coldstart", *options(tmp_path, "cut"))
     cut = tmp_path / "cut"
+    assert stopped.exit_code == 130 and f"muarl coldstart --resume {cut}" in stopped.stderr.replace("\n", "")
+    (listed,) = list_runs(cut)
+    assert (listed.kind, listed.domain) == ("coldstart", "retail-generated, hotel-generated")
     assert muarl("coldstart", "--resume", str(cut)).exit_code == 130
     muarl("coldstart", "--resume", str(cut), ok=True)
     same(cut, whole)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from muarl.cli import app
 from muarl.observe.listing import STATUS_BYTES, TAIL_BYTES, Listed, list_runs
 from muarl.observe.rundir import RunDirectory
+from muarl.observe.status import _started, this_process
 
 
 def muarl(*words: str) -> Any:
@@ -110,6 +111,18 @@ def test_a_run_whose_process_is_gone_does_not_run(tmp_path: Path, gone: int) -> 
     assert (found["stopped"].began, found["stopped"].ended) == ("2026-01-02T03:03:00+00:00", at["at"])
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system tells no processes that have ended")
+def test_a_killed_process_that_nobody_waited_for_is_gone(tmp_path: Path) -> None:
+    program = [sys.executable, "-S", "-c", "input()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE) as process:
+        status = {**this_process(), "pid": process.pid, "process": _started(process.pid)}
+        begin(tmp_path, "run", {"state": "running", **status})
+        assert listed(tmp_path)["run"].state == "running"
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert listed(tmp_path)["run"].state == "killed"
+
+
 def test_the_newest_comes_first(tmp_path: Path) -> None:
     for day, name in ((2, "b"), (3, "a"), (1, "c")):
         begin(tmp_path, name, {"state": "finished", "at": f"2026-01-0{day}T00:00:00+00:00", "seconds": 1.0})
@@ -180,12 +193,6 @@ def test_the_list_for_people_and_for_programs(folder: Path) -> None:
     assert rows[0]["path"].startswith(str(folder))
     (alone,) = json.loads(muarl(str(folder / "measured"), "--json").stdout)
     assert alone["name"] == "measured", "a run's own folder will do, too"
-
-
-def test_a_folder_without_runs(tmp_path: Path) -> None:
-    assert "There is no run in" in muarl(str(tmp_path)).stdout
-    missing = muarl(str(tmp_path / "nowhere"))
-    assert missing.exit_code == 2 and "there is no such folder" in missing.stderr
 
 
 def test_nothing_heavy_is_imported(folder: Path) -> None:

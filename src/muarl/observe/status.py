@@ -18,6 +18,8 @@ from typing import Any
 RUNNING, FINISHED, INTERRUPTED, FAILED, KILLED = "running", "finished", "interrupted", "failed", "killed"
 """States. The last is never written: it is what a reader makes of "running" where that process is gone."""
 
+ENDED = "ended"
+
 RESUMABLE = ("quickstart", "train", "sft", "sft-user", "eval", "coldstart")
 """Commands with ``--resume``."""
 
@@ -76,12 +78,13 @@ def _exists(pid: int) -> bool:
 
 
 def _started(pid: int) -> str | None:
-    """When a process started, as text that no other process of that number has; None where there is none."""
+    """When a process started, as text that no other process of that number has; ENDED for one that nobody has waited
+    for, None where there is none."""
     try:
         ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()
     except (OSError, IndexError):
         return None if Path("/proc/self/stat").exists() else _started_elsewhere(pid)
-    return None if ticks[0] in "ZX" else f"{_boot()}:{ticks[19]}"
+    return ENDED if ticks[0] in "ZX" else f"{_boot()}:{ticks[19]}"
 
 
 @lru_cache(maxsize=1)

@@ -52,7 +52,8 @@ def run(config: RunConfig) -> Path:
     for scene in scenes:
         check_server(scene.setting.domain)
     ask_endpoints(asked)
-    with open_run(config) as run, Progress() as progress:
+    with open_run(config, "coldstart") as run, Progress() as progress:
+        run.takes_place_in(", ".join(scene.name for scene in scenes), configured=True)
         wanted = _shares(config.coldstart.count, scenes)
         found = _Found()
         ledgers = {s.name: Ledger(run, s.name, context=True, phase=f"coldstart {s.name}") for s in scenes}
