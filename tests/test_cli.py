@@ -191,6 +191,21 @@ def test_an_unknown_option_or_command_is_a_usage_error() -> None:
         assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["train", "--steps", "3"], "rl.steps=VALUE or"),
+        (["train", "--rl.steps=3"], "Settings have no dashes: rl.steps=VALUE."),
+        (["sft", "--lr", "1e-3"], "Settings have no dashes: sft.lr=VALUE or"),
+    ],
+)
+def test_a_setting_given_as_an_option_is_told_how_it_is_written(arguments: list[str], hint: str) -> None:
+    result = muarl(*arguments)
+    assert result.exit_code == 2
+    assert hint in " ".join(result.output.replace("│", " ").split())
+    assert "Settings have" not in muarl("view", "--steps", "3").output, "it takes no settings"
+
+
 def raising(problem: BaseException, note: str = "") -> Callable[[Any], Path]:
     def run(config: Any) -> Path:
         if note:

@@ -70,6 +70,7 @@ class _Commands(TyperGroup):
             raise typer.Exit(1) from None
         except Exception as problem:
             if type(problem).__module__.startswith(("typer", "click")):
+                _point_to_settings(problem)
                 raise
             _say(f"Error: {type(problem).__name__}: {problem}\nThis is a defect of muarl; its trace follows.", problem)
             if not _debug():
@@ -177,6 +178,25 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     app(prog_name="muarl")
+
+
+def _point_to_settings(problem: Any) -> None:
+    """Say how a setting is written where it was given as an option that does not exist (--steps 3, --rl.steps=3)."""
+    given, command = getattr(problem, "option_name", None), getattr(getattr(problem, "ctx", None), "command", None)
+    takes = any("KEY=VALUE" in str(getattr(p, "metavar", None)) for p in getattr(command, "params", ()))
+    if type(problem).__name__ != "NoSuchOption" or not given or not takes:
+        return
+    from muarl.config.sections import RunConfig, fields_of
+
+    name = given.lstrip("-").replace("-", "_")
+    keys = [key for key, section, _ in fields_of(RunConfig) if section is None]
+    found = [key for key in keys if key == name] or [key for key in keys if key.endswith(f".{name}")]
+    own = f"{getattr(command, 'name', '')}."
+    found.sort(key=lambda key: (not key.startswith(own), not key.startswith("rl.")))
+    if found:
+        written = " or ".join(f"{key}=VALUE" for key in found[:4])
+        problem.message = f"No such option: {given}. Settings have no dashes: {written}."
+        problem.possibilities = None
 
 
 def _debug() -> bool:

@@ -167,7 +167,7 @@ def test_the_long_form_stays_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["tau2-retial", *LLM], ["domain.name", "tau2-retial"]),
+        (["tau2-retial", *LLM], ["tau2-retial: no such benchmark", "tau2-retail"]),
         (["tau2-retail", "tau2-airline", *LLM], ["one benchmark at a time"]),
         (["tau2-retail", "--agent", "endpoint:"], ["no model name"]),
         (["tau2-retail", "--user", "gpt-u"], ["--user", "endpoint:MODEL"]),
@@ -193,3 +193,14 @@ def test_help_shows_both_forms() -> None:
     shown = " ".join(evaluate("--help").output.replace("│", " ").split())
     for words in ("muarl eval tau2-telecom", "--resume", "--max-cost", "eval.endpoint.model=NAME", "KEY=VALUE"):
         assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("qwen/x", "`muarl domains list` names them"), ("tau2-retial", "did you mean 'tau2-retail'?")]
+)
+def test_a_first_word_that_names_no_benchmark(name: str, hint: str) -> None:
+    result = evaluate(name)
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.split())
+    assert f"{name}: no such benchmark or domain" in said and hint in said
+    assert "override" not in said, "nobody gave one"

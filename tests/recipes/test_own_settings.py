@@ -120,6 +120,7 @@ def test_agents_are_called_by_run_stage_and_step(tmp_path: Path) -> None:
         ("claude-sonnet-4", "endpoint:claude-sonnet-4"),
         ("somewhere/else/entirely", "the path of a folder with config.json"),
         ("Qwen/Qwen3-8B", "hf download Qwen/Qwen3-8B"),
+        ("endpoint:m@http://localhost:1", "as the agent (muarl eval --agent endpoint:MODEL@URL)"),
     ],
 )
 def test_a_checkpoint_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, hint: str) -> None:

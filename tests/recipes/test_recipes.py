@@ -247,6 +247,10 @@ def test_a_run_without_a_checkpoint_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no whole checkpoint"):
         checkpoint_folder(str(tmp_path))
     assert checkpoint_folder(str(tmp_path / "absent")) == tmp_path / "absent"
+    (tmp_path / "episodes").mkdir()
+    (tmp_path / "episodes" / "eval.jsonl").touch()
+    with pytest.raises(CheckpointError, match="the run is an evaluation"):
+        checkpoint_folder(str(tmp_path))
 
 
 def test_a_checkpoint_under_home_may_be_written_with_a_tilde(

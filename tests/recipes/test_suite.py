@@ -142,6 +142,8 @@ def test_a_suite_is_played_stopped_and_finished(
     assert played > before
     again = evaluate("--resume", str(folder))
     assert again.exit_code == 0 and len(server.bodies) == played, "what is finished is not played again"
+    assert "Not complete" not in again.output, "a mean that needs tasks of every category is no reason to go on"
+    assert "not every category was played" in (folder / "report.md").read_text()
     refused = evaluate("--resume", str(folder), "--trials", "4")
     assert refused.exit_code == 2 and "eval.trials" in refused.stderr
 

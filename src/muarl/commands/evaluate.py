@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -155,6 +156,8 @@ def evaluate(
     overrides = [word for word in given or () if "=" in word]
     if len(names) > 1:
         raise typer.BadParameter(f"{names[1]!r} is neither KEY=VALUE nor an option; one benchmark at a time")
+    if names:
+        _check_name(names[0])
     settings: dict[str, Any] = {
         "eval.judge": judge,
         "eval.split": split,
@@ -190,6 +193,22 @@ def evaluate(
     elif names:
         raise typer.BadParameter(f"{names[0]!r}: a resumed run has its own benchmark")
     run_recipe("evaluate", "cpu" if config is None else Named(config), overrides, dry_run, settings, resume)
+
+
+def _check_name(name: str) -> None:
+    """ConfigError if there is no benchmark or generated domain of that name."""
+    from muarl.config.sections import DomainConfig
+    from muarl.errors import ConfigError
+
+    known = get_args(DomainConfig.model_fields["name"].annotation)
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, 1, 0.75)
+    hint = f"did you mean {near[0]!r}?" if near else "`muarl domains list` names them."
+    raise ConfigError(
+        f"{name}: no such benchmark or domain; {hint}"
+        + ("" if near else " An agent goes by --agent, a checkpoint by --checkpoint.")
+    )
 
 
 def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequence[str]) -> Sequence[str]:

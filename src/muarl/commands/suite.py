@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ PER_BENCHMARK = {
 """Options that mean nothing for several benchmarks at once."""
 
 MANIFEST = "suite.json"
+PIPE_WIDTH = 160
+"""Columns of the table where there is no terminal to ask: its names are not cut."""
 
 OfBenchmark = Callable[[str, dict[str, Any]], Sequence[str]]
 """What a benchmark's name stands for, as overrides that come before the person's own."""
@@ -82,7 +85,7 @@ def _show(folder: Path, rows: Sequence[Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from muarl.recipes.suite import cells_of
+    from muarl.recipes.suite import cells_of, is_complete
 
     head, *body = cells_of(rows)
     table = Table(box=None, pad_edge=False)
@@ -90,7 +93,7 @@ def _show(folder: Path, rows: Sequence[Any]) -> None:
         table.add_column(name, justify="left" if name in ("benchmark", "measure", "note") else "right")
     for line in body:
         table.add_row(*line)
-    Console(soft_wrap=True).print(table)
+    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
     typer.echo(f"Folder: {folder}  (report.md, summary.json, and one evaluation for each benchmark)")
-    if any(row.score is None or row.episodes < row.planned for row in rows):
+    if not is_complete(folder):
         typer.echo(f"Not complete. To go on: muarl eval --resume {folder}", err=True)

@@ -343,7 +343,8 @@ class RunConfig(Section):
         if self.user.kind == "agenda" and self.eval_user.kind == "agenda" and not own_users:
             raise ValueError(
                 f"domain.name is {self.domain.name}, whose tasks have no agenda: a language model must play the "
-                "user (--user endpoint:MODEL, or eval_user.kind=llm)"
+                "user: set user.kind=llm and user.endpoint.model, for evaluations eval_user.kind=llm and "
+                "eval_user.endpoint.model (in muarl eval: --user endpoint:MODEL)"
             )
         return self
 

@@ -57,13 +57,18 @@ def checkpoint_folder(spec: str) -> Path:
     base = root / "base"
     found = latest_checkpoint(root / "rl") or latest_checkpoint(root) or (base if base.is_dir() else None)
     if found is None:
-        raise CheckpointError(f"{root}: holds no whole checkpoint: the run ended before it wrote one")
+        raise CheckpointError(f"{root}: holds no whole checkpoint: {_why_none(root)}")
     return found
 
 
 def existing_checkpoint(spec: str) -> Path:
     """As ``checkpoint_folder``, of a folder that is there and of a kind that can be used. CheckpointError with the
     nearest run or checkpoint, or with the remedy, if not."""
+    if spec.startswith("endpoint:"):
+        raise CheckpointError(
+            f"{spec}: is a model behind a server, and what is needed here is a checkpoint: a run or a folder. "
+            "`muarl eval` and `muarl chat` take such a model as the agent (muarl eval --agent endpoint:MODEL@URL)"
+        )
     folder = checkpoint_folder(spec)
     if folder.is_dir():
         check_kind(folder)
@@ -83,6 +88,13 @@ def existing_checkpoint(spec: str) -> Path:
     else:
         hint = ": give a run (runs/NAME) or the path of a folder with config.json"
     raise CheckpointError(f"{spec}: no such checkpoint folder{hint}")
+
+
+def _why_none(root: Path) -> str:
+    """Why a run's folder of checkpoints may be empty."""
+    if next((root.parent / "episodes").glob("eval.jsonl*"), None) is not None:
+        return "the run is an evaluation, which trains nothing"
+    return "the run ended before it wrote one"
 
 
 def run_of(folder: Path) -> Path | None:

@@ -196,6 +196,13 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
     return found
 
 
+def is_complete(folder: Path) -> bool:
+    """Whether a suite has nothing left to play."""
+    suite, _ = read(folder)
+    found = [read_summary(folder / part.domain) for part in parts_of(suite)]
+    return all(summary is not None and summary["ended"] == "complete" for summary in found)
+
+
 def rows_of(suite: str, summaries: Mapping[str, Mapping[str, Any] | None]) -> Iterator[Row]:
     """The table's lines, of the benchmarks' summaries by domain; telecom has a second one for its criteria."""
     for part in parts_of(suite):
@@ -209,6 +216,8 @@ def rows_of(suite: str, summaries: Mapping[str, Mapping[str, Any] | None]) -> It
         notes = [] if summary["ended"] == "complete" else [summary["ended"].replace("_", " ")]
         if excluded := sum(summary["excluded_by"].values()):
             notes.append(f"{excluded} failed and count nowhere")
+        if score is None and summary["ended"] == "complete":
+            notes.append("not every category was played")
         if summary["trained_on_benchmark"]:
             notes.append("trained on it")
         done, planned = block["episodes"], summary["planned"]
