@@ -164,6 +164,11 @@ def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, words
         assert word in str(caught.value)
 
 
+def test_a_folder_that_is_no_run_is_called_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"is a folder without a config\.yaml"):
+        load_config(tmp_path)
+
+
 def test_thousands_of_problems_are_told_in_part(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("".join(f"key{n}: 1\n" for n in range(9000)))

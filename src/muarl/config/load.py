@@ -80,9 +80,9 @@ def _locate(source: str | Path) -> tuple[str, Path]:
         path = Path(source)
         if _is_file(path / "config.yaml"):
             path = path / "config.yaml"
-        if path.is_dir():
-            raise ConfigError(f"{_cut(text)}: is a folder without a config.yaml; name a YAML file")
         if not _is_file(path):
+            if os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises where a name is too long)
+                raise ConfigError(f"{_cut(text)}: is a folder without a config.yaml; name a YAML file.")
             raise ConfigError(f"{_cut(text)}: there is no such file. Presets go by name: {', '.join(preset_names())}.")
         return str(path), path
     raise ConfigError(
