@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli import app
+from muarl.commands.seeds import wait_for
 from muarl.config import load_config
 from muarl.observe.rundir import RunDirectory
 
@@ -89,3 +92,29 @@ def test_what_cannot_be_repeated_is_told_before_any_work(
     assert found.exit_code == 2
     assert told in " ".join(found.output.split())
     assert not children
+
+
+class Stopping:
+    """A process that is stopped by Ctrl-C, or by a SIGTERM to the one that waits for it, and saves before it ends."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.waits, self.got = number, 0, list[int]()
+
+    def send_signal(self, number: int) -> None:
+        self.got.append(number)
+
+    def wait(self) -> int:
+        self.waits += 1
+        if self.waits == 1 and self.number == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.number == signal.SIGTERM:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return 128 + self.number
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_seed_that_is_stopped_may_save_what_it_has(number: int) -> None:
+    before, child = signal.getsignal(signal.SIGTERM), Stopping(number)
+    assert wait_for(child) == 128 + number  # type: ignore[arg-type]
+    assert child.got == ([signal.SIGTERM] if number == signal.SIGTERM else [])
+    assert signal.getsignal(signal.SIGTERM) is before

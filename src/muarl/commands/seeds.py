@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -145,7 +146,21 @@ def _run(command: str, arguments: Sequence[str], number: int, config: RunConfig)
 def launch(words: Sequence[str]) -> int:
     """Run muarl with these arguments in a process of its own; returns its exit code."""
     program = [sys.executable, "-c", "from muarl.cli import main; main()"]
-    return subprocess.run([*program, *words], check=False).returncode
+    return wait_for(subprocess.Popen([*program, *words]))
+
+
+def wait_for(child: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process, which saves before it ends where it is stopped: Ctrl-C reaches it from the terminal,
+    SIGTERM is passed on to it."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: child.send_signal(number))
+    try:
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt:
+                continue
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _print(name: str, found: Sequence[Spread], count: int) -> None:
