@@ -138,3 +138,9 @@ def test_what_a_person_has_said_is_not_looked_at(tmp_path: Path) -> None:
     own = own_settings(str(run), {"domain.name", "rl.max_turns"})
     assert own.domain == "club"
     assert not {"domain.name", "rl.max_turns"} & set(own.values) and "model.max_context" in own.values
+
+
+@pytest.mark.parametrize("reads", ["Infinity", "1e999", "null", '"many"'])
+def test_a_strange_context_of_a_model_is_no_crash(tmp_path: Path, reads: str) -> None:
+    (tmp_path / "config.json").write_text(f'{{"max_position_embeddings": {reads}}}')
+    assert own_settings(str(tmp_path)).values["model.max_context"] == 32768

@@ -30,7 +30,6 @@ Given = Annotated[
 SCRIPTED = {"sampled": "sampled", "endpoint": "endpoint", "expert": "expert", "idle": "idle", "do-nothing": "idle"}
 """Agents that go by name; anything else is endpoint:MODEL or a checkpoint."""
 
-CONTEXT = 32768
 """Tokens that an episode of a benchmark may grow to with a checkpoint as the agent, if the model reads as many."""
 
 TURN_TOKENS = 2048
@@ -331,12 +330,11 @@ def _source(name: str) -> Official:
 
 def _context(checkpoint: str | None) -> int:
     """As many tokens as the checkpoint's model reads, up to a bound; a checkpoint that is not there is told later."""
-    from muarl.errors import MuarlError
+    from muarl.errors import CheckpointError
     from muarl.recipes.checkpoint_names import checkpoint_folder
-    from muarl.untrusted import read_json_object
+    from muarl.recipes.own_settings import CONTEXT, context_of
 
     try:
-        config = read_json_object(checkpoint_folder(checkpoint or "base") / "config.json")
-        return min(CONTEXT, int(config["max_position_embeddings"]))
-    except (MuarlError, ValueError, KeyError, TypeError, OverflowError):
+        return context_of(checkpoint_folder(checkpoint or "base"))
+    except CheckpointError:
         return CONTEXT

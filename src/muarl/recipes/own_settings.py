@@ -110,13 +110,18 @@ def own_settings(spec: str, said: Collection[str] = ()) -> OwnSettings:
     return own.without(*said)
 
 
-def _of_folder(folder: Path) -> OwnSettings:
-    """For a checkpoint that no run here has made: as much as its model reads, up to a bound."""
+def context_of(folder: Path) -> int:
+    """As many tokens as a checkpoint's model reads, up to CONTEXT."""
     try:
         reads = int(read_json_object(folder / "config.json")["max_position_embeddings"])
-    except (DataError, ValueError, KeyError, TypeError):
+    except (DataError, ValueError, KeyError, TypeError, OverflowError):
         reads = CONTEXT  # whoever loads it says what is wrong with it
-    context = max(1, min(CONTEXT, reads))
+    return max(1, min(CONTEXT, reads))
+
+
+def _of_folder(folder: Path) -> OwnSettings:
+    """For a checkpoint that no run here has made: as much as its model reads, up to a bound."""
+    context = context_of(folder)
     values = {"model.max_context": context, "rl.tokens_per_turn": max(1, min(TURN, context // 4))}
     return OwnSettings(values, f"{folder.name}/config.json")
 
