@@ -255,3 +255,16 @@ def test_a_state_folder_that_cannot_be_written_or_read_stops_nobody(
     remember(tmp_path / "config.yaml", {"user.endpoint": "A b"})
     assert "named again" in caplog.text
     assert recall(tmp_path / "config.yaml") == {}
+
+
+def test_a_user_without_a_home_may_start_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    remember(tmp_path / "config.yaml", {"eval.judge": "KEY https://host"})
+    assert recall(tmp_path / "config.yaml") == {}
+    (tmp_path / "policy.md").write_text("Be kind.")
+    (tmp_path / "mine.yaml").write_text(f"domain: {{policy: {tmp_path / 'policy.md'}}}")
+    assert load_config(tmp_path / "mine.yaml").domain.policy == tmp_path / "policy.md"

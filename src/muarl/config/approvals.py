@@ -16,6 +16,7 @@ from pathlib import Path
 
 from muarl.errors import MuarlError
 from muarl.files import write_text
+from muarl.untrusted import read_json_object
 
 log = logging.getLogger(__name__)
 
@@ -25,14 +26,13 @@ Approved = Mapping[str, tuple[str, ...]]
 
 def recall(config_file: Path) -> Approved:
     """What was approved for the run that this file describes; nothing where nothing is known."""
-    place = _file(config_file)
     try:
+        place = _file(config_file)
         if os.name == "posix" and place.stat().st_uid != os.geteuid():
             return {}
-        found = json.loads(place.read_text(encoding="utf-8"))
-        settings = found["settings"]
+        settings = read_json_object(place)["settings"]
         return {str(name): tuple(map(str, values)) for name, values in settings.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, MuarlError, KeyError, TypeError, AttributeError, RuntimeError):  # the last: there is no home
         return {}
 
 
@@ -45,11 +45,11 @@ def remember(config_file: Path, settings: Mapping[str, str]) -> None:
     }
     if not settings or all(settings[name] in before.get(name, ()) for name in settings):
         return
-    place = _file(config_file)
     try:
+        place = _file(config_file)
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_text(place, json.dumps({"config": str(config_file.resolve()), "settings": merged}, indent=1) + "\n")
-    except (OSError, MuarlError) as problem:
+    except (OSError, MuarlError, RuntimeError) as problem:
         log.warning("%s; when this run is resumed, addresses and files must be named again", problem)
 
 

@@ -130,9 +130,16 @@ def _check_files(config: RunConfig, name: str, provenance: Provenance) -> None:
 def _below(path: Path, folder: Path) -> bool:
     """Whether a file is one of a folder's own. A home folder, or one above it, holds everything; what is hidden is not
     part of a configuration."""
-    if not path.is_relative_to(folder) or Path.home().resolve().is_relative_to(folder):
+    if not path.is_relative_to(folder) or _holds_home(folder):
         return False
     return not any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def _holds_home(folder: Path) -> bool:
+    try:
+        return Path.home().resolve().is_relative_to(folder)
+    except RuntimeError:  # this user has none, as in some containers
+        return False
 
 
 def _check_addresses(config: RunConfig, name: str, provenance: Provenance) -> None:
