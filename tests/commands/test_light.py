@@ -7,15 +7,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from muarl.config import load_config
-from muarl.errors import ConfigError
 from muarl.recipes import preflight
-from muarl.recipes.beforehand import check_runs_dir
 
 RUN = """
 import json, os, socket, sys
@@ -96,14 +93,6 @@ def test_mistakes_are_told_before_anything_heavy_is_imported(told: dict[str, lis
     assert code == 2, output
     assert words in " ".join(output.split())
     assert not heavy
-
-
-def test_nothing_of_the_trial_is_left(tmp_path: Path) -> None:
-    check_runs_dir(load_config("cpu", [f"runs_dir={tmp_path}/a/b"]))
-    assert not list(tmp_path.iterdir())
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="runs_dir: no run can be kept in .*file/b"):
-        check_runs_dir(load_config("cpu", [f"runs_dir={tmp_path}/file/b"]))
 
 
 def test_an_endpoint_that_answered_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
