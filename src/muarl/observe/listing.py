@@ -19,7 +19,7 @@ from typing import Any, Literal
 from muarl.errors import MuarlError
 from muarl.observe.markup import as_figure
 from muarl.observe.shortening import cut
-from muarl.observe.status import KILLED, RUNNING, state_of
+from muarl.observe.status import KILLED, RUNNING, process_exists, state_of
 from muarl.untrusted import parse_json, read_json_object, read_yaml
 
 STATUS_BYTES, SUMMARY_BYTES, ACCOUNT_BYTES = 64 << 10, 4 << 20, 8 << 20
@@ -180,13 +180,7 @@ def _state(status: Row, summary: Row) -> str:
 def _gone(pid: object) -> bool:
     if not isinstance(pid, int) or isinstance(pid, bool) or pid <= 0:
         return False
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return True
-    except OSError:  # it is there, and somebody else's
-        return False
-    return False
+    return not process_exists(pid)
 
 
 def _times(path: Path, status: Row, state: str) -> tuple[str, str | None]:

@@ -63,16 +63,17 @@ def _gone(status: Mapping[str, Any]) -> bool:
         return False
     started = _started(pid)
     if started is None:
-        return not _exists(pid)
+        return not process_exists(pid)
     return status.get("process") not in (None, started)
 
 
-def _exists(pid: int) -> bool:
+def process_exists(pid: int) -> bool:
+    """Whether there is a process of that number on this machine."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
-    except (OSError, OverflowError):  # it is there, and somebody else's
+    except OSError:  # it is there, and somebody else's
         return True
     return True
 
