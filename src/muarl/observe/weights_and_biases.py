@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import ConfigError
+from muarl.errors import ConfigError, DataError
 from muarl.files import write_json
+from muarl.untrusted import read_json_object
 
 ID_FILE = "wandb.json"
 """Where a run folder keeps the run's id, project and entity at the service, so that a resumed run continues there."""
@@ -82,8 +82,8 @@ class WandbLogger:
 def _known(folder: Path) -> dict[str, Any]:
     """What the run folder says of an earlier part of this run; empty where there was none, or it cannot be read."""
     try:
-        found = json.loads((folder / ID_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json_object(folder / ID_FILE)
+    except DataError:
         return {}
-    named = isinstance(found, dict) and isinstance(found.get("id"), str) and isinstance(found.get("project"), str)
+    named = isinstance(found.get("id"), str) and isinstance(found.get("project"), str)
     return found if named else {}

@@ -6,7 +6,6 @@ A suite is a folder with one ordinary evaluation for each benchmark, ``suite.jso
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from muarl.config.trust import to_approve
 from muarl.errors import ConfigError, DataError
 from muarl.files import write_json, write_text
 from muarl.observe.rundir import without_secrets
+from muarl.untrusted import read_json_object
 
 MANIFEST = "suite.json"
 ASKED = "asked"
@@ -96,9 +96,11 @@ def read(folder: Path) -> tuple[str, list[RunConfig]]:
     """The suite that a folder was begun with. ConfigError names the file if it cannot be read."""
     file = folder / MANIFEST
     try:
-        suite = str(json.loads(file.read_text(encoding="utf-8"))["suite"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
-        raise ConfigError(f"{file}: cannot be read as a suite: {problem}") from None
+        suite = str(read_json_object(file)["suite"])
+    except DataError as problem:
+        raise ConfigError(str(problem)) from None
+    except KeyError:
+        raise ConfigError(f"{file}: does not name a suite") from None
     return suite, [load_config(_asked(folder, part.domain)) for part in parts_of(suite)]
 
 
@@ -190,10 +192,9 @@ def _tokens(summary: Mapping[str, Any]) -> int:
 def read_summary(folder: Path) -> dict[str, Any] | None:
     """What an evaluation found, None where it has not ended yet."""
     try:
-        found: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_json_object(folder / "summary.json")
+    except DataError:
         return None
-    return found
 
 
 def is_complete(folder: Path) -> bool:
