@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import secrets
 import socket
 from pathlib import Path
 
 from muarl.errors import ConfigError
+from muarl.keys import is_loopback
 
 TOKEN = "MUARL_SERVE_TOKEN"
 """The token that clients must send: in this variable, or in the file that it names with _FILE behind."""
 SHORTEST = 16
 """Characters of a token, at least, where other machines can try."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens there."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def token_for(host: str, given: str) -> str:

@@ -18,12 +18,12 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from muarl.inference.server.addresses import is_loopback
 from muarl.inference.server.addresses import listen as listen
 from muarl.inference.server.addresses import save_token as save_token
 from muarl.inference.server.addresses import token_for as token_for
 from muarl.inference.server.app import Access, make_app
 from muarl.inference.server.service import ChatService
+from muarl.keys import is_loopback
 from muarl.untrusted import host_of
 
 log = logging.getLogger(__name__)
