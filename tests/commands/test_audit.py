@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -319,3 +320,12 @@ def test_a_judge_in_an_evaluation_is_paid_once(tmp_path: Path, monkeypatch: pyte
         assert again.exit_code == 0, again.output
         assert len(server.requests) == before + 1, "only whether it is still there"
         assert json.loads((folder / "summary.json").read_text())["audit"]["judged"] == 3
+
+
+def test_a_line_of_tasks_that_is_no_text_is_passed_over(run: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    shutil.copytree(run, theirs)
+    with open(theirs / "tasks.jsonl", "ab") as file:
+        file.write(b'{"id": "\xff\xfe"}\n')
+    found = muarl("audit", theirs)
+    assert found.exit_code == 0, found.output

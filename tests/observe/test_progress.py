@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from muarl.observe.progress import Progress, clock, figure, rate_text
-from muarl.observe.stages import roughly
+from muarl.observe.stages import Job, roughly
 
 
 class Clock:
@@ -154,3 +154,7 @@ def test_words() -> None:
     assert [rate_text(r, "episodes") for r in (0, 0.25, 12.34)] == ["", "4 s/episode", "12.3 episodes/s"]
     assert [rate_text(r, "MiB") for r in (3990, 1 / 3990)] == ["3,990 MiB/s", "3,990 s/MiB"]
     assert [figure(v) for v in (0.41, 12.345, 1234.5, 3, "x")] == ["0.410", "12.3", "1,234", "3", "x"]
+
+
+def test_a_job_of_which_nothing_is_known_tells_no_time() -> None:
+    assert Job({"one": 0.0, "two": 0.0}).text("one", 60.0, 0.5, 0.5) == "stage 1 of 2"

@@ -60,3 +60,9 @@ def test_a_warning_comes_after_some_such_steps_and_not_at_each() -> None:
     told = [idle.note(row) for row in rows(*[False] * 12, True, False, False, False)]
     assert [n for n, text in enumerate(told) if text is not None] == [2, 5, 11, 15]
     assert str(told[2]).startswith("The last 3 steps updated nothing")
+
+
+def test_rows_of_others_may_hold_anything() -> None:
+    row = {"phase": "rl", "step": 0, "groups_kept": "many", "groups_equal": None, "samples": 0}
+    assert training_summary([row])["groups"] == training_summary([row])["groups_equal"] == 0
+    assert idle_text([row]) is not None

@@ -162,7 +162,7 @@ def read(answer: str, plan: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     try:
         rows = parse_json(text)["scenarios"]
         texts = [row["scenario"] for row in rows]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return []
     found = []
     for text, (intent, persona) in zip(texts, plan, strict=False):

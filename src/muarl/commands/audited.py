@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.benchmarks.messages import items
 from muarl.commands.audited_logs import message_of, stop_of
 from muarl.errors import ConfigError, DataError, MuarlError
-from muarl.untrusted import parse_json, read_yaml
+from muarl.untrusted import parse_json, read_lines, read_yaml
 
 if TYPE_CHECKING:
     from muarl.audit.rules_file import RulesFile
@@ -356,15 +356,14 @@ def _tasks(path: Path) -> Iterator[Task]:
     from muarl.domains.base import Action, Task
 
     if path.is_file():
-        with open(path, encoding="utf-8") as lines:
-            for line in lines:
-                try:
-                    row = parse_json(line)
-                    given = row.get("actions")
-                    actions = None if given is None else tuple(
-                        Action(str(a["name"]), dict(a["arguments"]), requestor=a.get("requestor", "assistant"))
-                        for a in given
-                    )  # fmt: skip
-                    yield Task(str(row["id"]), str(row.get("domain", "")), str(row["scenario"]), actions)
-                except (ValueError, KeyError, TypeError, AttributeError):
-                    continue
+        for _, line in read_lines(path):
+            try:
+                row = parse_json(line)
+                given = row.get("actions")
+                actions = None if given is None else tuple(
+                    Action(str(a["name"]), dict(a["arguments"]), requestor=a.get("requestor", "assistant"))
+                    for a in given
+                )  # fmt: skip
+                yield Task(str(row["id"]), str(row.get("domain", "")), str(row["scenario"]), actions)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                continue

@@ -62,6 +62,6 @@ class Job:
 
     def _left(self, at: int, seconds: float, done: float, worked: float) -> float | None:
         spent, usual = self._spent + seconds, self._worked + self._usual[at] * worked
-        if spent < MIN_SECONDS or usual < MIN_SHARE * sum(self._usual):
+        if spent < MIN_SECONDS or usual <= 0 or usual < MIN_SHARE * sum(self._usual):
             return None
         return spent / usual * (self._usual[at] * (1 - done) + sum(self._usual[at + 1 :]))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from muarl.observe.markup import as_figure
+
 PHASE = "rl"
 """The phase of training's rows."""
 
@@ -26,10 +28,15 @@ def training_summary(rows: Iterable[Row]) -> dict[str, int]:
     run did not count them)."""
     steps = [row for row in rows if row.get("phase") == PHASE]
     out = {"steps": len(steps), "steps_without_update": sum(map(no_update, steps))}
-    out["groups"] = int(sum(row.get("groups_kept") or 0 for row in steps))
+    out["groups"] = _sum(steps, "groups_kept")
     if steps and all("groups_equal" in row for row in steps):
-        out["groups_equal"] = int(sum(row["groups_equal"] for row in steps))
+        out["groups_equal"] = _sum(steps, "groups_equal")
     return out
+
+
+def _sum(rows: Iterable[Row], name: str) -> int:
+    """The sum of a figure; what is none counts as 0, since a row may be somebody else's."""
+    return int(sum(as_figure(row.get(name)) or 0.0 for row in rows))
 
 
 def differing_text(groups: int, equal: int) -> str:

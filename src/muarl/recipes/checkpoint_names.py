@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
@@ -126,6 +127,6 @@ def _known(missing: Path) -> Iterator[str]:
     """Names that a misspelt one may have been meant for: the shipped ones, runs, and what lies beside it."""
     yield from SHIPPED
     for place in {RUNS, missing.parent, missing.parent.parent}:
-        if place.is_dir():
+        with suppress(OSError):  # a folder that may not be read has no names to offer
             found = (p for p in place.iterdir() if any(p.glob("checkpoints/*")) or (p / "config.json").is_file())
             yield from (str(p) for _, p in zip(range(1000), found, strict=False))

@@ -39,8 +39,12 @@ def run(config: RunConfig) -> Path:
     check_memory(config, sampling=False)
     check_disk(config)
     policy = load_model(config.model, weights=learns_here(config))
-    held = machines(config, alone=True)
-    with held, open_run(config, "sft") as run, Progress() as progress, open_logger(config, run) as logger:
+    with (
+        machines(config, alone=True),
+        open_run(config, "sft") as run,
+        Progress() as progress,
+        open_logger(config, run) as logger,
+    ):
         cold_start(config, setting, policy, run, logger, progress)
     return run.path
 

@@ -118,7 +118,7 @@ def read_results(answer: str) -> list[bool]:
     try:
         found = parse_json(fenced.group(1) if fenced else answer)
         given = [r["metExpectation"] for r in found.get("results", [])]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ValueError(f"{problem!r} in {textwrap.shorten(answer, 200)!r}") from None
     try:
         return [_TRUTH.validate_python(verdict) for verdict in given]
