@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from muarl import stopping
 from muarl.errors import ConfigError, MuarlError
 from muarl.observe import status
 from muarl.observe.report_story import notice
@@ -63,6 +64,7 @@ def test_kill_9_is_seen(tmp_path: Path) -> None:
 
 def test_what_stops_a_run_says_how_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(stopping, "_by", signal.SIGINT)  # what another test's signal has left
 
     def notes(problem: BaseException, command: str | None, name: str) -> list[str]:
         with pytest.raises(type(problem)), RunDirectory("runs", name, command=command):
