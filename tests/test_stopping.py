@@ -100,3 +100,31 @@ except KeyboardInterrupt:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (143, ""), done.stderr
+
+
+def test_sigterm_cancels_the_main_task_of_a_background_job() -> None:
+    """Where SIGINT is ignored too, work in a loop ends by cancellation, and Ctrl-C goes on being ignored."""
+    code = """
+import asyncio, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from muarl import stopping
+async def serve():
+    await asyncio.sleep(0)
+    signal.raise_signal(signal.SIGTERM)
+async def work():
+    signal.raise_signal(signal.SIGINT)
+    serving = asyncio.create_task(serve())
+    try:
+        await asyncio.sleep(600)
+    except asyncio.CancelledError:
+        print("saved")
+        raise
+try:
+    with stopping.stop_signals():
+        asyncio.run(work())
+except KeyboardInterrupt:
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    sys.exit(stopping.exit_code())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "saved\n", "")

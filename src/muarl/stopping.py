@@ -44,9 +44,27 @@ def stop_signals() -> Iterator[None]:
         return
     before = signal.signal(signal.SIGTERM, _terminated)
     try:
-        yield
+        with _ignored_sigint_as_blocked():
+            yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _ignored_sigint_as_blocked() -> Iterator[None]:
+    """A shell's background job, or what ``nohup`` starts, ignores SIGINT. It still does here, but by the signal mask:
+    so asyncio puts its own handler in place, through which SIGTERM cancels the main task. A KeyboardInterrupt out of
+    whatever callback the signal came in would leave tasks that nobody waits for."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        yield
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # forgets what came meanwhile
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @contextmanager
