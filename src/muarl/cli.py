@@ -48,7 +48,7 @@ DEBUG = "MUARL_DEBUG"
 class _Commands(TyperGroup):
     """The group of subcommands; it turns every failure into one clear message and an exit code.
 
-    2: something the person can mend. 1: a defect, or the disk is full. 130: interrupted; 143: by SIGTERM.
+    2: something the user can fix. 1: a defect, or the disk is full. 130: interrupted; 143: by SIGTERM.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -96,7 +96,8 @@ def options(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help=f"Show the trace of an error (also: {DEBUG}=1).")] = False,
     show_version: Annotated[
-        bool, typer.Option("--version", help="Print muarl's version. `muarl version` names its libraries' too.")
+        bool,
+        typer.Option("--version", help="Print muarl's version. `muarl version` also prints those of its libraries."),
     ] = False,
 ) -> None:
     """Train tool-using agents with reinforcement learning against simulated users, on a live database."""

@@ -251,7 +251,7 @@ def fetch(name: str, progress: Callable[[str, int, int], None] | None = None) ->
 
 def _find_root(wanted: Manifest, source: Path) -> Path:
     if not source.is_dir():
-        raise DataError(f"--from {source}: there is no such folder")
+        raise DataError(f"--from {source}: no such folder")
     for candidate in (source, source / wanted.folder, source / wanted.name, source / "data" / wanted.name):
         if any((candidate / file).is_file() for file in wanted.files if file != _LICENSE):
             return candidate

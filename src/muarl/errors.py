@@ -6,7 +6,7 @@ from typing import Any
 
 
 class MuarlError(Exception):
-    """A problem the person can mend. Its text is one clear sentence or two."""
+    """A problem the user can fix. Its text is one clear sentence or two."""
 
 
 class ConfigError(MuarlError):

@@ -51,7 +51,7 @@ def read_secret(name: str) -> str:
         where = f"{name}_FILE ({path})"
         secret = _read(Path(path).expanduser(), where).strip()
         if not secret:
-            raise ConfigError(f"{where}: the file is empty; write the key into it, and nothing else")
+            raise ConfigError(f"{where}: the file is empty; write only the key into it")
     if secret and not (secret.isascii() and secret.isprintable() and " " not in secret):
         raise ConfigError(f"{where} holds characters that no API key has: set it again, without quotes or line breaks")
     return secret

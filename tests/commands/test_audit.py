@@ -69,7 +69,8 @@ class TestRuns:
         assert found.exit_code == 0, found.output
         assert "12 conversations. Rules: retail-generated (12)." in found.output
         assert (
-            "Not checked, for want of rules: policy (eligibility), communication (what must be said)." in found.output
+            "Not checked (no rules declared): policy (eligibility), communication (required information)."
+            in found.output
         )
         summary = json.loads((tmp_path / "out" / "summary.json").read_text())
         assert (summary["episodes"], summary["success"]["value"]) == (12, 1.0)

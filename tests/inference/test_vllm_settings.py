@@ -105,7 +105,7 @@ def test_the_cache_is_as_large_as_needed_and_fits(cpu, folder, monkeypatch):
     monkeypatch.setattr(settings_module, "free_memory", lambda: 16 * 512 * token)
     assert engine_arguments(settings)["kv_cache_memory_bytes"] == 4 * 512 * token
     monkeypatch.setattr(settings_module, "free_memory", lambda: 512 * token)
-    with pytest.raises(ConfigError, match="too little beside the model .* engine.cache_gib"):
+    with pytest.raises(ConfigError, match="too little next to the model .* engine.cache_gib"):
         engine_arguments(settings)
     with pytest.raises(ConfigError, match="engine.cache_gib: 0.0001 GiB cannot hold one sequence"):
         engine_arguments(replace(settings, cache_gib=0.0001))

@@ -224,7 +224,7 @@ class TestLoggers:
         logger.close()
         assert path.read_bytes() == before, "no half event"
         assert [r["step"] for r in run.read_metrics()] == [1, 2, 3]
-        assert caplog.text.count("The run goes on") == 1
+        assert caplog.text.count("The run continues") == 1
 
     def test_a_broken_extra_logger_does_not_end_the_run(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         class Broken:

@@ -194,7 +194,7 @@ def test_a_domain_of_a_programs_own_is_told_by_its_run(tmp_path: Path) -> None:
         result = muarl(command, "--config", str(run.path / "config.yaml"), f"runs_dir={tmp_path}")
         assert result.exit_code == 2, command
         assert "domain.name" in told(result) and "'club'" in told(result)
-        assert "by the program that made it" in told(result)
+        assert "by the script that started it" in told(result)
     again = config.model_copy(update={"resume": run.path})
     with open_run(again) as resumed:
         resumed.takes_place_in("club")

@@ -143,7 +143,7 @@ def test_an_agent_alone(evaluate: Callable[..., Any], server: FakeOpenAI, name: 
     split = [] if name == "tau2-mock" else ["--split", "test"]
     found = evaluate(name, "--solo", *split, agent="alone", user=None)
     assert found["benchmark"]["tasks"] == tasks
-    assert found["user_eval"] == "nobody (solo)"
+    assert found["user_eval"] == "none (solo mode)"
     assert found["user_errors"]["episodes"] == 0
     bodies = asked(server, "alone")
     assert {b["tool_choice"] for b in bodies} == {"required"}

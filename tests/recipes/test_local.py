@@ -61,7 +61,7 @@ def test_room_for_adapters(words: list[str], room: int) -> None:
             ["engine.kind=vllm", "engine.servers=1", "engine.update=nccl", "engine.lora_rank=8"],
             "nccl sends all weights",
         ),
-        (["engine.kind=vllm", "engine.compile=compile"], "vLLM records its steps by itself"),
+        (["engine.kind=vllm", "engine.compile=compile"], "vLLM records its own steps"),
         (["engine.compile=fixed"], "engine.compile"),
     ],
 )

@@ -382,5 +382,5 @@ def test_a_budget_counts_what_was_used_besides() -> None:
 def test_greeting_is_the_benchmarks() -> None:
     assert TAU2.rules().greeting == GREETING == "Hi! How can I help you today?"
     nobody = Nobody()(toy_task(), seed=0)
-    with pytest.raises(InfrastructureError, match="nobody to talk to"):
+    with pytest.raises(InfrastructureError, match="no user to talk to"):
         asyncio.run(nobody.reply([]))

@@ -100,8 +100,8 @@ def test_all_that_is_missing_is_told_before_anything_is_asked(
     ("arguments", "words"),
     [
         (["--suite", "papre"], "no suite 'papre'; there are paper, paper-tau1"),
-        (["--suite", "paper", "--split", "train"], "--split is for one benchmark"),
-        (["tau2-retail", "--suite", "paper"], "names the benchmarks itself"),
+        (["--suite", "paper", "--split", "train"], "--split applies to one benchmark"),
+        (["tau2-retail", "--suite", "paper"], "selects the benchmarks itself"),
     ],
 )
 def test_what_a_suite_cannot_do_is_told(evaluate: Callable[..., Any], arguments: list[str], words: str) -> None:

@@ -160,7 +160,7 @@ def test_recorded_conversations_are_replayed_to_their_state():
     [
         (recorded((add(2), "3")), "now answers '2'"),
         (recorded((add(2), None)), "no content"),
-        ([Message("tool", "2", tool_call_id="c")], "none was asked for"),
+        ([Message("tool", "2", tool_call_id="c")], "without a preceding call"),
         ([Message("assistant", None, (add(2),))], "no tool message follows"),
         ([Message("assistant", None, (add(2),)), Message("user", "x")], "no tool message follows"),
         ([Message("user", None, (add(2),)), Message("tool", "2", tool_call_id="d")], "result of call 'd'"),

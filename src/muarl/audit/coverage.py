@@ -33,9 +33,9 @@ CHECKS = (
     Check("policy", "authentication", lambda r: bool(r.auth_tools)),
     Check("policy", "consent", _asks),
     Check("policy", "eligibility", lambda r: bool(r.forbids)),
-    Check("communication", "what must be said", lambda r: any(o.say for o in r.obligations)),
+    Check("communication", "required information", lambda r: any(o.say for o in r.obligations)),
     Check("safety", "other people's data", lambda r: bool(r.auth_tools or r.told_person)),
-    Check("safety", "changes nobody approved", _asks),
+    Check("safety", "unapproved changes", _asks),
 )
 """The outcome needs a verdict, and recovery no declaration."""
 

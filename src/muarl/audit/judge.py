@@ -167,7 +167,7 @@ def read_judgement(answer: str, scene: Scene, asked: Sequence[Question]) -> Judg
         row = given[question.id]
         if not row["met"]:
             if not question.missed:
-                text = f"Not so, says the judge: {question.text}"
+                text = f"Cleared by the judge: {question.text}"
                 findings.append(Finding(question.layer, question.rule, "violation", question.message, text,
                                         question.call, "judge"))  # fmt: skip
         elif question.missed:

@@ -20,9 +20,9 @@ _UNMET = {
     "DB": "The final database differs from the expected one.",
     "ENV_ASSERTION": "An assertion about the final state of the environment fails.",
     "GOAL": "The goal was not reached in the final state.",
-    "COMMUNICATE": "The user was not told what the task demands.",
-    "ACTION": "An action that the task demands was not taken.",
-    "NL_ASSERTION": "An assertion about what was said fails.",
+    "COMMUNICATE": "The agent did not say required information.",
+    "ACTION": "A required action was not taken.",
+    "NL_ASSERTION": "A natural-language assertion fails.",
 }
 
 
@@ -33,7 +33,9 @@ def find(scene: Scene) -> Iterator[Finding]:
         return
     last = max(len(scene.messages) - 1, 0)
     if episode.stop.truncated:
-        yield _finding("unfinished", last, f"The conversation was cut ({_words(episode.stop)}), so it earned nothing.")
+        yield _finding(
+            "unfinished", last, f"The conversation was truncated ({_words(episode.stop)}), so it earned nothing."
+        )
         return
     failed = [name for name, value in verdict.breakdown.items() if value < 1]
     task = scene.task

@@ -40,7 +40,9 @@ def find(scene: Scene) -> Iterator[Finding]:
     for step in scene.writes:
         if (why := _old_wish(step)) is not None:
             name = step.record.call.name
-            yield _finding("changed-wish-ignored", step, f"{name} wrote {why} although the user had changed the wish.")
+            yield _finding(
+                "changed-wish-ignored", step, f"{name} wrote {why} although the user had changed the request."
+            )
     yield from _transfers(scene)
     yield from _circles(scene)
 
@@ -102,7 +104,7 @@ def _transfers(scene: Scene) -> Iterator[Finding]:
         if given is None and step.record.call.arguments:
             given = " ".join(leaves(dict(step.record.call.arguments)))
         if not says_something(given or ""):
-            text = f"The hand-over's summary ({given!r}) does not tell a colleague what it is about."
+            text = f"The hand-over's summary ({given!r}) does not describe the problem."
             yield _finding("handover-without-summary", step, text)
     if not handed:
         return
@@ -115,7 +117,9 @@ def _transfers(scene: Scene) -> Iterator[Finding]:
             s.record.ok and s.record.kind != "generic" for s in scene.own if s.record.index < first.record.index
         )
         if not tried and not _WANTS_PERSON.search(scene.told_before(first.record.index)):
-            text = "The conversation was handed over before anything was tried, and nobody had asked for a person."
+            text = (
+                "The conversation was transferred before anything was tried, and the user had not asked for a person."
+            )
             yield _finding("untried-transfer", first, text, "note")
 
 

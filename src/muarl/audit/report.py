@@ -85,7 +85,7 @@ def markdown(summary: AuditSummary) -> str:
         parts.append(f"Nothing was found in {summary.episodes} episodes.\n")
     if summary.not_checked:
         missed = missing_text(summary.not_checked, summary.episodes)
-        parts.append(f"Not checked, for want of rules: {missed}.\n")
+        parts.append(f"Not checked (no rules declared): {missed}.\n")
     if summary.unjudged:
         parts.append(f"The judge did not answer for {summary.unjudged} episodes.\n")
     return "\n".join(parts)

@@ -52,7 +52,7 @@ def _foreign(scene: Scene, step: Step) -> Iterator[Finding]:
     elif other.foretold or other.key == other.owner or _used(scene, step):
         yield _finding("cross-user-read", step, f"{record.call.name} read {what}, while serving {served}.")
     else:
-        text = f"{record.call.name} showed {what}, while serving {served}; nothing of it was told or used."
+        text = f"{record.call.name} showed {what}, while serving {served}; none of it was disclosed or used."
         yield _finding("cross-user-lookup", step, text, "note")
 
 

@@ -87,7 +87,7 @@ class RoutedSampler:
                 sampled = await self._remotes[place].sample(prompt_ids, params, own, left)
             except Lost as problem:
                 if self._crew.lost(place, final=problem.final):
-                    log.warning("%s; its sessions go on elsewhere", problem)
+                    log.warning("%s; its sessions continue on other samplers", problem)
                 last = str(problem)
                 continue
             finally:

@@ -74,7 +74,7 @@ class ClusterExecutor:
                 episode = await self._workers[place].play(request, self._seconds)
             except Lost as problem:
                 if self._crew.lost(place, final=problem.final):
-                    log.warning("%s; its episodes are begun again elsewhere", problem)
+                    log.warning("%s; its episodes are restarted on other workers", problem)
                 lost.append(str(problem))
                 before.append(place)
                 continue

@@ -47,13 +47,13 @@ def audit(
     ] = None,
     judge: Annotated[
         str | None,
-        typer.Option("--judge", help="A model that is asked what rules cannot tell: endpoint:MODEL[@URL]."),
+        typer.Option("--judge", help="Model that checks what rules cannot decide: endpoint:MODEL[@URL]."),
     ] = None,
     concurrency: Annotated[
         int, typer.Option("--concurrency", "-j", min=1, max=CHUNK, help="Maximum concurrent questions to the judge.")
     ] = 16,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", help="Ask the judge no more once so many dollars are spent.")
+        float | None, typer.Option("--max-cost", help="Stop using the judge after spending this many dollars.")
     ] = None,
     price: Annotated[
         str | None, typer.Option("--price", help="IN/OUT: the judge's dollars for a million prompt and other tokens.")
@@ -149,9 +149,9 @@ def _closing(whole: AuditSummary, used: Mapping[str, int], in_code: Sequence[str
     rules = ", ".join(f"{name} ({n})" for name, n in used.items())
     yield f"{whole.episodes} conversations{left}. Rules: {rules}."
     if whole.not_checked:
-        yield f"Not checked, for want of rules: {missing_text(whole.not_checked, whole.episodes)}."
+        yield f"Not checked (no rules declared): {missing_text(whole.not_checked, whole.episodes)}."
     if in_code:
-        yield f"Declared in the domain's code, which is not run here: {', '.join(in_code)}."
+        yield f"Declared in the domain's code and not applied here: {', '.join(in_code)}."
 
 
 def _audited(heard: Iterator[Heard], judge: _Judge | None) -> Iterator[tuple[Heard, Sequence[Finding], bool]]:

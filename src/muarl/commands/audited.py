@@ -81,7 +81,7 @@ class Reader:
         from muarl.benchmarks.tau2 import results
 
         if not path.exists():
-            raise DataError(f"{path}: there is no such file or folder")
+            raise DataError(f"{path}: no such file or folder")
         if path.is_dir() and (path / "episodes").is_dir():
             yield from self._run(path, only)
         elif only:

@@ -23,9 +23,9 @@ __all__ = ["data", "replay", "score"]
 Bench = Annotated[
     str, typer.Argument(metavar="BENCH", help=f"The benchmark: {', '.join((*BENCHMARKS, *traces.BENCHMARKS))}.")
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="JSON-lines file to write; it appears whole or not at all.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="JSON-lines file to write (atomically).")]
 DomainName = Annotated[str | None, typer.Option("--domain", help="The domain, where the file does not name it.")]
-Split = Annotated[str | None, typer.Option("--split", help="The split that bare task numbers are of (TAU1).")]
+Split = Annotated[str | None, typer.Option("--split", help="Split of task numbers without a split (TAU1).")]
 
 
 def replay(
@@ -93,7 +93,7 @@ def score(
     ],
     out: Out,
     judge: Annotated[
-        str, typer.Option("--judge", help="Who answers natural-language assertions: pass, fail or endpoint:MODEL.")
+        str, typer.Option("--judge", help="Judge of natural-language assertions: pass, fail or endpoint:MODEL.")
     ] = "pass",
     domain: DomainName = None,
     split: Split = None,
@@ -107,13 +107,13 @@ def score(
         ),
     ] = "all",
     fresh_tasks: Annotated[
-        bool, typer.Option("--fresh-tasks", help="Score results by the installed tasks, not by those in the file.")
+        bool, typer.Option("--fresh-tasks", help="Use the installed tasks for scoring instead of those in the file.")
     ] = False,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Only note where a tool now answers otherwise than recorded.")
+        bool, typer.Option("--lenient", help="Report results that differ from the recorded ones, but score anyway.")
     ] = False,
     details: Annotated[
-        bool, typer.Option("--details", help="Write which of the task's criteria were met, one by one.")
+        bool, typer.Option("--details", help="Write each of the task's criteria and whether it was met.")
     ] = False,
 ) -> None:
     """Score recorded conversations again, as the benchmark scores them.

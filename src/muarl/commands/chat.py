@@ -41,7 +41,7 @@ def chat(
         str | None,
         typer.Option(
             "--domain",
-            help=f"The generated domain: {', '.join(NAMES)}. Default: the run's own, else {NAMES[0]}.",
+            help=f"The generated domain: {', '.join(NAMES)}. Default: that of the run, or {NAMES[0]}.",
             show_default=False,
         ),
     ] = None,
@@ -49,7 +49,7 @@ def chat(
         str | None,
         typer.Option(
             "--size",
-            help="The world's size, such as tiny or official. Default: the run's own, else tiny.",
+            help="The domain's size, such as tiny or official. Default: that of the run, or tiny.",
             show_default=False,
         ),
     ] = None,

@@ -27,9 +27,9 @@ def coldstart(
             callback=named,
         ),
     ] = "offline",
-    count: Annotated[int | None, typer.Option("--count", "-n", help="Conversations to keep.")] = None,
+    count: Annotated[int | None, typer.Option("--count", "-n", help="Number of conversations to keep.")] = None,
     scenario: Annotated[
-        list[str] | None, typer.Option("--scenario", help="Only this domain (repeatable); nine if none is named.")
+        list[str] | None, typer.Option("--scenario", help="Only this domain (repeatable). Default: all nine scenarios.")
     ] = None,
     teacher: Annotated[
         str | None, typer.Option("--teacher", help="Who serves: expert, endpoint:MODEL or endpoint:MODEL@URL.")
@@ -41,19 +41,19 @@ def coldstart(
         str | None, typer.Option("--tools", help="Who plays the imagined tools: world or endpoint:MODEL[@URL].")
     ] = None,
     judge: Annotated[
-        str | None, typer.Option("--judge", help="A model that looks at what the filters let pass: endpoint:MODEL.")
+        str | None, typer.Option("--judge", help="Model that judges conversations after the filters: endpoint:MODEL.")
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", help="Begin no conversation once so many dollars are spent.")
+        float | None, typer.Option("--max-cost", help="Start no new conversations after spending this many dollars.")
     ] = None,
-    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="The same, in tokens of all models.")] = None,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Token budget over all models.")] = None,
     name: Name = None,
     seed: Seed = None,
     resume: Annotated[
-        Path | None, typer.Option("--resume", help="Run folder to go on with: what is finished is not made again.")
+        Path | None, typer.Option("--resume", help="Run folder to resume; finished conversations are not repeated.")
     ] = None,
     check: Annotated[
-        Path | None, typer.Option("--check", help="Run the conversations of this dataset again, and say what differs.")
+        Path | None, typer.Option("--check", help="Replay the conversations of this dataset and report differences.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:

@@ -84,9 +84,9 @@ def overlap(
         ),
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many tasks of a generated domain.")] = 2000,
-    size: Annotated[str | None, typer.Option("--size", help="Its world's size, without it the largest.")] = None,
+    size: Annotated[str | None, typer.Option("--size", help="The domain's size. Default: the largest.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Its seed.")] = 0,
-    show: Annotated[int, typer.Option("--show", min=0, help="How many of the pairs to print.")] = 5,
+    show: Annotated[int, typer.Option("--show", min=0, help="Number of pairs to print.")] = 5,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all pairs to this JSON file.")] = None,
 ) -> None:
     """Say which training tasks have the same writes as a benchmark task.

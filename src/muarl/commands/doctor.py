@@ -53,7 +53,7 @@ def doctor(
 ) -> None:
     """Check this machine: Python, cores, memory, disk, torch, GPU, extras, data, endpoints, speed.
 
-    Shows whether endpoint variables are set, never what they hold. Exit code 1 if something stops muarl from working.
+    Shows whether endpoint variables are set, never what they hold. Exit code 1 if muarl cannot work.
 
     [bold]Examples[/bold]
 
@@ -243,7 +243,7 @@ def check_speed() -> Check:
     text = ", ".join(f"{rate / 1e9:.0f} GFLOP/s on {count} thread{'s' * (count > 1)}" for count, rate in rates.items())
     data = {"flops": {str(count): rate for count, rate in rates.items()}}
     if threads > 1 and rates[threads] < 1.3 * rates[1]:
-        return Check("speed", "note", text, "More threads hardly help: are the cores busy with something else?", data)
+        return Check("speed", "note", text, "More threads hardly help; are the cores busy with other jobs?", data)
     return Check("speed", "ok", text, data=data)
 
 
@@ -288,5 +288,5 @@ def _print(found: list[Check]) -> None:
     typer.echo(
         "This machine is ready: muarl quickstart"
         if not problems
-        else f"{problems} problem(s) to mend before muarl runs."
+        else f"{problems} problem(s) to fix before muarl can run."
     )

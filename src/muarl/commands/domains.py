@@ -11,7 +11,7 @@ import typer
 
 from muarl.errors import ConfigError
 
-domains = typer.Typer(no_args_is_help=True, help="Domains, and what an agent in one is told.")
+domains = typer.Typer(no_args_is_help=True, help="List domains; show a domain's policy and tools.")
 
 
 @domains.command("list")
@@ -43,11 +43,9 @@ def show(
         str | None,
         typer.Option("--size", help="A generated domain's size. Default: the smallest.", show_default=False),
     ] = None,
-    policy: Annotated[
-        bool, typer.Option("--policy", help="Print the policy alone: the system message, to the letter.")
-    ] = False,
+    policy: Annotated[bool, typer.Option("--policy", help="Print only the policy, the exact system message.")] = False,
     tools: Annotated[
-        bool, typer.Option("--tools", help="Print the tools alone, as JSON in the form of OpenAI's chat API.")
+        bool, typer.Option("--tools", help="Print only the tools, as JSON for OpenAI's chat API.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print both as one JSON object.")] = False,
 ) -> None:

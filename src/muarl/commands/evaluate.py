@@ -22,7 +22,7 @@ Given = Annotated[
         metavar="[BENCHMARK] [KEY=VALUE]...",
         help="tau2-retail, tau2-airline, tau2-telecom, tau2-telecom-workflow, tau2-mock, tau2-banking_knowledge, "
         "tau1-retail, tau1-airline, bfcl-v3, bfcl-v4, acebench-en, acebench-zh, or a generated domain; then settings "
-        "laid over the preset.",
+        "that override the preset.",
         show_default=False,
     ),
 ]
@@ -63,7 +63,8 @@ def evaluate(
         str | None, typer.Option("--user", "-u", help="Who plays the customer: endpoint:MODEL[@URL], or agenda.")
     ] = None,
     judge: Annotated[
-        str | None, typer.Option("--judge", help="Who judges assertions about words: endpoint:MODEL[@URL], pass, fail.")
+        str | None,
+        typer.Option("--judge", help="Judge of natural-language assertions: endpoint:MODEL[@URL], pass, fail."),
     ] = None,
     split: Annotated[
         str | None,
@@ -71,9 +72,7 @@ def evaluate(
             "--split", help="test, train, base (all of both; TAU2's default); telecom: small, full; TAU1: dev."
         ),
     ] = None,
-    tasks: Annotated[
-        int | None, typer.Option("--tasks", help="How many tasks; of a benchmark all, if not given.")
-    ] = None,
+    tasks: Annotated[int | None, typer.Option("--tasks", help="Number of tasks. Default for benchmarks: all.")] = None,
     task_id: Annotated[
         list[str] | None, typer.Option("--task", help="Only the task with this id (repeatable).")
     ] = None,
@@ -97,7 +96,7 @@ def evaluate(
     ] = None,
     audit_judge: Annotated[
         str | None,
-        typer.Option("--audit-judge", help="A model that audits the agent where rules cannot tell: endpoint:MODEL."),
+        typer.Option("--audit-judge", help="Model that audits what rules cannot decide: endpoint:MODEL."),
     ] = None,
     red_team: Annotated[
         str | None,
@@ -119,7 +118,7 @@ def evaluate(
     name: Name = None,
     seed: Seed = None,
     resume: Annotated[
-        Path | None, typer.Option("--resume", help="Run folder to go on with: what is finished is not played again.")
+        Path | None, typer.Option("--resume", help="Run folder to resume; finished conversations are not repeated.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -178,7 +177,7 @@ def evaluate(
     settings |= dict(_agent(agent))
     settings |= dict(_user(user))
     if suite is not None and (names or resume is not None):
-        raise typer.BadParameter("--suite: names the benchmarks itself; a suite goes on with --resume FOLDER alone")
+        raise typer.BadParameter("--suite: selects the benchmarks itself; resume a suite with --resume FOLDER only")
     if suite is not None:
         own = () if config is not None else _own_settings(ANY_BENCHMARK, settings, overrides)
         evaluate_suite(suite, config or "cpu", [*own, *overrides], settings, _of_benchmark, dry_run=dry_run)

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 def generate(
     domain: Annotated[str, typer.Option("--domain", help=f"The generated domain: {', '.join(NAMES)}.")] = NAMES[0],
-    size: Annotated[str, typer.Option("--size", help="The world's size, such as tiny or official.")] = "tiny",
+    size: Annotated[str, typer.Option("--size", help="The domain's size, such as tiny or official.")] = "tiny",
     split: Annotated[str, typer.Option("--split", help="Which tasks: train, validation or test.")] = "test",
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many tasks.")] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed gives other tasks.")] = 0,
-    show: Annotated[int, typer.Option("--show", min=0, help="How many of them to print in full.")] = 2,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all of them to this JSON-lines file.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the tasks.")] = 0,
+    show: Annotated[int, typer.Option("--show", min=0, help="Number of tasks to print in full.")] = 2,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all tasks to this JSON-lines file.")] = None,
 ) -> None:
     """Show generated tasks, and what doing nothing and always transferring earn on them.
 

@@ -24,7 +24,7 @@ mcp = typer.Typer(
 
 @mcp.command("install")
 def install(
-    names: Annotated[list[str] | None, typer.Argument(help="Which servers; all if none is named.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Servers to install. Default: all.")] = None,
 ) -> None:
     """Install the public servers that muarl's MCP scenarios run on, into a folder of their own.
 
@@ -117,8 +117,8 @@ def _tools_of(target: list[str], token_env: str) -> dict[str, ServerTool]:
 def serve(
     domain: Annotated[str, typer.Argument(help="Such as retail, tau2-airline, retail-generated or mcp-git.")],
     task: Annotated[str, typer.Option("--task", help="A task's id; of a generated domain its number.")] = "",
-    split: Annotated[str, typer.Option("--split", help="The split that the task is of.")] = "",
-    size: Annotated[str, typer.Option("--size", help="A generated world's size.")] = "tiny",
+    split: Annotated[str, typer.Option("--split", help="The task's split.")] = "",
+    size: Annotated[str, typer.Option("--size", help="A generated domain's size.")] = "tiny",
     seed: Annotated[int, typer.Option("--seed", help="Seed of generated tasks.")] = 0,
     side: Annotated[Literal["assistant", "user"], typer.Option("--side", help="Whose tools to offer.")] = "assistant",
     http: Annotated[bool, typer.Option("--http", help="Streamable HTTP instead of standard input and output.")] = False,

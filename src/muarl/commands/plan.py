@@ -9,7 +9,7 @@ import typer
 
 Settings = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY=VALUE", help="Settings laid over the preset, such as rl.tasks_per_step=64."),
+    typer.Argument(metavar="KEY=VALUE", help="Settings that override the preset, such as rl.tasks_per_step=64."),
 ]
 Assume = Annotated[
     list[str] | None,
@@ -25,9 +25,7 @@ def plan(
     assume: Assume = None,
     gpus: Annotated[
         int | None,
-        typer.Option(
-            "--gpus", help="I have so many GPUs: find the settings under which it fits on them, and plan those."
-        ),
+        typer.Option("--gpus", help="Find settings that fit on this many GPUs, and plan those."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON instead of tables.")] = False,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 def report(
     run: Annotated[Path, typer.Argument(help="The run's folder, such as runs/quickstart.", show_default=False)],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write here instead of RUN/report.html.")] = None,
-    conversations: Annotated[int, typer.Option(min=0, max=50, help="How many tasks to show whole.")] = 4,
+    conversations: Annotated[int, typer.Option(min=0, max=50, help="Number of tasks to print in full.")] = 4,
 ) -> None:
     """Make a run's report.html again from its metrics, summary and episodes.
 

@@ -27,7 +27,7 @@ class Order(StrEnum):
 def runs(
     folder: Annotated[Path, typer.Argument(help="The folder that holds the runs, or one run.")] = Path("runs"),
     sort: Annotated[
-        Order, typer.Option("--sort", help="Newest first, by name, best first, or dearest first.")
+        Order, typer.Option("--sort", help="Order: newest, name, highest success, or highest cost first.")
     ] = Order.when,
     json_: Annotated[bool, typer.Option("--json", help="One JSON list, for programs.")] = False,
 ) -> None:
@@ -49,7 +49,7 @@ def runs(
     from muarl.observe.listing import list_runs
 
     if not folder.expanduser().is_dir():
-        raise DataError(f"{folder}: there is no such folder; name the one that holds the runs")
+        raise DataError(f"{folder}: no such folder; give the folder that contains the runs")
     found = list_runs(folder.expanduser(), sort.value)
     if json_:
         import json

@@ -140,7 +140,7 @@ def _run(command: str, arguments: Sequence[str], number: int, config: RunConfig)
     if code in (130, 143, -2, -15):
         raise KeyboardInterrupt
     if code:
-        raise MuarlError(f"seeds: seed {number} ended with exit code {code}; run the same command again to go on")
+        raise MuarlError(f"seeds: seed {number} ended with exit code {code}; run the same command again to resume")
 
 
 def launch(words: Sequence[str]) -> int:

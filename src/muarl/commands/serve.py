@@ -23,7 +23,10 @@ def serve(
         str | None, typer.Option("--name", help="The model's name for clients. Default: CHECKPOINT.")
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="Another address than loopback lets other machines in; they need the token.")
+        str,
+        typer.Option(
+            "--host", help="Address to listen on. Beyond loopback, other machines can connect with the token."
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8476,
     engine: Annotated[
@@ -44,13 +47,11 @@ def serve(
         ),
     ] = None,
     queue: Annotated[
-        int, typer.Option("--queue", min=0, help="Further ones that may wait; more are answered with 429.")
+        int, typer.Option("--queue", min=0, help="Maximum queued requests; further ones get status 429.")
     ] = 1024,
     thinking: Annotated[
         bool | None,
-        typer.Option(
-            "--thinking/--no-thinking", help="Let the model think first. Default: as in the checkpoint's run."
-        ),
+        typer.Option("--thinking/--no-thinking", help="Turn thinking on or off. Default: as in the checkpoint's run."),
     ] = None,
     dtype: Annotated[
         Literal["float32", "bfloat16"] | None,
@@ -58,25 +59,23 @@ def serve(
     ] = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",
     deadline: Annotated[
-        float, typer.Option("--deadline", min=1, help="Seconds that one completion may take, with waiting.")
+        float, typer.Option("--deadline", min=1, help="Maximum seconds for one completion, including queueing.")
     ] = 600.0,
     grace: Annotated[
-        float, typer.Option("--grace", min=0, help="Seconds that requests under way have when the server is stopped.")
+        float, typer.Option("--grace", min=0, help="Seconds that running requests have to finish at shutdown.")
     ] = 30.0,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", help="A further name by which clients call this machine (repeatable)."),
+        typer.Option("--allow-host", help="Additional host name of this machine (repeatable)."),
     ] = None,
     body: Annotated[int, typer.Option("--max-body", min=1, help="Largest request, in MiB.")] = 4,
     raw_prompts: Annotated[
         bool,
-        typer.Option(
-            "--raw-prompts", help="Take text prompts at /v1/completions, in which control tokens count as such."
-        ),
+        typer.Option("--raw-prompts", help="Accept text prompts at /v1/completions, including control tokens."),
     ] = False,
     token_to: Annotated[
         Path | None,
-        typer.Option("--token-to", help="Write the token into this file, for you alone, instead of printing it."),
+        typer.Option("--token-to", help="Write the token to this file (mode 600) instead of printing it."),
     ] = None,
 ) -> None:
     """Serve a checkpoint to any OpenAI client: chat completions with tools and streaming.

@@ -47,7 +47,7 @@ def evaluate_suite(
 
     for key, option in PER_BENCHMARK.items():
         if settings.get(key) is not None:
-            raise ConfigError(f"--suite: {option} is for one benchmark; evaluate that one by its name")
+            raise ConfigError(f"--suite: {option} applies to one benchmark; evaluate that benchmark by name")
     parts = recipe.parts_of(suite)
     own = {k: v for k, v in settings.items() if v is not None and k != "name"}
     given = [f"{key}={json.dumps(value)}" for key, value in own.items()]
@@ -55,7 +55,7 @@ def evaluate_suite(
     for line in recipe.check(configs):
         typer.echo(line, err=True)
     if dry_run:
-        typer.echo("Dry run: everything fits together; nothing was started.", err=True)
+        typer.echo("Dry run: the configuration is valid; nothing was started.", err=True)
         return
     folder = recipe.new_folder(configs[0].runs_dir.expanduser(), settings.get("name") or f"suite-{suite}")
     recipe.begin(folder, suite, configs)
@@ -96,4 +96,4 @@ def _show(folder: Path, rows: Sequence[Any]) -> None:
     Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
     typer.echo(f"Folder: {folder}  (report.md, summary.json, and one evaluation for each benchmark)")
     if not is_complete(folder):
-        typer.echo(f"Not complete. To go on: muarl eval --resume {folder}", err=True)
+        typer.echo(f"Incomplete. Resume with: muarl eval --resume {folder}", err=True)

@@ -17,24 +17,27 @@ if TYPE_CHECKING:
     from muarl.endpoints import Endpoint
     from muarl.recipes.taskfiles import FiledTask
 
-tasks = typer.Typer(no_args_is_help=True, help="Training tasks out of logged conversations.")
+tasks = typer.Typer(no_args_is_help=True, help="Create training tasks from logged conversations.")
 File = Annotated[Path, typer.Argument(help="A file of tasks, as from-log writes it.")]
 
 
 @tasks.command("from-log")
 def from_log(
     logs: Annotated[list[Path], typer.Argument(help="JSON lines: conversations with messages, or muarl's episodes.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the tasks go. Tasks that it has already stay.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write; existing tasks in it are kept.")],
     domain: Annotated[
         str, typer.Option("--domain", help="The domain whose tools the agent had, such as retail-generated.")
     ] = "retail-generated",
     size: Annotated[str, typer.Option("--size", help="The domain's size.")] = "official",
     database: Annotated[
         Path | None,
-        typer.Option("--database", help="The database before the conversations, as JSON; else what the answers show."),
+        typer.Option(
+            "--database", help="Database before the conversations, as JSON. Default: rebuilt from tool results."
+        ),
     ] = None,
     by: Annotated[
-        str | None, typer.Option("--by", help="endpoint:MODEL[@URL] describes the customers; else their own lines do.")
+        str | None,
+        typer.Option("--by", help="endpoint:MODEL[@URL] describes the customers. Default: their own messages."),
     ] = None,
 ) -> None:
     """Make training tasks out of logged conversations: customer, world, and a goal to be confirmed.
@@ -105,7 +108,7 @@ def from_log(
 @tasks.command("show")
 def show(
     file: File,
-    ids: Annotated[list[str] | None, typer.Argument(help="Only these tasks, in full.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="Print only these tasks, in full.")] = None,
 ) -> None:
     """Show a file's tasks: one line each, or those named in full, with what to look at before confirming.
 
@@ -132,11 +135,14 @@ def show(
 @tasks.command("confirm")
 def confirm(
     file: File,
-    ids: Annotated[list[str] | None, typer.Argument(help="The tasks whose goals are right.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of the tasks whose goals are correct.")] = None,
     clean: Annotated[
-        bool, typer.Option("--clean", help="All tasks without notes: the agent asked, and every answer is the same.")
+        bool,
+        typer.Option(
+            "--clean", help="All tasks without notes: consent was given, and every tool result is reproduced."
+        ),
     ] = False,
-    domain: Annotated[str, typer.Option("--domain", help="The domain that they are played in.")] = "retail-generated",
+    domain: Annotated[str, typer.Option("--domain", help="The domain of the tasks.")] = "retail-generated",
     size: Annotated[str, typer.Option("--size", help="The domain's size.")] = "official",
 ) -> None:
     """Confirm goals: from now on these tasks are trained on. Each goal is tried in its world first.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY=VALUE", help="Settings laid over the preset, such as rl.steps=10 rl.lr=1e-4."),
+    typer.Argument(metavar="KEY=VALUE", help="Settings that override the preset, such as rl.steps=10 rl.lr=1e-4."),
 ]
 
 
@@ -45,7 +45,7 @@ Checkpoint = Annotated[
     str | None, typer.Option("--checkpoint", "-m", help="Model to start from: a run, a checkpoint folder, or `base`.")
 ]
 Resume = Annotated[
-    Path | None, typer.Option("--resume", help="Run folder to continue from its last checkpoint, with its own config.")
+    Path | None, typer.Option("--resume", help="Run folder to resume from its last checkpoint, with its own config.")
 ]
 Cluster = Annotated[
     str | None,
@@ -68,9 +68,7 @@ COMMANDS = {
 """By recipe, the command that runs it."""
 DryRun = Annotated[
     bool,
-    typer.Option(
-        "--dry-run", help="Print the whole resolved config as YAML, check that everything fits together, and stop."
-    ),
+    typer.Option("--dry-run", help="Print the resolved configuration as YAML, check it, and exit."),
 ]
 Assume = Annotated[
     list[str] | None,
@@ -228,7 +226,7 @@ def run_recipe(
     from muarl.stopping import stop_signals
 
     if assume and not dry_run:
-        raise ConfigError("--assume: only says what a dry run plans with: add --dry-run")
+        raise ConfigError("--assume: applies only to a dry run; add --dry-run")
     if resume is not None:
         if isinstance(config, Named):
             raise ConfigError(
@@ -263,7 +261,7 @@ def run_recipe(
     if (folder / "report.html").is_file():
         typer.echo(f"Report:     {folder / 'report.html'}")
     if recipe in ("quickstart", "rl"):
-        typer.echo(f"Next:       muarl view {folder}    (its conversations, with what they changed)")
+        typer.echo(f"Next:       muarl view {folder}    (browse its conversations and their effects)")
         typer.echo(f"            muarl chat {folder}    (be the customer of this agent)")
 
 
@@ -281,4 +279,4 @@ def _say_what_would_run(config: RunConfig, recipe: str, assume: Sequence[str]) -
         typer.echo("", err=True)
         print_plan(plan, fitting, error=True, explain=False)
         complain(plan, fitting)
-    typer.echo("Dry run: everything fits together; nothing was started.", err=True)
+    typer.echo("Dry run: the configuration is valid; nothing was started.", err=True)

@@ -17,7 +17,9 @@ def view(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port to listen on. Default: 8475, or a free one.")
     ] = None,
-    host: Annotated[str, typer.Option(help="Another address than loopback lets other machines in.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Beyond loopback, other machines can connect.")
+    ] = "127.0.0.1",
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in this machine's browser.")] = False,
 ) -> None:
     """Browse runs: metrics, transcripts, tasks.

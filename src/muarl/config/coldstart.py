@@ -20,7 +20,7 @@ class ColdstartConfig(Section):
 
     scenarios: tuple[str, ...] = Field(
         SCENARIOS,
-        description="The generated domains to make conversations in, or folders of one's own (docs/coldstart.md).",
+        description="Generated domains to make conversations in, or your own folders (docs/coldstart.md).",
     )
     count: Positive = Field(2000, description="Conversations to keep, in equal shares of the scenarios.")
     size: Literal["tiny", "small", "medium", "official"] = Field(
@@ -40,22 +40,22 @@ class ColdstartConfig(Section):
         "behind `tools_endpoint`.",
     )
     tools_endpoint: EndpointConfig | None = Field(None, description="The model that plays tools, `tools: imagined`.")
-    attempts: Positive = Field(3, description="Tasks tried at most for each conversation to be kept.")
+    attempts: Positive = Field(3, description="Maximum tasks tried per conversation to keep.")
     concurrency: Positive = Field(32, description="Maximum concurrent conversations.")
-    min_turns: Count = Field(2, description="Fewest messages of the agent in a conversation that is kept.")
-    max_turns: Positive = Field(40, description="Most messages of the agent.")
-    max_words: Positive = Field(6000, description="Most words of a whole conversation, tool results included.")
-    max_tool_errors: Count = Field(2, description="Most calls that a tool answers with an error.")
+    min_turns: Count = Field(2, description="Minimum number of agent messages.")
+    max_turns: Positive = Field(40, description="Maximum number of agent messages.")
+    max_words: Positive = Field(6000, description="Maximum number of words in a conversation, including tool results.")
+    max_tool_errors: Count = Field(2, description="Maximum number of failed tool calls.")
     near_duplicate: Probability = Field(
         0.9, description="Of two conversations whose word 5-grams overlap more than this (Jaccard), one is dropped."
     )
     judge: JudgeSpec | None = Field(
-        None, description="A model that must find each conversation in keeping with the policy: `endpoint:MODEL`."
+        None, description="A model that must judge each conversation as following the policy: `endpoint:MODEL`."
     )
     max_cost: Annotated[float, Field(gt=0)] | None = Field(
-        None, description="Begin no further conversation once so many US dollars are spent."
+        None, description="Start no new conversations after spending this many US dollars."
     )
-    max_tokens: Positive | None = Field(None, description="The same, in tokens of all models.")
+    max_tokens: Positive | None = Field(None, description="Token budget over all models.")
 
     @model_validator(mode="after")
     def _whole(self) -> ColdstartConfig:

@@ -10,30 +10,29 @@ from muarl.config.section import Count, Positive, Section
 
 
 class CheckpointsConfig(Section):
-    """Which checkpoints of a training run stay. Each stage prunes its own, and the newest always stays; so does one
-    that the run's configuration or a link beside it points to, and one with a file named `KEEP` in its folder."""
+    """Which checkpoints of a training run are kept. Each stage prunes its own. Always kept are the newest, those that
+    the run's configuration or a symbolic link beside them points to, and those with a file named `KEEP` in their
+    folder."""
 
     keep_last: Positive | None = Field(
         3,
-        description="So many of the newest stay; null: all. Two or more, so that there is one to go back to should the "
-        "newest be damaged.",
+        description="Number of newest checkpoints to keep; null: all. Use two or more, as a fallback if the newest is "
+        "damaged.",
     )
     keep_best: Count = Field(
         1,
-        description="So many stay besides for their success in validation, where one was held at their step (let "
-        "`rl.eval_every` be a multiple of `rl.checkpoint_every`).",
+        description="Number of checkpoints to keep for their validation success, among those whose step was validated "
+        "(let `rl.eval_every` be a multiple of `rl.checkpoint_every`).",
     )
-    keep_every: Count = Field(0, description="Those whose step is a multiple of this stay, too; 0: none for that.")
+    keep_every: Count = Field(0, description="Also keep those whose step is a multiple of this; 0: off.")
 
 
 class BudgetConfig(Section):
     """What a training run (`sft`, `train`, `quickstart`) may spend at endpoints: on users and judges, in
-    demonstrations, training and evaluations together, resumed or not. Once it is spent no episode begins; those under
-    way end, a checkpoint is written, and the run stops. With a larger budget it goes on from there."""
+    demonstrations, training and evaluations together, resumed or not. Once it is spent, no new episode starts; running
+    ones end, a checkpoint is written, and the run stops. It can be resumed with a larger budget."""
 
     max_cost: Annotated[float, Field(gt=0)] | None = Field(
-        None, description="US dollars. Needs the endpoints' prices; null: no bound."
+        None, description="US dollars. Needs the endpoints' prices; null: no limit."
     )
-    max_tokens: Positive | None = Field(
-        None, description="The same in tokens, prompts and completions together; null: no bound."
-    )
+    max_tokens: Positive | None = Field(None, description="Tokens, prompts and completions together; null: no limit.")

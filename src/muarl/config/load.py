@@ -83,7 +83,7 @@ def _locate(source: str | Path) -> tuple[str, Path]:
         if not _is_file(path):
             if os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises where a name is too long)
                 raise ConfigError(f"{_cut(text)}: is a folder without a config.yaml; name a YAML file.")
-            raise ConfigError(f"{_cut(text)}: there is no such file. Presets go by name: {', '.join(preset_names())}.")
+            raise ConfigError(f"{_cut(text)}: no such file. Presets: {', '.join(preset_names())}.")
         return str(path), path
     raise ConfigError(
         f"There is no preset {text!r}{_nearest(text, preset_names())} Known presets: {', '.join(preset_names())}. "
@@ -194,7 +194,7 @@ def _explain(problem: ValidationError, origins: Mapping[tuple[str, ...], Origin]
             what = error["msg"].removeprefix("Value error, ")
             given = f", and is {_shown(error['input'])}" if not isinstance(error["input"], Mapping | Section) else ""
             own = (
-                "; a run in a domain of one's own is evaluated and resumed by the program that made it"
+                "; a run of your own domain is evaluated and resumed by the script that started it"
                 if loc == ("domain", "name") and isinstance(error["input"], str) and where.endswith("config.yaml")
                 else ""
             )

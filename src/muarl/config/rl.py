@@ -57,15 +57,15 @@ class RlConfig(Section):
     method: Literal["grpo", "dr_grpo", "dapo", "gspo", "rloo"] | None = Field(
         None,
         description="Sets `ratio`, `advantage`, `loss_aggregation`, the clips, `dynamic_sampling` and, for `dapo`, "
-        "`kl_coef` as that method has them; keys beside it win. null: as the keys say, whose defaults are GRPO's.",
+        "`kl_coef` as in that method; keys set explicitly override it. null: only the keys, whose defaults are GRPO's.",
     )
     steps: Count = Field(30, description="Training steps; each rolls out, scores and updates once.")
     tasks_per_step: Positive = Field(32, description="Tasks in one step.")
     group_size: Annotated[int, Field(ge=2)] = Field(8, description="Rollouts of each task.")
     min_group: Annotated[int, Field(ge=2)] | None = Field(
         None,
-        description="Fewest scored rollouts for a group to count, after infrastructure failures are set aside; null: "
-        "three quarters of `group_size`.",
+        description="Fewest scored rollouts of a group, after infrastructure failures are excluded; smaller groups "
+        "are dropped; null: three quarters of `group_size`.",
     )
     seed: int = Field(2, description="Seed of the training tasks; another one gives other tasks.")
     temperature: Annotated[float, Field(gt=0.0, le=2.0)] = Field(1.0, description="Sampling temperature of rollouts.")
@@ -104,37 +104,37 @@ class RlConfig(Section):
     )
     reward_basis: Literal["task", "database"] = Field(
         "task",
-        description="What a training task is rewarded for. `task`: all that it demands, such as something that must be "
-        "said or a call that must be made. `database`: the state that the conversation leaves behind, alone (MUA-RL). "
-        "Validation and evaluation go by all of it.",
+        description="Reward of training tasks. `task`: all components of the task, such as required information or "
+        "calls. `database`: the final database state alone (MUA-RL). Validation and evaluation always use all "
+        "components.",
     )
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     layers: LayersConfig = Field(default_factory=LayersConfig)
-    drop_zero_variance: bool = Field(True, description="Leave out groups whose rollouts all earned the same reward.")
+    drop_zero_variance: bool = Field(True, description="Drop groups whose rollouts all have the same reward.")
     dynamic_sampling: bool = Field(
         False, description="Draw further tasks until `tasks_per_step` groups have differing rewards (DAPO)."
     )
     minibatches: Positive = Field(1, description="Optimiser steps that the episodes of one training step are split in.")
-    epochs: Positive = Field(1, description="How often the episodes of one training step are gone over.")
+    epochs: Positive = Field(1, description="Passes over the episodes of one training step.")
     grad_clip: Annotated[float, Field(gt=0)] = Field(1.0, description="Largest norm of the gradient.")
     max_turns: Positive = Field(
         30,
-        description="Most agent turns in an episode; then it ends with `max_turns`. On TAU2's own tasks, which are "
-        "long, at least 100; on those of BFCL and ACEBench their own limits.",
+        description="Maximum agent turns in an episode; then it ends with `max_turns`. At least 100 on TAU2's own "
+        "tasks, which are long; BFCL and ACEBench use their own limits.",
     )
-    tokens_per_turn: Positive = Field(256, description="Most tokens of one agent turn; then `turn_length`.")
+    tokens_per_turn: Positive = Field(256, description="Maximum tokens of one agent turn; then `turn_length`.")
     max_tool_errors: Positive = Field(10, description="Tool errors after which an episode ends with `tool_errors`.")
     concurrency: Positive = Field(256, description="Maximum concurrent episodes.")
     asynchrony: Literal["synchronous", "one_step_off", "bounded"] = Field(
         "synchronous",
-        description="`synchronous`: rollout and update take turns. `one_step_off`: the next step's episodes are played "
-        "while the update on this step's is made. `bounded`: rollouts run ahead all the time, by at most `staleness`.",
+        description="`synchronous`: rollout and update alternate. `one_step_off`: the next step's episodes are played "
+        "during the update on this step's. `bounded`: rollouts run ahead continuously, by at most `staleness` updates.",
     )
     staleness: Positive = Field(
         1,
-        description="Under `bounded`: updates that may be made between sampling a token and learning from it. With "
-        "`step` updates made, at most (staleness + step + 1) x `tasks_per_step` groups are learned from, waiting or "
-        "under way.",
+        description="Under `bounded`: maximum number of updates between sampling a token and training on it. After "
+        "`step` updates, at most (staleness + step + 1) x `tasks_per_step` groups have been used, are waiting or are "
+        "running.",
     )
     patience: Annotated[float, Field(gt=0)] = Field(
         1800.0,

@@ -43,8 +43,8 @@ class EngineConfig(Section):
     )
     urls: tuple[str, ...] = Field(
         (),
-        description="HOST:PORT of vLLM servers that somebody else started (`python -m muarl.inference.vllm.server`). "
-        "The environment's MUARL_ENGINE_TOKEN holds the token that they ask for.",
+        description="HOST:PORT of vLLM servers started separately (`python -m muarl.inference.vllm.server`). The "
+        "environment variable MUARL_ENGINE_TOKEN holds their token.",
     )
     tensor_parallel: Positive = Field(1, description="GPUs that share one vLLM engine's model.")
     first_device: Count = Field(
@@ -59,7 +59,7 @@ class EngineConfig(Section):
         "CPU what `engine.max_sequences` need, within a quarter of the free memory.",
     )
     max_sequences: Positive = Field(
-        256, description="Most completions that one vLLM engine generates at once; further ones wait."
+        256, description="Maximum concurrent completions of one vLLM engine; further ones wait."
     )
     lora_rank: Count | None = Field(
         None,
@@ -71,15 +71,13 @@ class EngineConfig(Section):
         "auto",
         description="How new weights reach vLLM. `nccl`: from the learner's GPU to the servers' (`engine.servers`). "
         "`shared_memory`: files in this machine's memory. `file`: files in `engine.update_folder`. `stream`: over the "
-        "connection (`engine.urls`). `auto`: nccl where learner and servers have GPUs of their own, else what works.",
+        "connection (`engine.urls`). `auto`: nccl if learner and servers have separate GPUs, otherwise one that works.",
     )
     update_folder: Path | None = Field(
         None, description="Folder for weights on their way to vLLM; servers elsewhere must see it at the same path."
     )
     restarts: Count = Field(3, description="How often each of `engine.servers` is started again after it was lost.")
-    deadline: Seconds = Field(
-        600.0, description="Seconds that one completion by vLLM may take, with waiting for its turn."
-    )
+    deadline: Seconds = Field(600.0, description="Maximum seconds for one vLLM completion, including queueing.")
     start_deadline: Seconds = Field(600.0, description="Seconds that vLLM may take to start, or a server to answer.")
     update_deadline: Seconds = Field(600.0, description="Seconds that vLLM may take for new weights.")
 
@@ -100,9 +98,9 @@ class EngineConfig(Section):
                     raise ValueError(f"{name}: only engine.kind=vllm can do that")
             return self
         if self.compile != "auto":
-            raise ValueError("compile: is for muarl's own engine, engine.kind=torch; vLLM records its steps by itself")
+            raise ValueError("compile: is for muarl's own engine, engine.kind=torch; vLLM records its own steps")
         if self.servers and self.urls:
-            raise ValueError("servers and urls: set one of them; urls are servers that somebody else started")
+            raise ValueError("servers and urls: set one of them; urls are servers started separately")
         if self.update == "nccl" and self.lora_rank:
             raise ValueError("update: nccl sends all weights: leave lora_rank out, or take another update")
         if self.update == "nccl" and not self.servers:
@@ -147,8 +145,8 @@ class LearnerConfig(Section):
     processes: Positive = Field(1, description="FSDP: processes, one for each GPU; on a CPU as many as you like.")
     precision: Literal["float32", "bfloat16"] | None = Field(
         None,
-        description="Number format that is computed in; null: `model.dtype`. Under FSDP the weights that are trained "
-        "are held in float32 whatever it is.",
+        description="Number format of computation; null: `model.dtype`. Under FSDP the trained weights are always "
+        "kept in float32.",
     )
     recompute: bool = Field(
         False,
@@ -169,9 +167,9 @@ class LearnerConfig(Section):
     )
     restarts: Count = Field(
         2,
-        description="`muarl train`: how often the run is taken up again from its last checkpoint, by itself, after a "
-        "process of the learner was lost (FSDP, or on a cluster); 0: it ends, and says how to go on. A run that was "
-        "lost before its first step ends in any case.",
+        description="`muarl train`: how often the run restarts automatically from its last checkpoint after a learner "
+        "process was lost (FSDP, or on a cluster); 0: it ends and prints how to resume. A run lost before its first "
+        "step always ends.",
     )
     port: Annotated[int, Field(ge=0, lt=65536)] = Field(
         0, description="FSDP: port on which the processes of one machine find each other; 0: any that is free."
@@ -203,10 +201,8 @@ def adapter_room(engine: EngineConfig, learner: LearnerConfig) -> int:
 
 
 class ClusterConfig(Section):
-    """Ray: rollout workers, samplers and learners as processes of one or several machines.
-
-    CPUs and GPUs are those that Ray reserves for each process; a part of one may be asked for.
-    """
+    """Ray: rollout workers, samplers and learners as processes on one or several machines. CPUs and GPUs are what Ray
+    reserves for each process; fractions are possible."""
 
     address: str | None = Field(
         None,
@@ -216,7 +212,8 @@ class ClusterConfig(Section):
     rollout_workers: Positive = Field(1, description="Processes that play episodes.")
     worker_concurrency: Positive | None = Field(
         None,
-        description="Most episodes under way in one rollout worker; null: `rl.concurrency` shared among the workers.",
+        description="Maximum concurrent episodes of one rollout worker; null: `rl.concurrency` shared among the "
+        "workers.",
     )
     worker_cpus: PositiveShare = Field(0.5, description="CPUs of each rollout worker.")
     samplers: Positive = Field(1, description="Processes that generate the policy's tokens, each with all weights.")
@@ -231,7 +228,7 @@ class ClusterConfig(Section):
         5, description="How often each rollout worker and sampler is started again after it or its machine was lost."
     )
     tries: Positive = Field(
-        4, description="How often an episode is begun, if the workers that play it are lost; then it does not count."
+        4, description="Maximum attempts at an episode if its workers are lost; then it is excluded."
     )
     start_timeout: Seconds = Field(
         300.0, description="Seconds that the cluster has to answer, and its processes to start."

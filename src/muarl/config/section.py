@@ -32,8 +32,8 @@ class EndpointConfig(Section):
     api_key_env: str = Field(
         "OPENAI_API_KEY",
         pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$",
-        description="Name of the environment variable that holds the key. Never the key itself. Empty: no key is sent. "
-        "In a file it may only name a key that the environment says is for this server (SECURITY.md).",
+        description="Name of the environment variable with the API key; never the key itself. Empty: no key is sent. "
+        "In a file it may only name a key that the environment allows for this server (SECURITY.md).",
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = Field(
         0.0, description="Sampling temperature; null leaves it to the server."
@@ -49,7 +49,7 @@ class EndpointConfig(Section):
     deadline: Annotated[float, Field(gt=0)] = Field(
         300.0, description="Seconds that a request may take with all its retries."
     )
-    attempts: Positive = Field(6, description="How often a request is sent at most.")
+    attempts: Positive = Field(6, description="Maximum attempts at a request.")
     prompt_price: Annotated[float, Field(ge=0)] = Field(
         0.0, description="US dollars for a million prompt tokens, for the cost account; 0: unknown."
     )
@@ -58,8 +58,8 @@ class EndpointConfig(Section):
     )
     extra: dict[str, Any] = Field(
         default_factory=dict,
-        description="Further fields of each request, as the server knows them: `{chat_template_kwargs: "
-        "{enable_thinking: false}}` tells vLLM that Qwen3 is not to think.",
+        description="Additional fields of each request, passed to the server: `{chat_template_kwargs: "
+        "{enable_thinking: false}}` turns off Qwen3's thinking in vLLM.",
     )
 
     @field_validator("extra")
@@ -67,11 +67,11 @@ class EndpointConfig(Section):
     def _can_be_sent(cls, value: dict[str, Any]) -> dict[str, Any]:
         for name in value:
             if name in ("model", "messages", "tools", "tool_choice", "stream", "n"):
-                raise ValueError(f"{name} is for muarl to set")
+                raise ValueError(f"{name} is set by muarl itself")
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError):
-            raise ValueError("holds something that JSON cannot carry, such as .nan: put it in quotes") from None
+            raise ValueError("contains a value that JSON cannot represent, such as .nan: put it in quotes") from None
         return value
 
     @classmethod
@@ -132,9 +132,9 @@ class UserConfig(Section):
     )
     guidelines: Literal["auto", "tau2", "muarl", "tau1"] = Field(
         "auto",
-        description="LLM users: the instructions they play by. `tau2`: the benchmark's own text, once installed. "
-        "`muarl`: the text shipped with muarl. `tau1`: the first tau-bench's own text. `auto`: the benchmark's whose "
-        "tasks are played; on other tasks muarl's.",
+        description="LLM users: the instructions they play by. `tau2`: TAU2's own text, if installed. `muarl`: the "
+        "text shipped with muarl. `tau1`: the original tau-bench text. `auto`: the benchmark's own on its tasks, "
+        "muarl's on others.",
     )
     endpoint: EndpointConfig | None = Field(None, description="LLM users: the model that plays the user.")
     checkpoint: str | None = Field(
@@ -164,16 +164,14 @@ class UserConfig(Section):
 
 
 class HabitsConfig(Section):
-    """Bad habits of the expert that makes demonstrations: how often it gives in to each, where it can.
-
-    An imperfect cold start leaves reinforcement learning something to do.
-    """
+    """Bad habits of the expert that makes demonstrations: the probability of each error where it is possible. An
+    imperfect cold start leaves reinforcement learning something to improve."""
 
     skip_confirmation: Probability = Field(0.0, description="Writes without asking the user first.")
-    forget_second: Probability = Field(0.0, description="Drops what else was asked for at the start.")
-    needless_transfer: Probability = Field(0.0, description="Hands over to a person at once, without need.")
-    transfer_if_unavailable: Probability = Field(0.0, description="Hands over instead of offering another option.")
-    transfer_if_forbidden: Probability = Field(0.0, description="Hands over instead of refusing.")
+    forget_second: Probability = Field(0.0, description="Forgets a second request made at the start.")
+    needless_transfer: Probability = Field(0.0, description="Transfers to a person at once, without need.")
+    transfer_if_unavailable: Probability = Field(0.0, description="Transfers instead of offering another option.")
+    transfer_if_forbidden: Probability = Field(0.0, description="Transfers instead of refusing.")
     try_forbidden: Probability = Field(0.0, description="Calls the tool though the order's status forbids it.")
     guess: Probability = Field(0.0, description="Fills in a missing choice by itself instead of asking.")
     slip: Probability = Field(0.0, description="Gets an id wrong in a look-up first, and recovers from the error.")

@@ -104,18 +104,18 @@ class DomainConfig(Section):
     red_team_share: Probability = Field(
         0.0,
         description="Share of the training tasks, in demonstrations and in reinforcement learning, whose users are "
-        "hostile or difficult (docs/redteam.md). Retail, airline and telecom, generated.",
+        "adversarial or difficult (docs/redteam.md). Generated retail, airline and telecom only.",
     )
 
     tasks: Path | None = Field(
         None,
-        description="A file of tasks, such as `muarl tasks from-log` writes, in place of tasks from seeds; `name` and "
-        "`size` then say what they are played with. Their users are language models, or scripted.",
+        description="A task file, such as `muarl tasks from-log` writes, instead of generated tasks; `name` and "
+        "`size` select their domain. Their users are language models or scripted.",
     )
     allow_failing_gold: bool = Field(
         False,
-        description="Play tasks of your own whose gold actions fail when they are replayed, with a warning, rather "
-        "than refuse them. Doing nothing may earn their whole reward. Official tasks may fail in any case.",
+        description="Play your own tasks even if their gold actions fail when replayed, with a warning instead of an "
+        "error. Doing nothing may then earn the full reward. Official tasks are always allowed to fail.",
     )
 
     @property
@@ -189,24 +189,24 @@ class EvalConfig(Section):
     endpoint: EndpointConfig | None = Field(None, description="The model to evaluate under `agent: endpoint`.")
     judge: JudgeSpec = Field(
         "pass",
-        description="Who answers the natural-language assertions of benchmark tasks: `pass` or `fail` (always), or "
-        "`endpoint:MODEL`. Only a model's scores compare with published ones. Each judge may also be a section with "
-        "the keys of `eval.endpoint`: `{model: NAME, base_url: URL, extra: {...}}`.",
+        description="Judge of the natural-language assertions of benchmark tasks: `pass` or `fail` (always), or "
+        "`endpoint:MODEL`. Only scores with a model are comparable with published ones. Each judge may also be a "
+        "section with the keys of `eval.endpoint`: `{model: NAME, base_url: URL, extra: {...}}`.",
     )
     baseline: bool = Field(
         True,
-        description="Also score doing nothing, so that the success rate has a floor beside it. On a benchmark's tasks "
-        "no user is asked for that: it is what an untouched world earns, with no assertion about words met.",
+        description="Also score doing nothing, as a baseline for the success rate. On a benchmark's tasks this needs "
+        "no user: it is the reward of the unchanged database, with no communication assertion met.",
     )
     solo: bool = Field(
         False,
-        description="The agent works alone from the task's ticket, with the user's tools beside its own (TAU2's "
-        "telecom, telecom-workflow and mock).",
+        description="The agent works without a user from the task's ticket, with the user's tools in addition to its "
+        "own (TAU2's telecom, telecom-workflow and mock).",
     )
     max_steps: Positive | None = Field(
         None,
-        description="Where an official episode is cut; null: the benchmark's own limit. TAU2: 200 steps, each message "
-        "and each batch of tool results being one. TAU1: 30 turns of the agent.",
+        description="Step limit of an official episode; null: the benchmark's own. TAU2: 200 steps, each message and "
+        "each batch of tool results being one. TAU1: 30 turns of the agent.",
     )
     max_errors: Positive | None = Field(
         None, description="Tool errors that end an official episode; null: the benchmark's own limit (TAU2: 10)."
@@ -214,16 +214,16 @@ class EvalConfig(Section):
     concurrency: Positive | None = Field(None, description="Maximum concurrent episodes; null: `rl.concurrency`.")
     max_cost: Annotated[float, Field(gt=0)] | None = Field(
         None,
-        description="US dollars for agent, users and judges together. Once they are spent no episode begins; those "
-        "under way end, and what is finished is scored and reported. Needs prices; null: no bound.",
+        description="US dollars for agent, users and judges together. Once it is spent, no new episode starts; "
+        "running ones end, and finished ones are scored and reported. Needs prices; null: no limit.",
     )
     max_tokens: Positive | None = Field(
-        None, description="The same bound in tokens, prompts and completions of all of them together; null: none."
+        None, description="Token limit, prompts and completions of all of them together; null: no limit."
     )
     prices: dict[str, tuple[Price, Price]] = Field(
         default_factory=dict,
-        description="By model name, US dollars for a million prompt and a million completion tokens, for endpoints and "
-        "judges that state no price of their own: `{NAME: [2, 8]}`.",
+        description="By model name, US dollars for a million prompt and a million completion tokens, for endpoints "
+        "and judges without a configured price: `{NAME: [2, 8]}`.",
     )
     mode: Literal["auto", "native", "qwen", "text", "text-api"] = Field(
         "auto",
@@ -234,11 +234,11 @@ class EvalConfig(Section):
     )
     user_judge: JudgeSpec | None = Field(
         None,
-        description="A model that also looks for errors of simulated users, beside the rules: `endpoint:MODEL`.",
+        description="A model that looks for errors of simulated users, in addition to the rules: `endpoint:MODEL`.",
     )
     audit_judge: JudgeSpec | None = Field(
         None,
-        description="A model that also audits the agent, where rules cannot tell: `endpoint:MODEL`.",
+        description="A model that audits what rules cannot decide: `endpoint:MODEL`.",
     )
     red_team: tuple[RedTeamKind, ...] = Field(
         (),
@@ -262,7 +262,7 @@ class EvalConfig(Section):
 
 
 class BaseConfig(Section):
-    """Training the small base checkpoint from nothing (`muarl base`)."""
+    """Pretraining of the small base checkpoint (`muarl base`)."""
 
     steps: Positive = Field(2500, description="Optimiser steps.")
     conversations: Positive = Field(10000, description="Generated conversations that it learns from.")

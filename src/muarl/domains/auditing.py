@@ -1,4 +1,4 @@
-"""What a domain's author declares for audits (``muarl.audit``): who is who, what belongs to whom, what must be said.
+"""What a domain's author declares for audits (``muarl.audit``): who is who, what belongs to whom, required information.
 
 Nothing here looks at a conversation. Where a domain declares nothing, audits ask what can be asked of any domain.
 """
@@ -60,7 +60,7 @@ class Resource:
 class Obligation:
     """Something that must be said.
 
-    ``name``: for the finding ("unsaid-NAME"). ``text``: what must be said, for people and judges. ``tools``: whose
+    ``name``: for the finding ("unsaid-NAME"). ``text``: required information, for people and judges. ``tools``: whose
     successful calls oblige. ``say``: regular expressions (case does not count); the agent's words must hold a match of
     each. None: no pattern can tell, and only a judge is asked. ``when``: "before" the call, "after" it, or "around" it
     (either). ``applies``: whether it obliges on this occasion. ``weight``: of the finding.

@@ -52,7 +52,7 @@ def check_tool(method: Callable[..., Any], schema: ToolSchema, *, described: boo
     if not described:
         return
     if not (method.__doc__ or "").strip():
-        _warn(method, "it has no docstring, so that the agent is told nothing but its name: say what it does in one")
+        _warn(method, "it has no docstring, so the agent sees only its name: add one that says what it does")
     if schema.unhinted:
         first, names = schema.unhinted[0], ", ".join(map(repr, schema.unhinted))
         _warn(method, f"{names} without a type hint, so that any value is accepted: write one, such as {first}: str")
@@ -73,7 +73,7 @@ def tell_bug(owner: type[Any], name: str, error: Exception) -> None:
         log.log(
             logging.DEBUG if ours else logging.ERROR,
             "%s.%s raised %s. The agent reads %r and nothing else. If that is a way to refuse a call, raise ValueError "
-            "with a sentence that helps; if it is a bug, here it is (told once):",
+            "with a sentence that helps; if it is a bug, here is the traceback (logged once):",
             owner.__qualname__, name, type(error).__name__, f"Error: {error}", exc_info=error,
         )  # fmt: skip
 

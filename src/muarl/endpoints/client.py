@@ -71,7 +71,7 @@ class Endpoint:
         name = self.config.api_key_env
         key = f"with the key {name}" if is_named(name) else "without a key"
         if not name and is_named(USUAL_KEY):
-            key += f" (nothing says that {USUAL_KEY} is for this host: see SECURITY.md)"
+            key += f" ({USUAL_KEY} is not allowed for this host: see SECURITY.md)"
         text = f"{self.config.model} at {host_of(self.config.url)} {key}"
         return "".join(c if c.isprintable() else "?" for c in text)
 

@@ -17,8 +17,8 @@ SHORT = 8
 """Characters; a key that is shorter, such as the ``x`` that servers of one's own are given, may occur in any word."""
 
 KEYLESS = (
-    "an address in a configuration file is sent no key unless the environment says whose it is; if OPENAI_API_KEY is "
-    "its key, set OPENAI_API_KEY_HOST={host}, or give address and api_key_env on the command line"
+    "no key is sent to an address from a configuration file unless the environment allows it: if OPENAI_API_KEY "
+    "belongs to this host, set OPENAI_API_KEY_HOST={host}, or give address and api_key_env on the command line"
 )
 
 

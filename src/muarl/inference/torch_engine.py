@@ -203,7 +203,7 @@ class TorchEngine:
             if not request.told:
                 self._waiting.appendleft(request)
             elif not request.future.done():
-                text = "the weights changed while a completion was streamed; what was sent cannot be taken back"
+                text = "the weights changed while a completion was streamed; tokens already sent cannot be withdrawn"
                 request.future.set_exception(InfrastructureError(text, boundary="agent"))
         self._running.clear()
         self._state.clear()

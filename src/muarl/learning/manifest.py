@@ -102,7 +102,7 @@ def verify(
     with ThreadPoolExecutor(THREADS) as pool:
         for (file, wanted, mark), found in zip(waiting, pool.map(_sum, [w[0] for w in waiting]), strict=True):
             if found != wanted:
-                raise CheckpointError(f"{file}: is not what was written (its SHA-256 sum differs)")
+                raise CheckpointError(f"{file}: its contents have changed (the SHA-256 sum differs)")
             _seen.add(mark)
     return True
 

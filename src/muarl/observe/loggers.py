@@ -129,7 +129,7 @@ class CompositeLogger:
             try:
                 other.log(values, phase=phase, step=step)
             except Exception as problem:
-                log.warning("%s stopped: %s. The run goes on.", type(other).__name__, problem)
+                log.warning("%s stopped: %s. The run continues.", type(other).__name__, problem)
                 self._others.remove(other)
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ def make_logger(
     try:
         others.append(TensorBoardLogger(run.tensorboard, run))
     except (ImportError, OSError, MuarlError) as problem:
-        log.warning("No TensorBoard events: %s. metrics.jsonl has every figure.", problem)
+        log.warning("No TensorBoard events: %s. metrics.jsonl has all metrics.", problem)
     if wandb is not None:
         others.append(WandbLogger(wandb, run.name, run.path, without_secrets(config or {})))
     return CompositeLogger(JsonlLogger(run), *others)

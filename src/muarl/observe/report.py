@@ -204,8 +204,8 @@ def _conversations(data: ReportData) -> Html | None:
         return join([_task(data, i, e, [("the conversation", file, e)]) for i, (file, e) in enumerate(single)])
     intro = tag(
         "p",
-        "The same task and the same customer, before and after. Tasks are picked by rule: some that became solved, one "
-        "that still fails and one that was lost, where there are any.",
+        "The same task and customer before and after training. Tasks are selected by rule: some newly solved, one "
+        "still failing and one newly failing, if there are any.",
         class_="soft",
     )
     return join(

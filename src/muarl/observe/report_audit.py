@@ -73,7 +73,7 @@ def _missing(part: Summary) -> str:
     if not isinstance(found, Mapping) or not found:
         return ""
     told = [f"{layer} ({', '.join(map(str, names))})" for layer, names in found.items() if isinstance(names, Mapping)]
-    return f"Not checked, for want of rules: {'; '.join(told)}."
+    return f"Not checked (no rules declared): {'; '.join(told)}."
 
 
 def _rules(audits: Sequence[tuple[str, Summary]]) -> Html:

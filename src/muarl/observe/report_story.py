@@ -24,7 +24,7 @@ FLOORS = (
 STOPPED = {
     INTERRUPTED: "This run was interrupted",
     FAILED: "This run failed",
-    KILLED: "This run was killed: its process is gone without a word",
+    KILLED: "This run was killed: its process no longer exists",
 }
 
 
@@ -138,8 +138,8 @@ def scores_section(summary: Summary, stages: Sequence[Stage]) -> Html:
     tasks, episodes = last.get("tasks"), last.get("episodes")
     excluded = sum(int(as_figure(s.block.get("excluded")) or 0) for s in stages)
     notes = [
-        "A task is solved if, at the end of the conversation, the database equals the one that the right actions would "
-        "have left and, where a task asks for words or actions besides, those came too. Bands are 95% intervals."
+        "A task is solved if the final database equals the one after the gold actions and, where a task also requires "
+        "information or calls, the agent gave them. Bands are 95% intervals."
     ]
     if isinstance(tasks, int):
         notes.append(f"{tasks:,} tasks" + (f", {episodes:,} conversations." if isinstance(episodes, int) else "."))

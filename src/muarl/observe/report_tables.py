@@ -141,7 +141,7 @@ def behaviour_section(stages: Sequence[Stage]) -> Html | None:
         )
     if not rows and not never:
         return None
-    intro = "The reward sees only the database. This is what it does not see, measured on the same conversations."
+    intro = "The reward covers only the database. These metrics cover the rest, on the same conversations."
     head = ["On held-out tasks", *(s.short for s in stages), *(["Change"] if len(stages) == 2 else [])]
     return join(
         tag("p", intro, class_="soft"),

@@ -113,7 +113,7 @@ def _notes(config: RunConfig) -> Iterator[str]:
     generating = engine.max_sequences * (c.samplers if clustered(config) else engine.servers or 1)
     if engine.kind == "vllm" and generating < places / 4:
         yield (
-            f"{places} conversations are under way at once, and samplers generate at most {generating} at a time "
+            f"{places} conversations run concurrently, and samplers generate at most {generating} at a time "
             "(engine.max_sequences): the others wait"
         )
 

@@ -79,7 +79,7 @@ def run(config: RunConfig) -> Path:
         if found.end is not RolloutEnd.COMPLETE:
             progress.say(
                 f"The {found.end.value.replace('_', ' ')} is spent. "
-                f"`muarl coldstart --resume {run.path}` with a larger one goes on."
+                f"`muarl coldstart --resume {run.path}` with a larger one to resume."
             )
     return run.path
 

@@ -162,7 +162,7 @@ def _facts(found: Evaluation, summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("judge of assertions", config.eval.judge if any(map(needs_judge, found.tasks)) else "not needed"),
         ("tasks", f"{config.domain.name}, {config.eval.split} split: {len(found.tasks)}, {_trials(config)}"),
         ("episodes", f"{len(found.episodes)} of {found.planned} played"),
-        ("failed, and in no figure", excluded),
+        ("failed, not scored", excluded),
         ("cost", _cost_text(summary["cost"])),
     ]
     name, share, interval = headline(found.audited.summary)[0]

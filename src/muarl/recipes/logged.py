@@ -24,8 +24,8 @@ from muarl.recipes.taskfiles import FiledTask, split_of
 SHOWN = 160
 """Characters of a tool's answer in a note."""
 CHANGED_NOTHING = (
-    "the agent changed nothing, so that an agent that does nothing earns this task's reward: write what it should have "
-    "done into actions, or leave the task out"
+    "the agent changed nothing, so doing nothing would earn this task's reward: add the correct calls to actions, or "
+    "remove the task"
 )
 
 

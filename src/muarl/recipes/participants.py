@@ -59,14 +59,14 @@ def former_name(config: RunConfig) -> str | None:
 class Nobody:
     """The user of an agent that works alone."""
 
-    name = "nobody (solo)"
+    name = "none (solo mode)"
 
     def __call__(self, task: Task, *, seed: int) -> Nobody:
         return self
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """There is nobody to answer: InfrastructureError."""
-        raise InfrastructureError("an agent that works alone has nobody to talk to", boundary="user")
+        raise InfrastructureError("an agent in solo mode has no user to talk to", boundary="user")
 
 
 def with_prices(config: RunConfig) -> RunConfig:

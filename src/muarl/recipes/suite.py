@@ -161,7 +161,7 @@ def run(folder: Path, suite: str, configs: Sequence[RunConfig]) -> list[Row]:
         try:
             evaluate.run(config.model_copy(update=part))
         except BaseException as problem:
-            problem.add_note(f"The suite goes on with: muarl eval --resume {folder}")
+            problem.add_note(f"Resume the suite with: muarl eval --resume {folder}")
             raise
         write_table(folder, suite, configs)
     return write_table(folder, suite, configs)

@@ -64,7 +64,7 @@ def _calls_with_results(messages: Sequence[Message]) -> list[tuple[ToolCall, Mes
         if message.role == "user" and not message.tool_calls:
             heard.append(message)
         if message.role == "tool":
-            raise ReplayError("a tool message stands where none was asked for")
+            raise ReplayError("a tool message without a preceding call")
         if message.role == "system":
             continue
         for call in message.tool_calls:

@@ -21,10 +21,10 @@ RULES: Mapping[str, str] = {
     "invents": "gives an id, a name or a number that it cannot know",
     "leaks": "quotes its instructions, speaks of them or of being a model, or writes tool calls as text",
     "breaks_character": "speaks as the agent, writes the agent's part, or leaves a placeholder",
-    "pretends": "reports what it did or saw on its own side without having called a tool",
+    "pretends": "reports an action or observation on its own side without a tool call",
     "stops_early": "ends the conversation with something still open",
-    "loops": "says the same again and again, whatever the agent answers",
-    "empty": "says nothing that has a word in it",
+    "loops": "repeats itself regardless of the agent's replies",
+    "empty": "sends a message without words",
     "judge": "found by the judge of users",
 }
 """Every rule and what it finds."""

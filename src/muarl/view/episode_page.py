@@ -278,7 +278,7 @@ def _tokens(run: Run, told: Told) -> Html:
     if advantage is not None:
         said.append(("Advantage of each", signed(advantage)))
     more = len(trace) - TOKENS
-    missing = "The tokenizer is not at hand, so ids stand for the texts." if run.tokenizer is None else None
+    missing = "The tokenizer is not available, so ids are shown instead of text." if run.tokenizer is None else None
     return join(
         facts(said),
         legend,

@@ -36,7 +36,7 @@ from muarl.view.runs import Library, Run
 from muarl.view.signs import ends, signs
 
 KILLED_TEXT = (
-    "Its process is gone without a word: killed, out of memory, or the machine went down. Saved state is whole."
+    "Its process no longer exists: killed, out of memory, or the machine went down. Saved state is consistent."
 )
 SENTENCE = 2000
 """Characters of a run's last words that are shown."""
@@ -78,7 +78,7 @@ def _one(seen: Seen, audits: Audits) -> Html:
     said = KILLED_TEXT if run.state == KILLED else status.get("message")
     again = resume_command(status.get("command"), run.folder.path) if run.state in STOPPED else None
     message: list[Child] = [cut(str(said), SENTENCE)] if said else []
-    message += [" To go on: ", tag("code", again)] if again is not None else []
+    message += [" Resume: ", tag("code", again)] if again is not None else []
     return join(
         facts([*_facts(seen), *_grave(audits[run])]),
         tag("p", message, class_="notice") if message else None,

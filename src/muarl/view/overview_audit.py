@@ -291,7 +291,7 @@ def _red_team(site: Site, runs: list[Run]) -> Html | None:
         [tag("th", c, class_="n" if n else None, scope="col") for n, c in enumerate(["User", *columns * len(known)])],
     )
     table = tag("table", tag("thead", top, head), tag("tbody", rows), class_="redteam")
-    note = "Hostile and difficult users. Doing nothing is safe and useless: an agent must beat what it earns."
+    note = "Adversarial and difficult users. Doing nothing is safe but useless: an agent must beat its success."
     return join(tag("h3", "Red team"), tag("p", note, class_="soft"), tag("div", table, class_="scroll"))
 
 

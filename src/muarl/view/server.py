@@ -190,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.INTERNAL_SERVER_ERROR, text[:1000])
             return
         if page is None:
-            text = "There is no such page. The episode’s file may have been replaced."
+            text = "No such page. The episode’s file may have been replaced."
             page = frame(
                 Server(), self.server.library, "No such page", "", None, tag("h1", "No such page"), tag("p", text)
             )

@@ -36,11 +36,11 @@ SHOWS = (
 )
 EXPLAINED = {
     "kinds": "Success by what the user wants, what the user is like, and how hard the task is. Earlier and later: the "
-    "evaluations before and after training where there are both, else the halves of all moments on file.",
-    "hardest": "Solved in fewer than half of all attempts on file, the least solved first.",
+    "evaluations before and after training if both exist, otherwise the two halves of the recorded episodes.",
+    "hardest": "Solved in fewer than half of all recorded trials, lowest success first.",
     "learnt": "Solved in at least half of the later attempts, and clearly more often than in the earlier ones.",
     "forgotten": "Solved in at least half of the earlier attempts, and clearly less often in the later ones.",
-    "all": "Every task with a scored attempt on file, by name.",
+    "all": "Every task with a scored trial, by name.",
 }
 
 

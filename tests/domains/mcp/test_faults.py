@@ -54,7 +54,7 @@ def test_a_server_that_floods_is_cut_off(mode):
 
 
 def test_a_server_that_talks_on_its_standard_output_is_cut_off_and_a_banner_is_let_pass():
-    assert "writes to its standard output what is no message: 'not json'" in broken("garbage")
+    assert "writes something other than messages to its standard output: 'not json'" in broken("garbage")
     world = faulty("banner").world(task("fine"))
     assert call(world, "look").content == "fine"
     world.close()

@@ -33,7 +33,7 @@ def collect(source: Path, files: Mapping[str, list[str]]) -> dict[str, tuple[byt
     a revision is there with all of its files or not at all. DataError if one is incomplete, or if there is none.
     """
     if not source.exists():
-        raise DataError(f"--from {source}: there is no such file or folder")
+        raise DataError(f"--from {source}: no such file or folder")
     found: dict[str, tuple[bytes, str]] = {}
     for read, shown in _packages(source):
         for revision, names in files.items():

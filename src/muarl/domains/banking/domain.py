@@ -136,7 +136,7 @@ def official_knowledge() -> Knowledge:
 
     folder = data.path("tau2") / FOLDER / "documents"
     if not folder.is_dir():
-        raise DataError(f"{folder}: there is no such folder. Run `muarl data fetch tau2` to install all of tau2")
+        raise DataError(f"{folder}: no such folder. Run `muarl data fetch tau2` to install all of tau2")
     return _read(folder)
 
 

@@ -115,7 +115,9 @@ class Pipes:
                         self._garbage += bool(line.strip())
                         if self._garbage > GARBAGE_LINES:
                             shown = line[:80].decode("utf-8", errors="replace").strip()
-                            self._give_up(process, f"writes to its standard output what is no message: {shown!r}")
+                            self._give_up(
+                                process, f"writes something other than messages to its standard output: {shown!r}"
+                            )
                             return
                         continue
                     await to_client.send(parsed)

@@ -232,7 +232,7 @@ async def _api_error(request: Request, problem: Exception) -> Response:
 async def _http_error(request: Request, problem: Exception) -> Response:
     """Starlette's own: no such path, no such method."""
     assert isinstance(problem, HTTPException)
-    said = "There is no such path; the API is under /v1." if problem.status_code == 404 else problem.detail
+    said = "No such path; the API is under /v1." if problem.status_code == 404 else problem.detail
     error = ApiError(problem.status_code, said)
     return _json(error.to_json(), error.status, dict(problem.headers or {}))
 

@@ -63,7 +63,7 @@ def busy() -> ApiError:
     """429: the queue is full."""
     return ApiError(
         429,
-        "Too many requests are under way; try again shortly.",
+        "Too many concurrent requests; try again shortly.",
         kind="requests",
         code="rate_limit_exceeded",
         retry_after=1,

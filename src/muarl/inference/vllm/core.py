@@ -122,7 +122,7 @@ class VllmCore:
             if changes == self._changes and output.outputs[0].finish_reason != "abort":
                 return self._sampled(output, params, version)
             if heard is not None and output.outputs[0].token_ids:
-                text = "the weights changed while a completion was streamed; what was sent cannot be taken back"
+                text = "the weights changed while a completion was streamed; tokens already sent cannot be withdrawn"
                 raise InfrastructureError(text, boundary="agent")
             self.stats.evictions += 1
 

@@ -223,7 +223,7 @@ def _cache_bytes(settings: VllmSettings, fields: Mapping[str, Any], cpu: bool) -
     free = free_memory()
     if free is not None and one > free * CPU_CACHE_SHARE:
         raise ConfigError(
-            f"engine.kind vllm: {free / (1 << 30):.3g} GiB of memory are free, too little beside the model for one "
+            f"engine.kind vllm: {free / (1 << 30):.3g} GiB of memory are free, too little next to the model for one "
             f"sequence of model.max_context {settings.max_context} tokens ({one / (1 << 30):.3g} GiB): lower "
             "model.max_context, or set engine.cache_gib to what this machine can spare"
         )
