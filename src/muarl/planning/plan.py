@@ -17,7 +17,7 @@ from muarl.planning.setup import Deployment, deployment
 GIB = 1 << 30
 
 VALIDATION_TASKS = 100
-"""Most tasks of a validation in training (recipes/rl.py)."""
+"""Most tasks of a validation in training (recipes/preflight.py)."""
 
 
 @dataclass(frozen=True, slots=True)

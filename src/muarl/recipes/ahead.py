@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from muarl.domains.base import Task
 from muarl.errors import BudgetError, DataError
@@ -15,18 +15,14 @@ from muarl.observe.metrics import episode_metrics
 from muarl.player import RolloutRequest, requests_for
 from muarl.recipes.common import close_endpoints, make_player, make_users
 from muarl.recipes.evaluate import LABEL
+from muarl.recipes.loop import VALIDATION, Loop
 from muarl.recipes.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
 from muarl.recipes.preflight import train_seed
 from muarl.recipes.updates import samples_of
 from muarl.rollout import LocalExecutor, RolloutEnd, rollout
 
-if TYPE_CHECKING:
-    from muarl.recipes.rl import Loop
-
 PIPELINE = "pipeline"
 """Where an asynchronous run's checkpoint says which tasks are used up."""
-VALIDATION = "validation"
-"""The phase of validation's rows of figures."""
 
 T = TypeVar("T")
 

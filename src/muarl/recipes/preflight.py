@@ -6,14 +6,14 @@ Recipes call these first, before a model is loaded and before there is a run fol
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal
 
 from muarl.config import RunConfig
 from muarl.config.sections import DomainConfig, UserConfig
-from muarl.domains.base import Domain
+from muarl.domains.base import Domain, Task
 from muarl.domains.generated import NAMES as GENERATED
 from muarl.domains.generated import MakeExpert, generated
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
@@ -23,6 +23,7 @@ from muarl.planning.assumptions import GIB
 from muarl.planning.memory import learner_memory, torch_engine_memory
 from muarl.planning.models import ModelShape
 from muarl.planning.nearest import nearest
+from muarl.planning.plan import VALIDATION_TASKS
 from muarl.planning.setup import BYTES, deployment
 from muarl.recipes.common import judge_endpoint, make_endpoint
 from muarl.recipes.official import held_out, official
@@ -214,11 +215,17 @@ def check_gold(config: RunConfig, setting: Setting) -> None:
     """
     if not setting.unchecked:
         return
-    rl, e = config.rl, config.eval
+    rl = config.rl
     if rl.eval_every:
-        setting.check(setting.draw("validation", min(e.tasks or 100, 100), e.seed, 0))
+        setting.check(validation_tasks(config, setting))
     for start in range(0, min(rl.steps * rl.tasks_per_step, AHEAD), rl.tasks_per_step):
         setting.check(setting.draw("train", rl.tasks_per_step, train_seed(config), start))
+
+
+def validation_tasks(config: RunConfig, setting: Setting) -> Sequence[Task]:
+    """The tasks of a validation in training: as many as are evaluated, but no more than VALIDATION_TASKS."""
+    wanted = min(config.eval.tasks or VALIDATION_TASKS, VALIDATION_TASKS)
+    return setting.draw("validation", wanted, config.eval.seed, 0)
 
 
 def train_seed(config: RunConfig) -> int:

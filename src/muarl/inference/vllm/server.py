@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import ipaddress
 import os
 import re
 import shutil
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.inference.vllm import wire
 from muarl.inference.vllm.settings import PREFIX, SHARED_MEMORY, VllmSettings, shared_memory_works
-from muarl.keys import read_secret
+from muarl.keys import is_loopback, read_secret
 
 if TYPE_CHECKING:
     from muarl.inference.vllm.core import Core
@@ -199,19 +198,12 @@ def token_for(address: str) -> str:
     """The token that clients of this address must know. ConfigError if it may be reached from elsewhere without one."""
     token = read_secret(TOKEN)
     host, colon, _ = address.rpartition(":")
-    if colon and not token and not _is_loopback(host.strip("[]")):
+    if colon and not token and not is_loopback(host.strip("[]")):
         raise ConfigError(
             f"--listen: {address} can be reached from other machines, so {TOKEN} in the environment must hold a token, "
             "the same here and where training runs"
         )
     return token
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def serve(core: Core, listener: socket.socket, token: str, lifeline: Lifeline | None = None) -> None:
