@@ -323,3 +323,10 @@ class TestMethods:
         assert set(METHODS) == set(get_args(get_args(RlConfig.model_fields["method"].annotation)[0]))
         with pytest.raises(ConfigError, match="'grpo', 'dr_grpo'"):
             load_config("quickstart", ["rl.method=ppo"])
+
+
+def test_a_run_of_a_domain_of_ones_own_is_told_without_a_list_of_others(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("domain: {name: bookshop}")
+    with pytest.raises(ConfigError, match="'bookshop' is no domain of muarl's") as caught:
+        load_config(tmp_path / "config.yaml")
+    assert "the script that started it" in str(caught.value) and "retail-generated" not in str(caught.value)

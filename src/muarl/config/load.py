@@ -190,15 +190,15 @@ def _explain(problem: ValidationError, origins: Mapping[tuple[str, ...], Origin]
             yield f"{where}: there is no key {_shown(name)}{_nearest(name, known)}"
         elif error["type"] == "literal_error" and (near := _nearest_value(error)):
             yield f"{where}: {name}: {_shown(error['input'])} is unknown; did you mean {near!r}?"
+        elif loc == ("domain", "name") and isinstance(error["input"], str) and where.endswith("config.yaml"):
+            yield (
+                f"{where}: {name}: {_shown(error['input'])} is no domain of muarl's; a run of your own domain is "
+                "evaluated and resumed by the script that started it"
+            )
         else:
             what = error["msg"].removeprefix("Value error, ")
             given = f", and is {_shown(error['input'])}" if not isinstance(error["input"], Mapping | Section) else ""
-            own = (
-                "; a run of your own domain is evaluated and resumed by the script that started it"
-                if loc == ("domain", "name") and isinstance(error["input"], str) and where.endswith("config.yaml")
-                else ""
-            )
-            yield f"{where}: {name + ': ' if name else ''}{what}{given}{own}"
+            yield f"{where}: {name + ': ' if name else ''}{what}{given}"
 
 
 def _shown(value: Any) -> str:
