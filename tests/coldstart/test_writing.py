@@ -90,7 +90,7 @@ def test_a_teacher_that_repeats_itself_leaves_what_it_wrote(tmp_path: Path, capl
         tasks = WrittenTasks(tmp_path / "t.jsonl", endpoint(server), BRIEF)
         assert [t.scenario for t in tasks.draw("train", 3, 0, 0)] == [scenario(1)]
         assert tasks.draw("train", 2, 0, 1) == []
-    assert "too much like earlier ones" in caplog.text and "Going on with the 1 of 3 there are" in caplog.text
+    assert "too much like earlier ones" in caplog.text and "Continuing with 1 of 3 scenarios" in caplog.text
 
 
 def test_a_teacher_of_whom_nothing_is_usable_ends_the_run(tmp_path: Path) -> None:

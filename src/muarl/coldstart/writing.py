@@ -125,7 +125,7 @@ class WrittenTasks:
         )
         if not self._rows:
             raise InfrastructureError(text, boundary="world")
-        log.warning("%s. Going on with the %d of %d there are.", text, len(self._rows), wanted)
+        log.warning("%s. Continuing with %d of %d scenarios.", text, len(self._rows), wanted)
 
     async def _ask(self, plan: Sequence[tuple[str, str]], seed: int) -> list[dict[str, Any]]:
         question = [{"role": "user", "content": prompt(self._brief, plan)}]

@@ -71,7 +71,7 @@ def resume_suite(folder: Path, settings: dict[str, Any], overrides: Sequence[str
     changed = [k for k, v in settings.items() if v is not None and k not in budget]
     if changed or overrides:
         raise ConfigError(
-            f"--resume: {folder} is a suite that goes on as it was begun; only --max-cost and --max-tokens may change, "
+            f"--resume: {folder} is a suite and keeps its settings; only --max-cost and --max-tokens may change, "
             f"not {[*changed, *overrides][0]}"
         )
     suite, configs = recipe.read(folder)

@@ -72,7 +72,7 @@ def full_disk(path: Path) -> MuarlError:
     """The error about a checkpoint that found no room."""
     return MuarlError(
         f"{path}: the disk is full{room_left(path)}, so this checkpoint was not written. Free some space, or keep "
-        "fewer checkpoints (checkpoints.keep_last), and go on with --resume: the last whole checkpoint is intact"
+        "fewer checkpoints (checkpoints.keep_last), and use --resume: the last complete checkpoint is intact"
     )
 
 

@@ -32,7 +32,7 @@ class Retention:
 
     def __post_init__(self) -> None:
         if self.last is not None and self.last < 1:
-            raise ValueError(f"last must be at least 1, not {self.last}: a run goes on from its newest checkpoint")
+            raise ValueError(f"last must be at least 1, not {self.last}: a run resumes from its newest checkpoint")
 
     def doomed(self, steps: Sequence[int], scores: Mapping[int, float] | None = None) -> list[int]:
         """Of these steps, those whose checkpoints may go. ``scores``: step to score, higher is better; of equal ones

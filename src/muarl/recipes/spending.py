@@ -86,7 +86,7 @@ class Spending:
         return BudgetError(
             f"The budget of this run is spent: ${self.total.cost:.2f} and {tokens:,} tokens by now "
             f"(budget.max_cost: {self._bounds.max_cost}, budget.max_tokens: {self._bounds.max_tokens}). What was "
-            "learned is kept. With a larger budget (--resume RUN budget.max_cost=...) it goes on from here"
+            "learned is kept. Resume with a larger budget (--resume RUN budget.max_cost=...)"
         )
 
     def _write(self, what: str, used: Usage) -> None:
