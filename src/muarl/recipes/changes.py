@@ -28,7 +28,7 @@ MAY_CHANGE = (
 """Settings, or whole sections, that any resumed run may change: what it may spend, its pace, what it keeps and logs,
 and the machines that it works on."""
 
-NUMERICS = ("engine.kind", "engine.dtype", "learner.kind", "learner.precision", "learner.lora")
+NUMERICS = ("engine.kind", "engine.dtype", "learner.precision", "learner.lora")
 """Of those sections what may not change after all: it decides what is computed, not where."""
 
 LONGER: Mapping[str, tuple[str, ...]] = {
