@@ -101,6 +101,21 @@ def test_demonstrations_come_from_a_file_too(configure: Configure) -> None:
     assert timeless(rows(run, "cold_start")[0]) == timeless(rows(first, "cold_start")[0])
 
 
+def test_demonstrations_longer_than_the_model_reads_are_told_before_there_is_a_run(configure: Configure) -> None:
+    first = sft.run(configure("sft.steps=1"))
+    file = first / "episodes" / "demonstrations.jsonl"
+    episodes = [json.loads(line) for line in file.read_text().splitlines()]
+    said = next(t["message"] for t in episodes[0]["turns"] if t["message"]["role"] == "user")
+    said["content"] = "kettle " * 3000
+    long = first.parent / "long.jsonl"
+    long.write_text("".join(json.dumps(e) + "\n" for e in episodes))
+    with pytest.raises(ConfigError, match=r"the model in .* reads at most 2,048"):
+        sft.run(configure("rl.pack_tokens=100000", f"sft.demonstrations_file={long}", name="never"))
+    with pytest.raises(ConfigError, match="rl.pack_tokens is 100, and a demonstration takes"):
+        sft.run(configure("rl.pack_tokens=100", f"sft.demonstrations_file={file}", name="never"))
+    assert not (first.parent / "never").exists()
+
+
 @pytest.mark.usefixtures("coin")
 def test_train_leaves_a_run_whose_weights_have_moved(configure: Configure, base_run: Path) -> None:
     run = rl.run(configure(SOLVABLE, "rl.checkpoint_every=2", "rl.eval_every=2"))

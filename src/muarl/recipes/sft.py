@@ -39,6 +39,10 @@ def run(config: RunConfig) -> Path:
     check_memory(config, sampling=False)
     check_disk(config)
     policy = load_model(config.model, weights=learns_here(config))
+    if config.sft.demonstrations_file is not None:  # others are made within the run
+        check_lengths(
+            config, policy, _samples(config, setting, policy, read_demonstrations(config.sft.demonstrations_file))
+        )
     with (
         machines(config, alone=True),
         open_run(config, "sft") as run,
@@ -115,11 +119,26 @@ def cold_start(
     """Fine-tune the policy's model in place and leave a checkpoint; returns the demonstrations that it learned from."""
     tell_domain(run, config, setting)
     found = demonstrations(config, setting, progress, run)
+    fit(config, policy, _samples(config, setting, policy, found), run, logger, progress)
+    return found
+
+
+def _samples(config: RunConfig, setting: Setting, policy: Policy, found: Sequence[Episode]) -> list[Sample]:
     chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
     weight = config.sft.other_token_weight
-    samples = supervised_samples(found, setting.domain, chat, setting.rules, system=setting.system, other_weight=weight)
-    fit(config, policy, samples, run, logger, progress)
-    return found
+    return supervised_samples(found, setting.domain, chat, setting.rules, system=setting.system, other_weight=weight)
+
+
+def check_lengths(config: RunConfig, policy: Policy, samples: Sequence[Sample]) -> None:
+    """ConfigError if a demonstration has more tokens than the model reads, or than one pass of the update takes."""
+    longest, most = max(len(s.ids) for s in samples), policy.model.config.max_position_embeddings
+    if longest > most:
+        raise ConfigError(
+            f"sft: a demonstration has {longest:,} tokens, and the model in {config.model.checkpoint} reads at most "
+            f"{most:,}: choose shorter demonstrations, or another model.checkpoint"
+        )
+    if longest > config.rl.pack_tokens:
+        raise ConfigError(f"rl.pack_tokens is {config.rl.pack_tokens}, and a demonstration takes {longest}: raise it")
 
 
 def fit(
@@ -134,9 +153,7 @@ def fit(
 ) -> None:
     """Fine-tune the policy's model in place on weighted samples, by the settings of ``sft``; leaves checkpoints."""
     sft = config.sft
-    longest = max(len(s.ids) for s in samples)
-    if longest > config.rl.pack_tokens:
-        raise ConfigError(f"rl.pack_tokens is {config.rl.pack_tokens}, and a demonstration takes {longest}: raise it")
+    check_lengths(config, policy, samples)
     steps = step_count(sft, len(samples))
     schedule = ScheduleConfig(sft.schedule, sft.warmup, max(steps, 1), sft.decay or 1e-6)
     optimizer = OptimizerConfig(
