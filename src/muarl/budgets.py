@@ -167,7 +167,10 @@ class Budget:
 def besides_of(episode: Episode) -> Usage:
     """What models used for an episode that are neither its agent nor its user."""
     told = episode.tags.get(BESIDES)
-    return Usage(**told) if isinstance(told, dict) else Usage()
+    try:
+        return Usage(**told) if isinstance(told, dict) else Usage()
+    except TypeError:  # a file of somebody else's
+        return Usage()
 
 
 def add_besides(episode: Episode, usage: Usage) -> None:

@@ -128,3 +128,15 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argume
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split())
     assert {p.name for p in tmp_path.iterdir()} == {"taken"}
+
+
+def test_a_hostile_runs_figures_do_not_stop_an_export(tmp_path: Path, base_run: Path) -> None:
+    run = make_run(tmp_path / "theirs")
+    for file in checkpoint_folder(str(base_run)).iterdir():
+        (run / "checkpoints" / "rl" / "step-000003" / file.name).write_bytes(file.read_bytes())
+    (run / "summary.json").write_text('{"rl": {"success": 0.5, "interval": null}}')
+    (run / "metrics.jsonl").write_text('{"phase": "validation", "step": 2, "success": []}\n')
+    result = export(str(run), "--out", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.output
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "| success on held-out tasks of the run | 50.0% |" in card and "success in validation" not in card

@@ -98,7 +98,10 @@ def _config(command: str, arguments: Sequence[str]) -> tuple[str, list[str]]:
             elif word in options:
                 overrides.append(f"{options[word]}={value}")
             else:
-                raise ConfigError(f"seeds: {command} has no option {word} that can be repeated")
+                raise ConfigError(
+                    f"seeds: {command} has no option {word} that can be repeated; settings are written as KEY=VALUE, "
+                    "such as rl.steps=3"
+                )
         else:
             overrides.append(arguments[i])
         i += 1

@@ -117,7 +117,10 @@ def _check_files(config: RunConfig, name: str, provenance: Provenance) -> None:
     # Demonstrations are learned from, not sent to anybody, and those of `muarl coldstart` lie among the runs.
     allowed = [folder, RUNS.resolve()] if name == "sft.demonstrations_file" else [folder]
     for path in paths:
-        parts = [path, *(p.resolve() for p in path.iterdir())] if path.is_dir() else [path]
+        try:
+            parts = [path, *(p.resolve() for p in path.iterdir())] if path.is_dir() else [path]
+        except OSError as problem:
+            raise ConfigError(f"{origin.label}: {name}: {path} cannot be read: {problem.strerror or problem}") from None
         for part in parts:
             if not any(_below(part, place) for place in allowed):
                 raise ConfigError(

@@ -179,7 +179,7 @@ class Progress:
                 opened = True
             self._tasks[id(phase)] = self._bars.add_task(Text(name).plain, total=total, text="")
         else:
-            begun = f"{name}: {total:,} {unit}" if total is not None else name
+            begun = f"{name}: {total:,} {unit.removesuffix('s') if total == 1 else unit}" if total is not None else name
             self.say(" · ".join(part for part in (begun, self._place(phase)) if part))
         try:
             yield phase
@@ -219,7 +219,8 @@ class Progress:
     @staticmethod
     def _line(phase: Phase, state: str = "") -> str:
         count = f"{phase.done:,}" if phase.total is None else f"{phase.done:,}/{phase.total:,}"
-        head = f"{phase.name}: {count} {phase.unit}"
+        unit = phase.unit.removesuffix("s") if phase.total == 1 else phase.unit
+        head = f"{phase.name}: {count} {unit}"
         return " · ".join(p for p in (head, state, phase.describe()) if p)
 
     def __enter__(self) -> Self:

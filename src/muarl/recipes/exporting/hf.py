@@ -16,6 +16,8 @@ from muarl.learning.checkpoint_files import WeightReader, WeightWriter, whole_fo
 from muarl.learning.checkpoint_paths import STEP, latest_checkpoint
 from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer, write_config
 from muarl.learning.release import ModelNotes, write_release
+from muarl.observe.markup import as_figure
+from muarl.observe.report_tables import bounds
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.checkpoint_names import SHIPPED, checkpoint_name, existing_checkpoint, run_of
 from muarl.recipes.exporting import ExportOptions, free_place
@@ -91,16 +93,17 @@ def _scores(run: Path, folder: Path, progress: dict[str, Any]) -> tuple[tuple[st
     except MuarlError:
         rows = []
     for row in rows:
-        if row.get("phase") == VALIDATION and row.get("step") == (step or 0) - 1 and "success" in row:
-            found.append(("success in validation", f"{float(row['success']):.1%}"))
+        success = as_figure(row.get("success"))
+        if row.get("phase") == VALIDATION and row.get("step") == (step or 0) - 1 and success is not None:
+            found.append(("success in validation", f"{success:.1%}"))
     return tuple(found)
 
 
 def _share(score: dict[str, Any]) -> str:
-    low, high = (*score.get("interval", ()), None, None)[:2]
+    interval = bounds(score.get("interval"))
     text = f"{score['success']:.1%}"
-    if isinstance(low, float) and isinstance(high, float):
-        text += f" (95% interval {low:.1%} to {high:.1%})"
+    if interval is not None:
+        text += f" (95% interval {interval[0]:.1%} to {interval[1]:.1%})"
     tasks = score.get("tasks")
     return text + (f", {tasks} tasks" if isinstance(tasks, int) else "")
 
