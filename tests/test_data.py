@@ -95,7 +95,7 @@ def test_missing_and_damaged_installations_are_named_with_the_remedy(source, tmp
 def test_wrong_names_and_folders(source, tmp_path):
     with pytest.raises(DataError, match="no benchmark 'tau9'; known: tiny"):
         data.add("tau9", source)
-    with pytest.raises(DataError, match="there is no such folder"):
+    with pytest.raises(DataError, match="no such folder"):
         data.add("tiny", tmp_path / "nowhere")
     with pytest.raises(DataError, match="holds the data of tiny"):
         data.add("tiny", tmp_path / "manifests")

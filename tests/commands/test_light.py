@@ -56,7 +56,7 @@ MISTAKES = (
     ("train user.kind=llm user.endpoint.model=m", "no API key"),
     ("eval --agent endpoint:m --tasks 2", "no API key"),
     (f"eval tau2-retail --user {ENDPOINT} --agent {ENDPOINT}", "the data of tau2 are not installed"),
-    ("audit nosuch", "nosuch: there is no such file"),
+    ("audit nosuch", "nosuch: no such file or folder"),
     ("view nosuch", "There is no run at nosuch"),
 )
 

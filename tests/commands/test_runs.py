@@ -17,7 +17,7 @@ def muarl(*words: str) -> Any:
 def test_a_folder_without_runs(tmp_path: Path) -> None:
     assert "There is no run in" in muarl(str(tmp_path)).stdout
     missing = muarl(str(tmp_path / "nowhere"))
-    assert missing.exit_code == 2 and "there is no such folder" in missing.stderr
+    assert missing.exit_code == 2 and "no such folder" in missing.stderr
 
 
 def test_the_domains_of_a_cold_start_do_not_fill_the_line(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ async def test_what_was_told_is_not_taken_back() -> None:
     while not ear.ids:
         await asyncio.sleep(0)
     engine.weights_changed()
-    with pytest.raises(InfrastructureError, match="cannot be taken back"):
+    with pytest.raises(InfrastructureError, match="cannot be withdrawn"):
         await streamed
     assert (await silent).version == 1
     again = Ear()

@@ -93,7 +93,7 @@ def test_a_sharded_checkpoint_is_one_hugging_face_model(pair: MultiProcessLearne
     part = saved / "trainer-00002-of-00002.safetensors"
     whole = part.read_bytes()
     part.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(CheckpointError, match="trainer-00002-of-00002.safetensors: is not what was written"):
+    with pytest.raises(CheckpointError, match="trainer-00002-of-00002.safetensors: its contents have changed"):
         pair.load(saved)
     part.write_bytes(whole)
     model = AutoModelForCausalLM.from_pretrained(saved, local_files_only=True)

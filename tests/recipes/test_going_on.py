@@ -74,7 +74,7 @@ def test_a_damaged_checkpoint_is_passed_over(configure: Configure, muarl: Muarl,
     result = muarl("train", "--resume", str(cut), "rl.steps=4")
     assert result.exit_code == 0, result.output
     said = result.stderr.replace("\n", " ")
-    assert "step-000003/trainer.safetensors: is not what was written" in said
+    assert "step-000003/trainer.safetensors: its contents have changed" in said
     assert f"Going on from {checkpoint_path(root, 2)}" in said
     assert rows(cut) == rows(whole) and steps(root) == [2, 3, 4]
     assert episodes(cut)["train-0003.jsonl"] == episodes(whole)["train-0003.jsonl"]
@@ -90,7 +90,7 @@ def test_a_run_without_a_whole_checkpoint_is_left_as_it_is(configure: Configure,
     assert "No checkpoint in" in result.stderr and "remove those folders" in result.stderr.replace("\n", " ")
     assert contents(run) == before
     evaluated = muarl("eval", "--checkpoint", str(run))
-    assert evaluated.exit_code == 2 and "model.safetensors: is not what was written" in evaluated.stderr.replace(
+    assert evaluated.exit_code == 2 and "model.safetensors: its contents have changed" in evaluated.stderr.replace(
         "\n", ""
     )
 

@@ -148,7 +148,7 @@ def test_what_holds_none_of_it(manifest):
     for source in (manifest, manifest / "manifests"):
         with pytest.raises(DataError, match="it holds none of BFCL's data; give a wheel of bfcl-eval"):
             data.add("bfcl", source)
-    with pytest.raises(DataError, match="there is no such file or folder"):
+    with pytest.raises(DataError, match="no such file or folder"):
         data.add("bfcl", manifest / "nowhere")
     (manifest / "x.whl").write_bytes(b"no archive")
     with pytest.raises(DataError, match="cannot be read as a wheel"):
