@@ -77,6 +77,7 @@ def test_the_training_settings_are_valid(repository: Path) -> None:
     assert config.user.endpoint.model != config.eval_user.endpoint.model
 
 
+@pytest.mark.slow
 def test_the_training_script_says_what_is_wrong_with_its_settings(repository: Path, tmp_path: Path) -> None:
     script = [sys.executable, str(repository / "examples" / "bookshop" / "train.py"), "rl.stepz=1"]
     run = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)

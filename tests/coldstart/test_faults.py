@@ -87,6 +87,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", SECTIONS)
 def test_faults_that_pass_cost_no_conversation(muarl: Muarl, tmp_path: Path, part: str) -> None:
     passing = [fault for name, fault in FAULTS.items() if name != "wrong tool"]

@@ -113,6 +113,7 @@ def test_the_agent_of_the_log_earns_the_reward_and_doing_nothing_does_not(name: 
     assert tried >= 4
 
 
+@pytest.mark.slow
 def test_a_snapshot_fills_in_what_the_log_does_not_show() -> None:
     setting, tasks, episodes = played("retail-generated")
     by_id = {t.id: t for t in tasks}
@@ -125,6 +126,7 @@ def test_a_snapshot_fills_in_what_the_log_does_not_show() -> None:
         assert filed.task.database.digest() == by_id[episode.task_id].database.digest()
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_has_moved_on_is_put_back() -> None:
     """The operator's database is of today; what the log has seen before its writes counts."""
     setting, tasks, episodes = played("retail-generated")

@@ -152,6 +152,7 @@ def without_excuse(message: str) -> bool:
     return message.startswith(("user: endpoint customer", "world: unexpected MemoryError in tool"))
 
 
+@pytest.mark.slow
 def test_a_third_of_all_requests_may_fail(muarl: Muarl, tmp_path: Path) -> None:
     storm = Stormy(0.3)
     with FakeOpenAI(storm, key=KEY) as server:
@@ -176,6 +177,7 @@ def test_users_errors_are_figures_of_their_own(muarl: Muarl, tmp_path: Path) -> 
         assert "leaks" in {e["rule"] for e in episode.tags["user_errors"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "at_once"), [("synchronous", 1), pytest.param("bounded", 16, marks=pytest.mark.slow)])
 def test_training_stops_at_its_budget_and_goes_on_with_a_larger_one(
     muarl: Muarl, tmp_path: Path, mode: str, at_once: int
@@ -238,6 +240,7 @@ def test_a_bound_in_dollars_needs_prices(muarl: Muarl, tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_demonstrations_of_a_paid_user_are_paid_for_once(
     muarl: Muarl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ def test_the_filter_works_with_and_without_scripts(library: Library, browser: Br
             browser.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
+@pytest.mark.slow
 def test_a_running_page_refreshes_itself(tmp_path: Path, browser: Browser) -> None:
     task = writing_tasks("train", 1)[0]
     with RunDirectory(tmp_path, "live") as run:
