@@ -25,6 +25,7 @@ from typing import Literal
 from muarl.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.domains.base import Action, Task
 from muarl.rewards.user_errors import UserError, find_user_errors
+from support import audited
 
 CASES = Path(__file__).parent.parent / "rewards" / "early_stops"
 SPLITS = ("tune", "held")
@@ -114,23 +115,10 @@ def cases() -> tuple[Case, ...]:
 
 
 @dataclass(frozen=True)
-class Score:
-    """Right findings, false ones, early ends that were missed, and ends that were rightly left alone."""
+class Score(audited.Score):
+    """``left_alone``: ends that were rightly not found, besides what was found and missed."""
 
-    right: int
-    false: int
-    missed: int
     left_alone: int
-
-    @property
-    def precision(self) -> float:
-        """The share of the findings that are right; 1 if there are none."""
-        return self.right / (self.right + self.false) if self.right + self.false else 1.0
-
-    @property
-    def recall(self) -> float:
-        """The share of the early ends that were found."""
-        return self.right / (self.right + self.missed)
 
 
 def score(split: str) -> Score:
