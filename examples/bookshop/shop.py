@@ -1,122 +1,142 @@
-"""A bookshop: policy, database, three tools, and as many tasks as wanted.
+"""A bookshop to train in: who calls, what they want, and how the policy serves each wish. The rest follows from it."""
 
-This is all that a domain's author writes. Nothing in it knows of tokens, models or training.
-"""
-
-from __future__ import annotations
-
-import random
 from pathlib import Path
-from typing import Any, Literal
 
-from muarl.domains.auditing import AuditRules, Obligation
-from muarl.domains.base import Action, Database, Domain, Task, tool
+from desk import FORMATS, IN_STOCK, TITLES, Bookshop, make_tables
 
-TITLES = ("Emma", "Dune", "Persuasion", "Middlemarch", "Dracula", "Ulysses", "Walden", "Ivanhoe")
-STREETS = ("Mill Lane", "Harbour Road", "Castle Street", "Station Road")
-SPLITS = ("train", "validation", "test")
-WRITES = frozenset({"refund", "change_address"})
+from muarl.kit import (
+    Described,
+    Fact,
+    Identity,
+    Plan,
+    Service,
+    Slot,
+    environment,
+    intent,
+    names,
+    own,
+    pattern,
+    rows,
+    words,
+)
 
-
-class Bookshop(Domain):
-    """Orders of books, which can be looked up, refunded in part, and sent elsewhere before they are shipped."""
-
-    name = "bookshop"
-    policy = Path("policy.md")  # beside this file
-    audit = AuditRules(  # what an audit must know of the policy
-        consent=True,  # before every write
-        spoken={"refund": ("money back",), "change_address": ("send", "address")},  # other words that name a tool
-        obligations=(
-            Obligation("order-number", WRITES, "The number of the order that is changed.", (r"#B\d+",), when="before"),
+CUSTOMER = Identity(
+    tool="find_customer",
+    table="customers",
+    key="customer_id",
+    facts=(
+        Fact("name", "person", tells="My name is {name}."),
+        Fact(
+            "email", pattern(r"[a-z.]+@[a-z]+\.com"), tells="My e-mail address is {email}.", asked="e-?mail", wrong=True
         ),
-    )
-
-    @tool
-    def get_order(self, order_id: str) -> dict[str, Any]:
-        """Look up an order.
-
-        order_id: the order, such as '#B1042'.
-        """
-        return self._order(order_id)
-
-    @tool(writes=True)
-    def refund(self, order_id: str, amount: float, reason: Literal["damaged", "lost"]) -> dict[str, Any]:
-        """Refund part of an order.
-
-        order_id: the order, such as '#B1042'.
-        amount: US dollars.
-        reason: why.
-        """
-        order = self._order(order_id)
-        if order["refunded"] + amount > order["price"]:
-            raise ValueError("the refund is larger than what was paid")
-        order["refunded"] = round(order["refunded"] + amount, 2)
-        return order
-
-    @tool(writes=True)
-    def change_address(self, order_id: str, address: str) -> dict[str, Any]:
-        """Send an order that is not shipped yet to another address.
-
-        order_id: the order, such as '#B1042'.
-        address: house number and street.
-        """
-        order = self._order(order_id)
-        if order["status"] != "open":
-            raise ValueError(f"the order is {order['status']}")
-        order["address"] = address
-        return order
-
-    def _order(self, order_id: str) -> Any:
-        if order_id not in self.db["orders"]:
-            raise ValueError(f"there is no order {order_id}")
-        return self.db["orders"][order_id]  # this world's own copy: it may be changed freely
-
-
-def make_task(split: str, number: int, seed: int = 0) -> Task:
-    """Task ``number`` of a split ("train", "validation", "test"), with a database of its own.
-
-    The same arguments give the same task. The order numbers of the splits do not overlap.
-    """
-    rng = random.Random(f"bookshop {split} {number} {seed}")
-    orders = {}
-    for place in rng.sample(range(300), 4):
-        order_id = f"#B{1000 * (1 + SPLITS.index(split)) + place}"
-        orders[order_id] = {
-            "id": order_id,
-            "title": rng.choice(TITLES),
-            "price": rng.randrange(8, 40) / 2,  # a half of it is a whole number of cents
-            "status": rng.choice(("open", "shipped")),
-            "address": _address(rng),
-            "refunded": 0.0,
-        }
-    order_id = rng.choice(list(orders))
-    order = orders[order_id]
-    known = f"Your order has the number {order_id}; tell it when you are asked."
-    if order["status"] == "shipped":
-        intent = "refund"
-        wish = f"You bought {order['title']}. Its cover is torn. You want some of your money back."
-        half = Action("refund", {"order_id": order_id, "amount": order["price"] / 2, "reason": "damaged"})
-        actions, lines = (half,), (f"The cover of my {order['title']} is torn.", f"It is {order_id}.", "Yes, please.")
-    else:
-        intent, address = "change_address", _address(rng)
-        wish = f"You ordered {order['title']} and have moved since. You want it sent to {address}."
-        move = Action("change_address", {"order_id": order_id, "address": address})
-        actions, lines = (move,), (f"Please send my order to {address}.", f"It is {order_id}.", "Yes, please.")
-    return Task(
-        id=f"bookshop-{split}-{seed}-{number}",
-        domain=Bookshop.name,
-        scenario=f"{wish}\n{known}\nAgree to what the agent proposes if it is what you want.",
-        actions=actions,  # run in a fresh world, they give the state that a right conversation ends in
-        database=Database({"orders": orders}),
-        agenda={"lines": lines},  # what `ScriptedUserFactory` says
-        tags={"intent": intent, "split": split},
-    )
+    ),
+    ask="May I have your name and e-mail address?",
+    retry="I could not find you by this name and e-mail address. Could you check them, please?",
+    say=("I'm {name}, {email}.", "My name is {name}, and my e-mail address is {email}.", "{name}, {email}."),
+)
+ORDER = Slot(
+    "order",
+    pattern(r"B-\d{4,5}"),
+    ask="Which order is it?",
+    phrase="order {}",
+    say=("It's order {}.", "Order {}.", "The number is {}."),
+    draw=own("orders", "order_id", mark="title"),
+    described=Described(  # how customers speak of it who have no number at hand
+        kind=names(TITLES),
+        match="title",
+        id="order_id",
+        look="list_orders",
+        records="orders",
+        given={"customer_id": "customer_id"},
+        phrase="my order of {}",
+        say=("I don't have the number. It's my order of {}.", "The order of {}."),
+        cue="order of",
+    ),
+)
+ADDRESS = Slot(
+    "address",
+    "address",
+    ask="To which address?",
+    say=("To {}.", "{}, please."),
+    change=("Actually, send it to {}.", "Wait, {} would be better."),
+    draw=rows("customers", "address"),
+)
+REASON = Slot(
+    "reason",
+    words({"damaged": "damaged", "lost": "lost"}),
+    ask="Was it damaged or lost?",
+    say=("It was {}.", "{}."),
+)
+TITLE = Slot(
+    "title",
+    names(TITLES),
+    ask="Which book would you like?",
+    say=("{}.", "{}, please."),
+    change=("Actually, I'd rather have {}.", "Wait, make it {}."),
+    draw=rows("books", "title"),
+)
+FORM = Slot(
+    "form",
+    words({form: f"the {form}" for form in FORMATS}),
+    ask="In which format would you like it?",
+    say=("{}, please.", "I'd like {}."),
+    change=("Actually, I'll take {}.", "Hmm, {} would be better."),
+)
 
 
-def draw(split: str, count: int, seed: int, start: int) -> list[Task]:
-    """``count`` tasks of a split from number ``start`` on: the form in which recipes ask for tasks."""
-    return [make_task(split, number, seed) for number in range(start, start + count)]
+def look_up(it: Plan, status: str) -> None:
+    """The order that a request is about."""
+    it.o = it.look("get_order", order_id=it.order)
+    it.refuse_unless(it.o.customer_id == it.user.customer_id, "order {order} is not yours")
+    it.refuse_unless(it.o.status == status, "order {order} is {o.status}")
 
 
-def _address(rng: random.Random) -> str:
-    return f"{rng.randrange(1, 100)} {rng.choice(STREETS)}"
+@intent(says=("cancel {order}", "call off {order}", "cancel an order"), slots=[ORDER], heard="cancel|call off")
+def cancel_order(it: Plan) -> None:
+    look_up(it, "open")
+    propose, done = "cancel order {order} of {o.title}", "Order {order} is cancelled."
+    it.write("cancel_order", order_id=it.order, propose=propose, done=done)
+
+
+@intent(says=("send {order} to {address}", "send {order} elsewhere", "send an order elsewhere"), slots=[ORDER, ADDRESS])
+def change_address(it: Plan) -> None:
+    look_up(it, "open")
+    propose, done = "send order {order} to {address}", "Order {order} will be sent to {address}."
+    it.write("change_address", order_id=it.order, address=it.address, propose=propose, done=done)
+
+
+@intent(says=("get a refund for {order}, which was {reason}", "get a refund"), slots=[ORDER, REASON], heard="refund")
+def refund_order(it: Plan) -> None:
+    look_up(it, "shipped")
+    it.transfer_if(it.o.price > 50, "The customer wants a refund of more than $50 for order {order}.")
+    propose, done = "refund {o.price|money} for order {order}, which was {reason}", "{o.price|money} are paid back."
+    it.write("refund_order", order_id=it.order, reason=it.reason, propose=propose, done=done)
+
+
+@intent(says=("buy {form} of {title}", "buy {title}", "buy a book"), slots=[TITLE, FORM])
+def order_book(it: Plan) -> None:
+    it.book = it.look("get_book", title=it.title)
+    it.unavailable_if(it.book[it.form] != IN_STOCK, FORM, [form for form in FORMATS if it.book[form] == IN_STOCK])
+    propose, done = "order {form} of {title} for {book.price|money}", "{title} is on its way to you."
+    wanted = {"customer_id": it.user.customer_id, "title": it.title, "form": it.form}
+    it.write("order_book", **wanted, propose=propose, done=done)
+
+
+@intent(says=("know the number of the parcel with {order}", "know the number of a parcel"), slots=[ORDER])
+def track_order(it: Plan) -> None:
+    look_up(it, "shipped")
+    it.answer("The parcel with order {order} is {o.parcel}.", tell="{o.parcel}")
+
+
+SERVICE = Service(
+    domain=Bookshop,
+    about="An online bookshop: books are ordered, sent elsewhere, cancelled and refunded.",
+    today="2026-03-14",
+    identity=CUSTOMER,
+    intents=(cancel_order, change_address, refund_order, order_book, track_order),
+    tables=make_tables,
+    outside=("a job in the shop", "a reading by an author", "a gift card that does not work"),
+    open_tools=("get_book",),
+    policy_compact=Path("policy_compact.md"),
+)
+BOOKSHOP = environment(SERVICE)

@@ -11,17 +11,19 @@ from hypothesis import strategies as st
 
 from muarl.chat import ToolCall
 from muarl.domains.airline import catalogue as cat
-from muarl.domains.airline import rules
+from muarl.domains.airline import policy_checks
 from muarl.domains.airline.domain import Airline, airline_database
-from muarl.domains.airline.network import SIZES, make_network
+from muarl.domains.airline.network import SIZES
+from muarl.domains.task_sampling import split_of
+from support.airline import tables as made_tables
 
 QUICK = settings(max_examples=25)
 
 
-def check_whole(network):
+def check_whole(tables, size):
     """Every reference leads somewhere, every sum is right, nothing contradicts the calendar."""
-    flights, users, reservations = (network.tables[t] for t in ("flights", "users", "reservations"))
-    size = network.size
+    flights, users, reservations = (tables[t] for t in ("flights", "users", "reservations"))
+    size = SIZES[size]
     assert len(users) == size.users
     assert sorted(r for u in users.values() for r in u["reservations"]) == sorted(reservations)
     for key, flight in flights.items():
@@ -52,7 +54,7 @@ def check_whole(network):
             assert leg["date"] in flight["dates"]
             assert r["created_at"][:10] <= leg["date"]
         assert len({p["first_name"] for p in people}) == len(people), "a first name names one passenger only"
-        paid = rules.paid_bags(r["total_baggages"], owner["membership"], r["cabin"], len(people))
+        paid = policy_checks.paid_bags(r["total_baggages"], owner["membership"], r["cabin"], len(people))
         assert r["nonfree_baggages"] == paid
         price = sum(leg["price"] for leg in legs) * len(people) + 50 * paid
         price += 30 * len(people) * (r["insurance"] == "yes")
@@ -63,14 +65,11 @@ def check_whole(network):
 
 @pytest.mark.parametrize("size", list(SIZES))
 def test_every_size_makes_a_whole_airline(size):
-    network = make_network("a", SIZES[size])
-    check_whole(network)
-    assert set(network.main_users) <= set(network.tables["users"])
-    assert len(network.main_users) == (1 if size == "tiny" else SIZES[size].users)
+    check_whole(made_tables("a", size), size)
 
 
 def test_the_official_size_is_the_benchmarks():
-    tables = make_network("a", SIZES["official"]).tables
+    tables = made_tables("a", "official")
     assert (len(tables["flights"]), len(tables["users"])) == (300, 500)
     assert 1800 < len(tables["reservations"]) < 2200
 
@@ -78,15 +77,24 @@ def test_the_official_size_is_the_benchmarks():
 @given(st.text(max_size=20), st.sampled_from(["tiny", "small"]))
 @QUICK
 def test_any_seed_makes_a_whole_airline_and_the_same_one_again(seed, size):
-    network = make_network(seed, SIZES[size])
-    check_whole(network)
-    assert json.dumps(network.tables) == json.dumps(make_network(seed, SIZES[size]).tables)
-    assert json.dumps(network.tables) != json.dumps(make_network(seed + "x", SIZES[size]).tables)
+    tables = made_tables(seed, size)
+    check_whole(tables, size)
+    assert json.dumps(tables) == json.dumps(made_tables(seed, size))
+    assert json.dumps(tables) != json.dumps(made_tables(seed + "x", size))
 
 
-def test_names_are_only_those_that_are_allowed():
-    network = make_network("a", SIZES["small"], lambda first, last: first < "M")
-    assert all(u["name"]["first_name"] < "M" for u in network.tables["users"].values())
+def test_names_are_only_those_of_the_split():
+    names = [u["name"] for u in made_tables("a", "small")["users"].values()]
+    assert all(split_of(n["first_name"], n["last_name"]) == "train" for n in names)
+
+
+def test_one_of_the_flights_of_a_route_is_the_cheapest():
+    offers = defaultdict(list)
+    for flight in made_tables("a", "medium")["flights"].values():
+        for day, on in flight["dates"].items():
+            for cabin, price in on.get("prices", {}).items():
+                offers[flight["origin"], flight["destination"], day, cabin].append(price)
+    assert all(len(set(prices)) == len(prices) for prices in offers.values())
 
 
 def test_a_tiny_airline_uses_the_pools_alone():
@@ -94,7 +102,7 @@ def test_a_tiny_airline_uses_the_pools_alone():
     methods = {i for ids in cat.PAYMENT_IDS.values() for i in ids}
     prices = {p for pool in cat.PRICES.values() for p in pool}
     for seed in range(30):
-        tables = make_network(str(seed), SIZES["tiny"]).tables
+        tables = made_tables(str(seed), "tiny")
         assert set(tables["reservations"]) <= set(cat.RESERVATIONS) and set(tables["flights"]) <= set(cat.FLIGHTS)
         for flight in tables["flights"].values():
             assert set(flight["dates"]) <= {*cat.PAST, *cat.FUTURE}
@@ -111,7 +119,7 @@ def test_a_tiny_airline_uses_the_pools_alone():
 def test_on_no_day_is_there_a_choice_of_flights_in_a_tiny_airline():
     for seed in range(30):
         days = defaultdict(list)
-        for flight in make_network(str(seed), SIZES["tiny"]).tables["flights"].values():
+        for flight in made_tables(str(seed), "tiny")["flights"].values():
             days[flight["origin"], flight["destination"]] += flight["dates"]
         assert all(len(set(d)) == len(d) for d in days.values())
 
@@ -147,7 +155,7 @@ def shapes(tables):
 @pytest.mark.parametrize("size", ["tiny", "small", "official"])
 def test_the_schema_is_tau2s(size, shared_data):
     official = shapes(json.loads((shared_data / "tau2/domains/airline/db.json").read_text(encoding="utf-8")))
-    ours = shapes(make_network("a", SIZES[size]).tables)
+    ours = shapes(made_tables("a", size))
     nulls = {(("status",), "NoneType")}  # TAU2's model fills it in
     for table in ("flights", "users", "reservations"):
         assert ours[table] - official[table] - nulls == set(), f"{table} has what TAU2's has not"
@@ -157,14 +165,14 @@ def test_the_schema_is_tau2s(size, shared_data):
 
 def test_tau2s_own_reading_of_the_tables_leaves_them_as_they_are():
     for size in ("tiny", "small"):
-        tables = make_network("a", SIZES[size]).tables
+        tables = made_tables("a", size)
         plain, read = (Airline(database=d, policy="", semantics="official") for d in (tables, airline_database(tables)))
         assert plain.world().digest() == read.world().digest()
         assert json.dumps(airline_database(tables).to_tables()) == json.dumps(tables)
 
 
 def test_the_official_tools_run_on_a_generated_airline():
-    tables = make_network("a", SIZES["small"]).tables
+    tables = made_tables("a", "small")
     world = Airline(database=tables, policy="", semantics="official").world()
 
     def use(name, **arguments):

@@ -113,7 +113,7 @@ def test_booking_completes_the_flights_and_takes_the_money_but_no_seats(world):
     assert shown(world, "get_user_details", user_id="bo_1")["reservations"] == ["OLD", "HATHAT"]
 
 
-def test_refunds_do_not_reach_the_callers_lists(world):
+def test_refunds_do_not_reach_the_users_lists(world):
     trip = copy.deepcopy(TRIP)
     use(world, "book_reservation", **trip)
     use(world, "cancel_reservation", reservation_id="HATHAT")

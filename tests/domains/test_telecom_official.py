@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from muarl import data
+from muarl.benchmarks import install
 from muarl.chat import Message, ToolCall
 from muarl.domains.base import Action, Task
 from muarl.domains.telecom.domain import Telecom, TelecomWorkflow, official_policy, phone_database, telecom_database
@@ -95,7 +95,7 @@ def test_schemas_kinds_and_policies_are_the_official_ones(domain, folder, shared
             assert json.dumps(spec.to_openai()) == json.dumps(tools[spec.name]["schema"])
             assert domain.kind_of(spec.name) == tools[spec.name]["type"]
     monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    data.add("tau2", shared_data / "tau2")
+    install.add("tau2", shared_data / "tau2")
     assert Telecom().policy_text == official["policy"]
     assert hashes(Telecom().world()) == hashes(domain.world())
     files = {

@@ -11,12 +11,13 @@ import pytest
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
+from muarl.backends.users import make_users
 from muarl.chat import GREETING, Message, ToolCall
 from muarl.config import load_config
 from muarl.domains.base import Action, Task
-from muarl.domains.generated import generated
-from muarl.recipes.common import make_users, play
-from muarl.recipes.setting import Setting, make_setting
+from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.playing import play
+from muarl.environments.registry import find
 from muarl.rewards.user_errors import find_user_errors
 from muarl.users.base import User, UserFactory, UserTurn
 from support.early_stops import GOALS, SPLITS, Case, cases, score
@@ -101,33 +102,33 @@ class HastyFactory:
         return Hasty(self.factory(task, seed=seed), LEAVING[seed % len(LEAVING)])
 
 
-def _setting(domain: str) -> tuple[Setting, UserFactory]:
+def _setting(domain: str) -> tuple[ConfiguredEnvironment, UserFactory]:
     config = load_config("quickstart", [f"domain.name={domain}"])
-    setting = make_setting(config)
-    return setting, make_users(config.eval_user, setting)
+    environment = configure_environment(config)
+    return environment, make_users(config.eval_user, environment)
 
 
-def _found(setting: Setting, agent: Agent, users: UserFactory) -> list[bool]:
+def _found(environment: ConfiguredEnvironment, agent: Agent, users: UserFactory) -> list[bool]:
     """By episode, whether the user is said to have left too soon; of tasks where the database is to change."""
-    tasks = [t for t in setting.draw("test", 40, 5, 0) if any(setting.domain.kind_of(a.name) == "write"
+    tasks = [t for t in environment.draw("test", 40, 5, 0) if any(environment.domain.kind_of(a.name) == "write"
              for a in t.actions or () if a.requestor == "assistant")]  # fmt: skip
-    played = asyncio.run(play(setting, agent, users, tasks, 1, seed=3))
+    played = asyncio.run(play(environment, agent, users, tasks, 1, seed=3))
     found = []
     for task, episode in zip(tasks, played.episodes, strict=True):
-        errors = find_user_errors(task, episode.messages, user_tools=setting.user_tools(task))
+        errors = find_user_errors(task, episode.messages, user_tools=environment.user_tools(task))
         found.append("stops_early" in {e.rule for e in errors})
     return found
 
 
 @pytest.mark.parametrize("domain", ["retail-generated", "airline-generated"])
 def test_users_who_leave_in_their_second_message_are_found_though_the_task_has_an_agenda(domain: str) -> None:
-    setting, users = _setting(domain)
-    found = _found(setting, ExpertAgent(make=generated(domain).expert), HastyFactory(users))
+    environment, users = _setting(domain)
+    found = _found(environment, ExpertAgent(make=find(domain).expert), HastyFactory(users))
     assert len(found) > 20
     assert sum(found) / len(found) > 0.8
 
 
 @pytest.mark.parametrize("agent", [ExpertAgent(), IdleAgent(), TransferAgent()], ids=lambda a: a.name)
 def test_users_who_play_their_agenda_to_its_end_are_left_alone(agent: Agent) -> None:
-    setting, users = _setting("retail-generated")
-    assert not any(_found(setting, agent, users))
+    environment, users = _setting("retail-generated")
+    assert not any(_found(environment, agent, users))

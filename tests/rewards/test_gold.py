@@ -12,11 +12,10 @@ import pytest
 from muarl.chat import Message, ToolCall, ToolResult
 from muarl.domains.authoring import AuthoringWarning
 from muarl.domains.base import Action, Domain, Task, World, tool
-from muarl.domains.generated import NAMES, generated
 from muarl.episode import StopReason
 from muarl.errors import DataError
 from muarl.rewards import gold, outcome
-from muarl.rewards.gold import check_tasks, gold_digest, gold_failures
+from muarl.rewards.gold import check_tasks, gold_digest
 
 
 class Till(Domain):
@@ -164,12 +163,3 @@ async def test_and_from_within_an_event_loop() -> None:
     wrong, domain = task(Action("order", {"dish": "pie"})), SlowCafe()
     with pytest.raises(DataError, match="no such thing"):
         await gold.gold_state(domain.world(wrong), wrong)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_generators_make_no_task_whose_gold_actions_fail(name: str) -> None:
-    made = generated(name)
-    domain = made.domain(made.sizes[0])
-    for split in ("train", "test"):
-        for one in made.tasks(split, 40, size=made.sizes[0]):
-            assert not gold_failures(domain, one), one.id

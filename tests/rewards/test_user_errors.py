@@ -14,7 +14,7 @@ from muarl.chat import GREETING, STOP_WORDS, Message, ToolCall
 from muarl.domains.base import Task
 from muarl.errors import InfrastructureError
 from muarl.rewards import facts
-from muarl.rewards.closings import wishes
+from muarl.rewards.closings import requests
 from muarl.rewards.user_errors import RULES, find_user_errors, longest_run
 from muarl.rewards.user_judge import UserJudge, read_findings, user_judge_prompt
 from rewards.user_conversations import BAD, CASES, GOOD, LONG, PHONE, RETAIL, TELECOM, Case
@@ -64,22 +64,6 @@ def test_users_who_did_well_are_left_alone(case: Case) -> None:
     assert not find_user_errors(case.task, case.messages, user_tools=case.tools)
 
 
-def test_scripted_callers_of_generated_tasks_make_no_errors() -> None:
-    from muarl.agents.expert import ExpertAgent
-    from muarl.agents.idle import IdleAgent
-    from muarl.config import load_config
-    from muarl.recipes.common import make_users, play
-    from muarl.recipes.setting import make_setting
-
-    config = load_config("quickstart")
-    setting = make_setting(config)
-    tasks = setting.draw("test", 40, 5, 0)
-    for agent in (ExpertAgent(), IdleAgent()):
-        played = asyncio.run(play(setting, agent, make_users(config.eval_user), tasks, 1, seed=3))
-        for task, episode in zip(tasks, played.episodes, strict=True):
-            assert not find_user_errors(task, episode.messages)
-
-
 # ── single rules ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -112,6 +96,14 @@ def test_what_an_agenda_gives_to_be_said_is_no_leak() -> None:
     offer = 'There are more functions: {"name": "delete_message"}. What about now?'
     assert rules("Hi.", "I have no such function.", offer) == ["leaks"]
     assert rules("Hi.", "I have no such function.", offer, agenda={"turns": [["Hi."], [offer]]}) == []
+
+
+def test_a_list_that_repeats_its_few_words_is_no_quotation() -> None:
+    people = " and ".join(f"first name {name} last name Berg born 1980-01-01" for name in ("Ann", "Bo", "Cy"))
+    wish = f"book a flight from PHX to DEN in economy for {people}"
+    assert rules("Hi.", "How can I help?", f"I want to {wish}.", scenario=f"You want to {wish}.") == []
+    other = "a story of one green house by that old river where many small birds sing every bright summer morning again"
+    assert rules("Hi.", "How can I help?", f"I want {other}.", scenario=f"You want {other}.") == ["leaks"]
 
 
 def test_what_was_said_before_the_episode_is_not_this_users() -> None:
@@ -163,14 +155,14 @@ def test_facts_that_a_message_states(said: str, asked: str, kinds: set[str]) -> 
     ],
 )
 def test_facts_are_the_same_in_another_spelling(kind: str, value: str, text: str) -> None:
-    assert facts.has_source(facts.Fact(kind, value), text)
-    assert not facts.has_source(facts.Fact(kind, value), "nothing of the kind")
+    assert facts.has_source(facts.StatedFact(kind, value), text)
+    assert not facts.has_source(facts.StatedFact(kind, value), "nothing of the kind")
 
 
-def test_wishes_are_what_is_wanted_without_a_condition() -> None:
+def test_requests_are_what_is_wanted_without_a_condition() -> None:
     scenario = "You want to return the velvet armchair. If refused, you want a parrot. You don't want vouchers."
-    assert wishes(scenario) == [["return", "velvet", "armchair"]]
-    assert wishes("Known info:\n\tYou want nothing said of this section.") == []
+    assert requests(scenario) == [["return", "velvet", "armchair"]]
+    assert requests("Known info:\n\tYou want nothing said of this section.") == []
 
 
 def test_the_longest_run_of_words() -> None:

@@ -10,7 +10,7 @@ import pytest
 from muarl import data
 from muarl.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.domains.base import Task
-from muarl.endpoints import Endpoint, EndpointConfig, Price
+from muarl.endpoints import Endpoint, EndpointSettings, Price
 from muarl.errors import DataError, InfrastructureError
 from muarl.users.base import UserFactory
 from muarl.users.guidelines import around_scenario, load_guidelines
@@ -24,7 +24,7 @@ RESTART = ToolSpec("restart", "Restart the phone.", {"type": "object", "properti
 def endpoint(server: FakeOpenAI, **options: object) -> Endpoint:
     async def no_wait(_: float) -> None: ...
 
-    return Endpoint(EndpointConfig(model="m", base_url=server.url, **options), sleep=no_wait)  # type: ignore[arg-type]
+    return Endpoint(EndpointSettings(model="m", base_url=server.url, **options), sleep=no_wait)  # type: ignore[arg-type]
 
 
 async def test_roles_are_flipped_and_the_system_prompt_is_the_template() -> None:
@@ -121,7 +121,7 @@ def test_thinking_never_reaches_the_agent() -> None:
 
 
 def test_the_name_says_model_and_guidelines() -> None:
-    client = Endpoint(EndpointConfig(model="m"))
+    client = Endpoint(EndpointSettings(model="m"))
     factory: UserFactory = LLMUserFactory(client, guidelines="muarl")
     assert factory.name == "llm:m (muarl guidelines)"
     assert LLMUserFactory(client, guidelines="tau1").name == "llm:m (tau1 guidelines)"

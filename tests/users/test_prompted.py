@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from loop_kit import Puppet, Toy, toy_task
+from loop_kit import Puppet
 from muarl.chat import GREETING, Message
 from muarl.conversation import Rules, run_episode
-from muarl.endpoints import Endpoint, EndpointConfig, Price
+from muarl.endpoints import Endpoint, EndpointSettings, Price
 from muarl.episode import StopReason
 from muarl.errors import InfrastructureError
 from muarl.users.base import HoldsSomething
 from muarl.users.prompted import PromptedUser
 from support.fake_openai import CUT, Answer, FakeOpenAI, completion, nonsense, status, text
+from support.toy_shop import Toy, toy_task
 
 KEY = "sk-the-right-key"
 
@@ -23,7 +24,7 @@ KEY = "sk-the-right-key"
 def endpoint(server: FakeOpenAI, **options: Any) -> Endpoint:
     async def no_wait(_: float) -> None: ...
 
-    return Endpoint(EndpointConfig(model="m", base_url=server.url, **({"attempts": 2} | options)), sleep=no_wait)
+    return Endpoint(EndpointSettings(model="m", base_url=server.url, **({"attempts": 2} | options)), sleep=no_wait)
 
 
 def prompt(conversation: Sequence[Message]) -> list[Mapping[str, Any]]:

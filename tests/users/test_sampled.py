@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
-from loop_kit import Puppet, RecordingSampler, Toy, call, call_json, say, small_tokenizer, toy_task
+from loop_kit import Puppet, RecordingSampler, call, call_json, say, small_tokenizer
 from muarl.chat import GREETING, Message
+from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.conversation import Limits, run_episode
 from muarl.episode import Episode, StopReason, Verdict
 from muarl.errors import InfrastructureError
-from muarl.rollout import LocalExecutor, Player, requests_for, rollout
-from muarl.tokens import ChatTokens
+from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.users.base import HoldsSomething, UserFactory
 from muarl.users.sampled import SampledUserFactory, from_the_users_chair
+from support.toy_shop import Toy, toy_task
 
-CHAT = ChatTokens(small_tokenizer())
+CHAT = Qwen3Format(small_tokenizer())
 DOMAIN = Toy()
 TASK = replace(toy_task(), scenario="You are Mia. You want to be rid of order #W12.")
 
@@ -124,8 +125,10 @@ def test_a_user_model_with_nothing_to_say_hangs_up(reply: str) -> None:
 async def test_many_users_share_one_model() -> None:
     factory, sampler = model("Cancel #W12.", "###STOP###")
     users: UserFactory = factory
-    player = Player(make_world=DOMAIN.world, agent=Puppet("Done."), make_user=users, score=lambda *_: Verdict(1.0))
-    result = await rollout(requests_for([TASK], 5, seed=0), LocalExecutor(player.play))
+    runner = EpisodeRunner(
+        make_world=DOMAIN.world, agent=Puppet("Done."), make_user=users, score=lambda *_: Verdict(1.0)
+    )
+    result = await rollout(requests_for([TASK], 5, seed=0), LocalExecutor(runner.play))
     assert [e.stop for e in result.episodes] == [StopReason.USER_STOP] * 5
     assert {e.user for e in result.episodes} == {"user model"}
     sessions = {session for session, _, _ in sampler.seen}

@@ -7,20 +7,25 @@ from typing import Any
 
 import pytest
 
-from loop_kit import Lines, toy_task
+from muarl.backends.users import make_users
 from muarl.chat import Message
 from muarl.config.section import UserConfig
-from muarl.recipes.common import make_users
+from muarl.users.scripted import ScriptedUserFactory
 from muarl.users.slow import SlowUserFactory
+from support.toy_shop import Lines, toy_task
 
 
 class Makes:
-    """Makes users that say two lines; their endpoint is a word."""
+    """Makes users that say two lines, and notes that it is closed."""
 
-    name, endpoint = "lines", "there"
+    name = "lines"
+    closed = 0
 
     def __init__(self) -> None:
         self.made: list[Any] = []
+
+    async def aclose(self) -> None:
+        self.closed += 1
 
     def __call__(self, task: Any, *, seed: int) -> Lines:
         self.made.append(Lines("a", "b"))
@@ -41,7 +46,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 async def test_they_wait_before_each_reply_by_their_seed(waits: list[float]) -> None:
     users = SlowUserFactory(Makes(), 0.5, 3.0)
-    assert (users.name, users.endpoint) == ("lines", "there")
+    assert users.name == "lines"
     said = []
     for seed in (1, 1, 2):
         user = users(toy_task(), seed=seed)
@@ -78,3 +83,10 @@ def test_any_kind_of_user_may_be_slow() -> None:
     assert made.name == make_users(UserConfig(kind="agenda")).name
     with pytest.raises(ValueError, match="low, high"):
         UserConfig(delay=(3.0, 0.5))
+
+
+async def test_closing_them_closes_the_users_that_they_slow_down() -> None:
+    inner = Makes()
+    await SlowUserFactory(inner, 0.0, 0.0).aclose()
+    assert inner.closed == 1
+    await SlowUserFactory(ScriptedUserFactory(), 0.0, 0.0).aclose()

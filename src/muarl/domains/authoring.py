@@ -101,6 +101,17 @@ def tell_result(owner: type[Any], name: str, value: Any) -> None:
         )
 
 
+def tell_unknowable(table: str) -> None:
+    """Warn of audit rules that ask for records of which they can know nothing."""
+    if _first("unknowable", table):
+        warnings.warn(
+            f"audit rules: they look at records of {table!r} and say nothing from which these could be known, so that "
+            f"they find nothing there: add replays=True, or a Resource({table!r}, ...), to AuditRules",
+            AuthoringWarning,
+            stacklevel=2,
+        )
+
+
 def _first(*key: Any) -> bool:
     """Whether something is to be told for the first time."""
     if key in _told:

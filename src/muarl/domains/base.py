@@ -49,8 +49,9 @@ class Domain:
     """A domain: subclass it, give ``policy`` and ``database``, mark methods with ``@tool``.
 
     ``policy``: text, or a Path relative to the module that defines the class. ``database``: tables of records as a
-    plain dict, a ``Database``, a Path to such a JSON file, or a pydantic model (class with defaults, or instance). In
-    tools, ``self.db`` is the episode's own view. ``user_toolkit``: another Domain class whose tools the user has.
+    plain dict, a ``Database``, a Path to such a JSON file, or a pydantic model (class with defaults, or instance); a
+    Path to a SQLite file, the URL of a database, or a ``SqlDatabase``, which names some of its tables. In tools,
+    ``self.db`` is the episode's own view. ``user_toolkit``: another Domain class whose tools the user has.
     ``audit``: what audits must know of it (``domains.auditing``). ``allow_failing_gold``: tasks whose gold actions fail
     may be played all the same (see ``rewards.gold.check_tasks``); also on an instance.
     ``described``: the agent is told of tools what their docstrings and hints say; False where ``tool_specs`` says
@@ -167,7 +168,11 @@ class Domain:
 
 
 class World:
-    """One episode's live state. ``writes``: the write calls that succeeded, in order."""
+    """The live state of one episode: tools are called on it, and change its own copy of the database.
+
+    ``Domain.world(task)`` makes one. ``call`` runs a tool for the agent or the user and gives its observation;
+    ``digest`` is equal for equal states. ``writes``: the write calls that succeeded, in order.
+    """
 
     __slots__ = ("_kits", "domain", "task", "writes")
 
@@ -235,6 +240,7 @@ class World:
         kit.db.begin()
         try:
             content = kit.render(call.name, getattr(kit, call.name)(**known.schema.convert(call.arguments)))
+            kit.db.check_columns()
         except BaseException as error:
             return _broken_off(kit, call, error)
         return self._completed(kit, known, call, content)
@@ -252,6 +258,7 @@ class World:
         kit.db.begin()
         try:
             content = kit.render(call.name, await getattr(kit, call.name)(**known.schema.convert(call.arguments)))
+            kit.db.check_columns()
         except BaseException as error:
             return _broken_off(kit, call, error)
         return self._completed(kit, known, call, content)

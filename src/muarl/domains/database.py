@@ -2,86 +2,36 @@
 
 A database is tables of records: ``tables[table][key]`` is one JSON value (mostly an object). The base never changes.
 A view copies a record when it is first taken, so that tool code may change plain dicts; what nobody touched costs
-nothing. That makes a fresh world a matter of microseconds, and a digest a matter of the records touched.
+nothing. That makes a fresh world a matter of microseconds, and a digest a matter of the records touched. A table may
+also be read on access (``overlay.LazyTable``; ``sql`` has those of a file).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-_MISSING: Any = object()
-_DELETED: Any = object()
+from muarl.domains.authoring import nearest
+from muarl.domains.frozen import _DELETED, _MISSING, canonical, freeze, thaw
+from muarl.domains.overlay import LazyTable, Overlay, strange_column, strange_key
+from muarl.domains.table import Table
+from muarl.errors import ConfigError
+
 _MODULUS = 1 << 256
 
 
-def _refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
-    raise TypeError("this record is shared and read-only; take it with db.table[key] to change it")
-
-
-class FrozenDict(dict[str, Any]):
-    """A JSON object of the shared base. Reading is a dict's; every way of changing it raises TypeError."""
-
-    __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
-
-    def __reduce__(self) -> Any:
-        return (FrozenDict, (dict(self),))
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return thaw(self)
-
-    def __copy__(self) -> Any:
-        return dict(self)
-
-
-class FrozenList(list[Any]):
-    """A JSON array of the shared base. Reading is a list's; every way of changing it raises TypeError."""
-
-    __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
-
-    def __reduce__(self) -> Any:
-        return (FrozenList, (list(self),))
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return thaw(self)
-
-    def __copy__(self) -> Any:
-        return list(self)
-
-
-def freeze(value: Any) -> Any:
-    """A read-only deep copy of a JSON value."""
-    if isinstance(value, dict):
-        return FrozenDict({k: freeze(v) for k, v in value.items()})
-    if isinstance(value, (list, tuple)):
-        return FrozenList([freeze(v) for v in value])
-    return value
-
-
-def thaw(value: Any) -> Any:
-    """A plain deep copy of a JSON value; other values (pydantic models) are copied by their own means."""
-    kind = type(value)
-    if kind is FrozenDict or kind is dict:
-        return {k: thaw(v) if isinstance(v, (dict, list)) else v for k, v in value.items()}
-    if kind is FrozenList or kind is list:
-        return [thaw(v) if isinstance(v, (dict, list)) else v for v in value]
-    return value.model_copy(deep=True) if hasattr(value, "model_copy") else value
-
-
-def canonical(value: Any) -> str:
-    """Canonical JSON text: keys sorted, Python's default separators, ASCII. TAU2 hashes databases in this form.
-
-    1 and 1.0 differ, as they do for TAU2. Values that JSON has no form for become ``str(value)``.
-    """
-    if hasattr(value, "model_dump"):
-        value = value.model_dump(mode="json")
-    return json.dumps(value, sort_keys=True, default=str)
+def _compared(given: Iterable[str] | None, tables: Mapping[str, Any]) -> frozenset[str]:
+    """The tables that digests are of. ConfigError for one that there is not."""
+    if isinstance(given, str):
+        raise ConfigError(f"compared: must be a tuple of tables, such as ({given!r},)")
+    compared = frozenset(tables if given is None else given)
+    unknown = min(compared - tables.keys(), default=None)
+    if unknown is not None:
+        known = ", ".join(tables) or "none"
+        raise ConfigError(f"compared: there is no table {unknown!r}{nearest(unknown, list(tables))}; tables: {known}")
+    return compared
 
 
 def _record_hash(table: str, key: str, text: str) -> int:
@@ -90,14 +40,16 @@ def _record_hash(table: str, key: str, text: str) -> int:
 
 
 class Database:
-    """An immutable base: tables of records, shared by all worlds made from it.
+    """A domain's database before anybody acts: tables of records, never changed, shared by all worlds made from it.
 
     ``tables`` is copied, so the caller's objects may change afterwards. ``models`` names, for tables whose records
     tools want as objects, the pydantic model of a record. ``lists`` names the tables that a benchmark holds as lists of
-    records, without keys, which shows in ``full_hash``. TypeError if a table is not a mapping.
+    records, without keys, which shows in ``full_hash``. ``compared``: the tables that ``digest`` is of, and with it the
+    reward's DB; None: all. ``columns``: of tables that have them, which a changed record must keep to.
+    TypeError if a table is not a mapping, ConfigError for a table to compare that there is not.
     """
 
-    __slots__ = ("_digest", "_hashes", "_texts", "lists", "models", "sound", "tables")
+    __slots__ = ("_digest", "_hashes", "_texts", "columns", "compared", "lists", "models", "sound", "tables")
 
     def __init__(
         self,
@@ -105,17 +57,36 @@ class Database:
         *,
         models: Mapping[str, type[Any]] | None = None,
         lists: Iterable[str] = (),
+        compared: Iterable[str] | None = None,
     ) -> None:
         for name, table in tables.items():
             if not isinstance(table, Mapping):
                 raise TypeError(f"database table {name!r} must map keys to records, but is a {type(table).__name__}")
-        self.tables: dict[str, dict[str, Any]] = {n: {k: freeze(r) for k, r in t.items()} for n, t in tables.items()}
+        self.tables: dict[str, Mapping[str, Any]] = {n: {k: freeze(r) for k, r in t.items()} for n, t in tables.items()}
         self.models: dict[str, type[Any]] = dict(models or {})
         self.lists = frozenset(lists)
+        self.compared = _compared(compared, self.tables)
+        self.columns: Mapping[str, tuple[str, ...]] = {}
         self._texts: dict[str, dict[str, str]] = {n: {} for n in self.tables}
         self._hashes: dict[tuple[str, str], int] = {}
         self._digest: int | None = None
         self.sound = False  # nobody has looked whether it is JSON
+
+    @classmethod
+    def over(
+        cls,
+        tables: Mapping[str, LazyTable],
+        *,
+        digest: int,
+        columns: Mapping[str, tuple[str, ...]],
+        compared: Iterable[str] | None = None,
+    ) -> Database:
+        """Over tables that are read on access and never change. ``digest`` stands for their contents, so that nobody
+        has to go through all records for it."""
+        new = cls({}, compared=())
+        new.tables, new.columns, new.sound = dict(tables), dict(columns), True
+        new.compared, new._digest = _compared(compared, new.tables), digest % _MODULUS
+        return new
 
     @classmethod
     def from_model(cls, model: Any) -> Database:
@@ -131,45 +102,69 @@ class Database:
     def derive(self, changes: Mapping[str, Mapping[str, Any]]) -> Database:
         """A new base that differs in the given records (a record None removes it) and shares all others."""
         new = object.__new__(Database)
-        new.models, new.lists, new.sound = self.models, self.lists, False
-        new.tables = {n: dict(t) for n, t in self.tables.items()}
+        new.models, new.lists, new.compared, new.columns = self.models, self.lists, self.compared, self.columns
+        new.tables = {n: dict(t) if isinstance(t, dict) else t for n, t in self.tables.items()}
         new._texts = {n: dict(t) for n, t in self._texts.items()}
-        new._hashes = dict(self._hashes)
+        new._hashes, new.sound = dict(self._hashes), False
         total = self._digest
         for table, records in changes.items():
-            for key, record in records.items():
-                if total is not None and key in self.tables[table]:
-                    total -= self.record_hash(table, key)
-                new._texts[table].pop(key, None)
-                new._hashes.pop((table, key), None)
-                if record is None:
-                    new.tables[table].pop(key, None)
-                else:
-                    new.tables[table][key] = freeze(record)
-                    if total is not None:
-                        total += new.record_hash(table, key)
+            counts = table in self.compared
+            if counts and total is not None:
+                total -= sum(self.record_hash(table, key) for key in records if key in self.tables[table])
+            new._change(table, {key: None if record is None else freeze(record) for key, record in records.items()})
+            if counts and total is not None:
+                total += sum(new.record_hash(table, key) for key, record in records.items() if record is not None)
         new._digest = None if total is None else total % _MODULUS
         return new
 
+    def _change(self, name: str, records: Mapping[str, Any]) -> None:
+        table = self.tables[name]
+        if not isinstance(table, dict):
+            self.tables[name] = Overlay(table, records)
+            return
+        for key, record in records.items():
+            self._texts[name].pop(key, None)
+            self._hashes.pop((name, key), None)
+            if record is None:
+                table.pop(key, None)
+            else:
+                table[key] = record
+
+    def to_check(self) -> dict[str, Mapping[str, Any]]:
+        """The records of which nobody knows yet whether they are JSON: all but those that are read on access."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for name, table in ({} if self.sound else self.tables).items():
+            if isinstance(table, Overlay):
+                found[name] = {key: record for key, record in table.changes.items() if record is not None}
+            elif not isinstance(table, LazyTable):
+                found[name] = table
+        return found
+
     def record_text(self, table: str, key: str) -> str:
-        """The canonical JSON of one record; kept after the first time."""
-        texts = self._texts[table]
+        """The canonical JSON of one record; kept after the first time, but of tables that are read on access."""
+        texts = self._texts.get(table)
+        if texts is None:
+            return canonical(self.tables[table][key])
         text = texts.get(key)
         if text is None:
             text = texts[key] = canonical(self.tables[table][key])
         return text
 
     def record_hash(self, table: str, key: str) -> int:
-        """The record's share in ``digest``; kept after the first time."""
+        """The record's share in ``digest``; kept as its text is."""
         value = self._hashes.get((table, key))
         if value is None:
-            value = self._hashes[(table, key)] = _record_hash(table, key, self.record_text(table, key))
+            value = _record_hash(table, key, self.record_text(table, key))
+            if table in self._texts:
+                self._hashes[(table, key)] = value
         return value
 
     def digest(self) -> int:
-        """The sum of all records' hashes modulo 2**256: equal for equal contents, however they came about."""
+        """The sum of the hashes of all compared records modulo 2**256: equal for equal contents, however they came
+        about. Where tables are read on access, the sum begins with a number that stands for what was read from."""
         if self._digest is None:
-            self._digest = sum(self.record_hash(t, k) for t, records in self.tables.items() for k in records) % _MODULUS
+            counted = ((t, k) for t, records in self.tables.items() if t in self.compared for k in records)
+            self._digest = sum(self.record_hash(t, k) for t, k in counted) % _MODULUS
         return self._digest
 
     def to_tables(self) -> dict[str, dict[str, Any]]:
@@ -249,10 +244,30 @@ class View:
                     return table, key
         return None
 
+    def check_columns(self) -> None:
+        """KeyError names a column that a record changed since ``begin`` has, and its table has not."""
+        columns = self._base.columns
+        if not columns or not self._pending:
+            return
+        for table, known in columns.items():
+            for key, record in self._pending.get(table, {}).items():
+                if not isinstance(key, str):
+                    raise strange_key(table, key)
+                strange = record.keys() - known if isinstance(record, dict) else None
+                if strange:
+                    raise strange_column(table, min(strange, key=str), known)
+
+    def taken(self, table: str) -> dict[str, Any]:
+        """The records of a table that this world holds copies of, changed or not; None for one that it has removed."""
+        return {key: None if record is _DELETED else record for key, record in self[table]._held().items()}
+
     def digest(self) -> str:
-        """64 hex digits, equal if and only if the contents are (whatever the bases); costs the touched records."""
+        """64 hex digits, equal if and only if the contents of the compared tables are (whatever the bases, but where
+        they are read on access); costs the touched records."""
         base, total = self._base, self._base.digest()
         for table, records in self._touched().items():
+            if table not in base.compared:
+                continue
             originals = base.tables[table]
             for key, record in records.items():
                 if record is not _DELETED:
@@ -296,98 +311,3 @@ class View:
         for table, records in self._pending.items():
             merged.setdefault(table, {}).update(records)
         return merged
-
-
-class Table(MutableMapping[str, Any]):
-    """One table of a view. ``table[key]`` is this world's own copy; ``scan`` reads without copying."""
-
-    __slots__ = ("_name", "_originals", "_view")
-
-    def __init__(self, view: View, name: str) -> None:
-        self._view, self._name = view, name
-        self._originals = view._base.tables[name]
-
-    def _own(self, key: str) -> Any:
-        """The record as this world holds it, ``_DELETED``, or ``_MISSING`` if only the base may have it."""
-        pending = self._view._pending
-        if pending:
-            record = pending.get(self._name, {}).get(key, _MISSING)
-            if record is not _MISSING:
-                return record
-        kept = self._view._kept.get(self._name)
-        return _MISSING if kept is None else kept.get(key, _MISSING)
-
-    def _layer(self) -> dict[str, Any]:
-        view = self._view
-        layers = view._kept if view._pending is None else view._pending
-        layer = layers.get(self._name)
-        if layer is None:
-            layer = layers[self._name] = {}
-        return layer
-
-    def __getitem__(self, key: str) -> Any:
-        layer = self._layer()
-        record = layer.get(key, _MISSING)
-        if record is _MISSING:
-            record = self._own(key)
-            if record is _MISSING:
-                record = thaw(self._originals[key])
-                model = self._view._base.models.get(self._name)
-                if model is not None:
-                    record = model.model_validate(record)
-            elif record is not _DELETED:
-                record = thaw(record)  # kept by an earlier call; this call may yet be rolled back
-            layer[key] = record
-        if record is _DELETED:
-            raise KeyError(key)
-        return record
-
-    def __setitem__(self, key: str, record: Any) -> None:
-        self._layer()[key] = record
-
-    def __delitem__(self, key: str) -> None:
-        if key not in self:
-            raise KeyError(key)
-        self._layer()[key] = _DELETED
-
-    def __contains__(self, key: object) -> bool:
-        record = self._own(key)  # type: ignore[arg-type]
-        return record is not _DELETED if record is not _MISSING else key in self._originals
-
-    def __iter__(self) -> Iterator[str]:
-        for key in self._originals:
-            if self._own(key) is not _DELETED:
-                yield key
-        yield from self._added()
-
-    def _added(self) -> dict[str, Any]:
-        """The records that only this world has."""
-        view, name = self._view, self._name
-        own = {**view._kept.get(name, {}), **(view._pending or {}).get(name, {})}
-        return {k: r for k, r in own.items() if k not in self._originals and r is not _DELETED}
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def scan(self) -> Iterator[tuple[str, Any]]:
-        """(key, record) of every record in order, without copies. Read only: untouched records refuse changes."""
-        view, name = self._view, self._name
-        for key, original in self._originals.items():
-            if name in view._kept or (view._pending and name in view._pending):
-                record = self._own(key)
-                if record is _DELETED:
-                    continue
-                yield key, original if record is _MISSING else record
-            else:
-                yield key, original
-        for key, record in self._added().items():
-            yield key, record
-
-    def peek(self, key: str) -> Any:
-        """The record without a copy, for reading only. KeyError if there is none."""
-        record = self._own(key)
-        if record is _MISSING:
-            return self._originals[key]
-        if record is _DELETED:
-            raise KeyError(key)
-        return record

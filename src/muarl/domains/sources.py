@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from muarl.domains.database import Database
+from muarl.domains.sql.declared import SqlDatabase
+from muarl.domains.sql.files import SUFFIXES
 from muarl.errors import ConfigError, DataError
 from muarl.untrusted import parse_json
 
 _PATH = re.compile(r"\S{1,250}\.(?:md|markdown|txt|text|rst|html|json|jinja2?|ya?ml)", re.IGNORECASE)
 """Text that looks like the name of a file, rather than a policy."""
+_WORD = re.compile(r"[^\s=@:]*")
 
 
 def as_database(given: Any, owner: type[Any]) -> Database:
@@ -24,8 +27,14 @@ def as_database(given: Any, owner: type[Any]) -> Database:
     a bare text or number, which mostly stands one level too high.
     """
     where = f"{owner.__name__}.database"
-    if isinstance(given, str):
+    if isinstance(given, str) and "://" not in given:
+        if not _WORD.fullmatch(given):  # it may hold a password
+            raise ConfigError(f"{where} is a text: give tables of records, a Path, or a database URL (docs/domains.md)")
         raise ConfigError(f"{where} is the text {given[:60]!r}: for a file write Path({given[:60]!r})")
+    if isinstance(given, str) or (isinstance(given, Path) and given.suffix.lower() in SUFFIXES):
+        given = SqlDatabase(given)
+    if isinstance(given, SqlDatabase):
+        return given.open(where, lambda path: _beside(owner, "database", path))
     if given is None:
         return Database({})
     if isinstance(given, type) and hasattr(given, "model_fields"):
@@ -49,9 +58,8 @@ def as_database(given: Any, owner: type[Any]) -> Database:
     if not isinstance(given, Database):
         check_json(given, where)
         return Database(given)
-    if not given.sound:
-        check_json(given.tables, where)
-        given.sound = True
+    check_json(given.to_check(), where)
+    given.sound = True
     return given
 
 

@@ -14,7 +14,11 @@ from muarl.errors import ConfigError
 
 @dataclass(frozen=True)
 class Action:
-    """One gold action. ``compare_args``: argument names that count when calls are compared, None: all of the call's."""
+    """One call of a task's right solution: a tool, by name, with its arguments.
+
+    ``requestor``: the side that makes it. ``compare_args``: argument names that count when calls are compared, None:
+    all of the call's.
+    """
 
     name: str
     arguments: Mapping[str, Any]
@@ -29,7 +33,7 @@ REWARD_BASIS = frozenset({"DB", "ACTION", "COMMUNICATE", "NL_ASSERTION", "ENV_AS
 
 @dataclass(frozen=True)
 class Task:
-    """What a user wants, and what a right ending looks like.
+    """What a user wants, and what the right ending is: one problem for an agent to solve in conversation.
 
     ``scenario``: full text for an LLM user. ``actions``: gold actions, None where the final state is not checked.
     ``reward_basis``: TAU2's component names (DB, ACTION, COMMUNICATE, NL_ASSERTION, ENV_ASSERTION), and SAFE where a
@@ -39,6 +43,8 @@ class Task:
     episode begins (its calls are not yet run in a fresh world). ``ticket``: what an agent that works alone is told.
     ``user_tools``: the tools the user may use, None: all. ``agenda``: what an agenda user plays from. ``tags``: intent,
     persona, difficulty, split, seed. ``benchmark``: an official task, which training refuses unless told otherwise.
+    ``origin``: the environment that made it and its address there (``environments.task_addresses``); it stays in this
+    process, and is no part of what the task is.
     """
 
     id: str
@@ -58,6 +64,10 @@ class Task:
     agenda: Mapping[str, Any] | None = None
     tags: Mapping[str, Any] = field(default_factory=dict)
     benchmark: bool = False
+    origin: Any = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "origin": None}
 
     def __post_init__(self) -> None:
         if not self.benchmark and not REWARD_BASIS.issuperset(self.reward_basis):

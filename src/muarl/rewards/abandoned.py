@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from muarl.audit.rules import guessed_kind
 from muarl.chat import Message
+from muarl.domains.auditing import guessed_kind
 from muarl.domains.base import Action, Task
+from muarl.language.acts import asks_for_yes
 from muarl.rewards import facts
 
 _REFUSES = re.compile(
@@ -46,13 +47,7 @@ _ENDS = re.compile(
     r"|\b(?:thank you|thanks) for (?:calling|your call|contacting)|\bhave a (?:nice|great|good|wonderful|lovely)\b",
     re.IGNORECASE,
 )
-_PROPOSES = re.compile(
-    r"(?:^|[.!?,;:]\s*)(?:shall|should) (?:i|we)\b|\b(?:would you like|do you want|want me to"
-    r"|do you (?:confirm|agree|accept)"
-    r"|is (?:that|this) (?:ok|okay|fine|correct|right)|please confirm|\(yes/no\)|which (?:one|of (?:these|those|them))"
-    r"|suits you)",
-    re.IGNORECASE,
-)
+_OFFERS = re.compile(r"\b(?:would you like|do you want|which (?:one|of (?:these|those|them))|suits you)", re.IGNORECASE)
 _DECLINES = re.compile(
     r"\b(?:no|nope|none|neither|never ?mind|not|don['’]?t|won['’]?t|can['’]?t|rather|instead|keep|leave it|forget"
     r"|doesn['’]?t|later|some other time|think about it|think it over|second thought|call back)\b",
@@ -97,8 +92,9 @@ def abandoned(task: Task, messages: Sequence[Message], words: Sequence[str], tex
         return None
     if not wanted:
         return "leaves the agent's first question without an answer" if _only_asked(messages, words) else None
-    if _PROPOSES.search(words[-1]) and _DECLINES.search(text) and not any(_named(a, words[-1]) for a in wanted):
-        return None  # it may decline what is not its wish
+    offered = asks_for_yes(words[-1]) or _OFFERS.search(words[-1])
+    if offered and _DECLINES.search(text) and not any(_named(a, words[-1]) for a in wanted):
+        return None  # it may decline what is not its request
     return f"leaves before {wanted[0].name}, though the agent had not refused"
 
 
@@ -133,7 +129,7 @@ def _only_asked(messages: Sequence[Message], words: Sequence[str]) -> bool:
 
 
 def _named(action: Action, proposal: str) -> bool:
-    """Whether a proposal names every id, number and date of a gold action, and so is the wish itself."""
+    """Whether a proposal names every id, number and date of a gold action, and so is the request itself."""
     said = facts.words(proposal)
     numbers = {float(n) for n in re.findall(r"\d+(?:\.\d+)?", proposal)}
     telling = [v for v in _leaves(action.arguments) if isinstance(v, (int, float)) or re.search(r"\d", v)]

@@ -7,21 +7,18 @@ from collections.abc import Sequence
 
 from muarl.chat import STOP_WORDS, Message, visible_to_user
 from muarl.domains.base import Task
+from muarl.language.acts import asks_for_yes
+from muarl.language.consent import is_affirmative
 from muarl.rewards import facts
 from muarl.rewards.abandoned import abandoned, is_stuck
 
 STOP, TRANSFER, OUT_OF_SCOPE = STOP_WORDS
 
-_CONSENT = re.compile(
-    r"\b(do you (confirm|want me to|wish to proceed|agree|consent)|would you like (me )?to (proceed|go ahead|confirm"
-    r"|continue)|shall i|should i (proceed|go ahead)|may i proceed|please confirm|can you confirm|could you (please )?"
-    r"confirm|confirm (that )?(you|this|these|the (details|changes?))|yes ?/ ?no|\(yes or no\)|reply (with )?[\"']?yes"
-    r"|is (this|that) (correct|okay|ok|right)|are you (sure|ready to proceed|okay with))",
-    re.IGNORECASE,
-)
+_FACT = re.compile(r"\b(please|(can|could) you( please)?) confirm\b", re.IGNORECASE)
 _OFFER = re.compile(
     r"\b(transfer|human agent|anything else|any other|further assistance|more questions)\b", re.IGNORECASE
 )
+_MAY_BE_LEFT = re.compile(r"\bwould you like (me )?to (?!proceed|go ahead|confirm|continue)\w+", re.IGNORECASE)
 _NEEDS = re.compile(
     r"\b(please (provide|share|tell me|give me|specify|let me know (which|what|your))"
     r"|(could|can|may|would) (you|i) (please )?(provide|have|share|tell me|give me|specify)"
@@ -33,19 +30,14 @@ _TO_DO = re.compile(
     r"|reboot|reset|disable|enable|remove|reseat|re-?insert|grant|disconnect|run|check|set)\b",
     re.IGNORECASE,
 )
-_YES = re.compile(
-    r"^\W*(yes|yeah|yep|sure|ok(ay)?|confirmed|i confirm|correct|please (do|proceed|go ahead)|go ahead|proceed"
-    r"|that works|sounds good|absolutely)\b",
-    re.IGNORECASE,
-)
 _ORDERS = re.compile(
     r"\bplease (do|go ahead|proceed|issue|transfer|connect|cancel|book|process|change|update|modify|refund|return"
     r"|exchange|send|add|remove|apply|use|resume|suspend|enable|refuel)\b(?! not\b)",
     re.IGNORECASE,
 )
-_PROPOSES = re.compile(
-    r"\b(would you like me to|do you want me to|want me to|should i|shall i|i can (now |then )?(proceed|go ahead"
-    r"|transfer|cancel|book|issue|process)|(let me know|tell me) (how|if) you'?d like to (proceed|go ahead))",
+_COULD = re.compile(
+    r"\b(i can (now |then )?(proceed|go ahead|transfer|cancel|book|issue|process)"
+    r"|(let me know|tell me) how you'?d like to (proceed|go ahead))",
     re.IGNORECASE,
 )
 _CLOSING = re.compile(
@@ -79,10 +71,10 @@ _CONDITION = re.compile(
 )
 _LOOKS_UP = re.compile(r"(get|find|search|list|check|calculate|think|transfer)_?")
 _TELLING = frozenset({"order_id", "reservation_id", "address1", "bill_id", "line_id", "task_id", "title", "amount"})
-"""Arguments of gold actions that tell one wish from another, and that somebody must say aloud."""
+"""Arguments of gold actions that tell one request from another, and that somebody must say aloud."""
 
 UNHEARD = 5
-"""Telling words that a wish must have at least, for it to count as unspoken because none of them was heard."""
+"""Telling words that a request must have at least, for it to count as unspoken because none of them was heard."""
 
 _EVERYDAY = """
     about after agent also another anything asks assistant because been before being call calling case change could
@@ -125,16 +117,15 @@ def ended_early(task: Task, messages: Sequence[Message], has_tools: bool) -> str
 
 def _unanswered(asked: str, text: str, has_tools: bool, messages: Sequence[Message]) -> str | None:
     """A question, or something to do, that the agent's work hangs on and that the end leaves without an answer."""
-    ending = " ".join(re.split(r"(?<=[.!?])\s+|\n+", asked.strip())[-3:])
-    first = re.split(r"[.!?\n]", text, maxsplit=1)[0]
-    consent = _CONSENT.search(ending)
-    if _ORDERS.search(text) or (
-        _YES.search(text) and not _DECLINES.search(first) and (consent or _PROPOSES.search(_CLOSING.sub(" ", ending)))
-    ):
+    parts = re.split(r"(?<=[.!?])\s+|\n+", asked.strip())[-3:]
+    ending = " ".join(parts)
+    asks = next((" ".join(parts[i:]) for i, part in enumerate(parts) if _must_be_answered(part)), "")
+    open_to = _CLOSING.sub(" ", ending)
+    wants_yes = asks or asks_for_yes(open_to) or _COULD.search(open_to)
+    if _ORDERS.search(text) or (wants_yes and is_affirmative(text)):
         return "asks for something and ends before it can be done"
-    if consent and not _OFFER.search(ending[max(0, consent.start() - 60) :]) and not _DONE.search(ending):
-        if not _DECLINES.search(text):
-            return "leaves the agent's request for consent without an answer"
+    if asks and not _OFFER.search(asks) and not _DONE.search(ending) and not _DECLINES.search(text):
+        return "leaves the agent's request for consent without an answer"
     needs = _NEEDS.search(ending)
     if needs and not text and not _OFFER.search(ending) and not _REFUSES.search(asked):
         return "leaves the agent's question without an answer"
@@ -145,12 +136,17 @@ def _unanswered(asked: str, text: str, has_tools: bool, messages: Sequence[Messa
     return None
 
 
+def _must_be_answered(sentence: str) -> bool:
+    """Whether a sentence asks for a yes, or to confirm something; an offer ("Would you like me to ...") may be left."""
+    return asks_for_yes(_MAY_BE_LEFT.sub(" ", sentence)) or bool(_FACT.search(sentence))
+
+
 def _last_words(messages: Sequence[Message]) -> int:
     return max((i for i, m in enumerate(messages) if m.role == "assistant" and not m.tool_calls), default=-1)
 
 
 def _unspoken(task: Task, messages: Sequence[Message], words: Sequence[str]) -> str | None:
-    """A wish of the scenario of which neither side has said one word, though the agent was of use."""
+    """A request of the scenario of which neither side has said one word, though the agent was of use."""
     if _REFUSES.search(words[-1]) or any(_TRANSFERS.search(w) for w in words[-2:]):
         return None
     if is_stuck(messages, words) or not any(m.role == "assistant" and m.tool_calls for m in messages):
@@ -161,17 +157,17 @@ def _unspoken(task: Task, messages: Sequence[Message], words: Sequence[str]) -> 
             continue
         telling = [v for k, v in action.arguments.items() if k in _TELLING and isinstance(v, str) and len(v) >= 4]
         wanted = [v for v in telling if v.lower() in task.scenario.lower()]
-        if wanted and not any(facts.has_source(facts.Fact("id", v), spoken) for v in wanted):
+        if wanted and not any(facts.has_source(facts.StatedFact("id", v), spoken) for v in wanted):
             return f"never spoke of {wanted[0]}, which {action.name} is about"
     heard = {w[:5] for w in facts.words(spoken)}
-    for wish in wishes(task.scenario):
-        content = {w[:5] for w in wish}
+    for request in requests(task.scenario):
+        content = {w[:5] for w in request}
         if len(content) >= UNHEARD and not content & heard:
-            return f"never spoke of: {' '.join(wish)}"
+            return f"never spoke of: {' '.join(request)}"
     return None
 
 
-def wishes(scenario: str) -> list[list[str]]:
+def requests(scenario: str) -> list[list[str]]:
     """The telling words of each sentence of a scenario that says, without a condition, what the user wants."""
     kept, skipping = [], False
     for line in scenario.splitlines():

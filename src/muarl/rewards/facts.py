@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class StatedFact:
     """One stated fact: its ``kind`` (see KINDS, or "name" and "birth_date") and its ``value`` as it was written."""
 
     kind: str
@@ -52,24 +52,24 @@ def words(text: str) -> list[str]:
     return re.findall(r"[a-z0-9]+(?:['’][a-z]+)?", text.lower())
 
 
-def stated(text: str, asked: str = "") -> Iterator[Fact]:
+def stated(text: str, asked: str = "") -> Iterator[StatedFact]:
     """The facts in a person's message; ``asked``: what it answers, which may say that a number is a zip code."""
     rest = text
     for kind, pattern in KINDS:
         if kind == "zip" and not (_ZIP_TALK.search(text) or _ZIP_TALK.search(asked)):
             continue
         for found in pattern.finditer(rest):
-            yield Fact(kind, found.group(found.lastindex or 0))
+            yield StatedFact(kind, found.group(found.lastindex or 0))
         rest = pattern.sub(" ", rest)
     for pattern in (_NAME, _FIRST_AND_LAST):
         for found in pattern.finditer(text):
-            yield Fact("name", next(v for v in found.groups() if v))
+            yield StatedFact("name", next(v for v in found.groups() if v))
     if _BIRTH.search(text) or _BIRTH.search(asked):
         for _, written in dates(text):
-            yield Fact("birth_date", written)
+            yield StatedFact("birth_date", written)
 
 
-def has_source(fact: Fact, text: str) -> bool:
+def has_source(fact: StatedFact, text: str) -> bool:
     """Whether a text holds the fact, in whatever spelling."""
     if fact.kind == "name":
         known = set(re.findall(r"[a-z]+", text.lower()))

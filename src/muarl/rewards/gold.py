@@ -21,7 +21,7 @@ from muarl.errors import DataError
 from muarl.rewards.replay import ReplayError, replay
 
 REMEDY = (
-    "Mend the task, or the tool. To play such tasks all the same, set domain.allow_failing_gold=true (in a script: "
+    "Fix the task, or the tool. To play such tasks all the same, set domain.allow_failing_gold=true (in a script: "
     "allow_failing_gold = True on the Domain)."
 )
 
@@ -50,7 +50,7 @@ def check_tasks(domain: Domain, tasks: Sequence[Task]) -> int:
     own = [task for task in tasks if task.actions is not None and not exempt(domain, task)]
     for task in own:
         if task.database is not None and not task.database.sound:
-            check_json(task.database.tables, f"task {task.id}: database")
+            check_json(task.database.to_check(), f"task {task.id}: database")
             task.database.sound = True
     found = [failures for failures in (_looked_at(domain, task) for task in own) if failures]
     if not found:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
 from muarl.chat import Message
+from muarl.episode import Usage
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.untrusted import parse_json
+
+if TYPE_CHECKING:
+    from muarl.endpoints import Endpoint
 
 _SYSTEM = """\
 TASK
@@ -49,9 +52,13 @@ _TRUTH = TypeAdapter(bool)
 
 
 class Judge(Protocol):
-    """Answers whether a conversation meets all of a task's natural-language assertions."""
+    """Answers whether a conversation meets all of a task's natural-language assertions. Whoever opened it closes it."""
 
     async def __call__(self, messages: Sequence[Message], assertions: Sequence[str]) -> bool: ...
+
+    async def aclose(self) -> None:
+        """Close its connections; it can be asked again afterwards."""
+        ...
 
 
 class Completer(Protocol):
@@ -70,6 +77,30 @@ class FixedJudge:
 
     async def __call__(self, messages: Sequence[Message], assertions: Sequence[str]) -> bool:
         return self.answer
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+@dataclass(frozen=True)
+class JudgeModel:
+    """A language model behind an endpoint, asked at temperature 0. One object may judge several things."""
+
+    endpoint: Endpoint
+
+    @property
+    def usage(self) -> Usage:
+        """Everything that it has used so far."""
+        return self.endpoint.usage
+
+    async def complete(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """The answer to these messages."""
+        reply = await self.endpoint.chat(messages, temperature=0.0, boundary="judge")
+        return reply.content or ""
+
+    async def aclose(self) -> None:
+        """Close its connections; it can be asked again afterwards."""
+        await self.endpoint.aclose()
 
 
 @dataclass(frozen=True)
@@ -95,9 +126,9 @@ class ModelJudge:
         raise InfrastructureError(f"the judge's answer could not be read: {problem}", boundary="judge")
 
     async def aclose(self) -> None:
-        """Close the model's connections, if it has any; it can be asked again afterwards."""
-        if isinstance(self.model, _EndpointModel):
-            await self.model.endpoint.aclose()
+        """Close the model's connections; it can be asked again afterwards."""
+        if isinstance(self.model, JudgeModel):
+            await self.model.aclose()
 
 
 def judge_prompt(messages: Sequence[Message], assertions: Sequence[str]) -> list[dict[str, str]]:
@@ -126,27 +157,25 @@ def read_results(answer: str) -> list[bool]:
         raise ValueError(f"metExpectation must be true or false in {textwrap.shorten(answer, 200)!r}") from None
 
 
-@dataclass(frozen=True)
-class _EndpointModel:
-    """An endpoint (muarl.endpoints) as a Completer, at temperature 0."""
+def open_judge_model(spec: str, prices: Mapping[str, tuple[float, float]] | None = None) -> JudgeModel | None:
+    """The model that a judge's name stands for: ``endpoint:MODEL`` (also ``endpoint:MODEL@URL``); None for ``pass`` and
+    ``fail``, which need none. ``prices``: US dollars for a million prompt and completion tokens, by model.
 
-    endpoint: Any
-
-    async def complete(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        reply = await self.endpoint.chat(messages, temperature=0.0, boundary="judge")
-        return reply.content or ""
-
-
-@cache
-def make_judge(spec: str) -> Judge:
-    """A judge from its name: ``pass``, ``fail``, or ``endpoint:MODEL`` (also ``endpoint:MODEL@URL``).
-
-    The same name gives the same judge, so that an endpoint's connections and limits are shared. ConfigError for others.
+    ConfigError for any other name.
     """
     if spec in ("pass", "fail"):
-        return FixedJudge(spec == "pass")
-    if spec.startswith("endpoint:"):
-        from muarl.endpoints import Endpoint, parse_endpoint
+        return None
+    if not spec.startswith("endpoint:"):
+        raise ConfigError(f"judge: must be pass, fail or endpoint:MODEL, not {spec!r}")
+    from muarl.endpoints import Endpoint, Price, parse_endpoint
 
-        return ModelJudge(_EndpointModel(Endpoint(parse_endpoint(spec))))
-    raise ConfigError(f"judge: must be pass, fail or endpoint:MODEL, not {spec!r}")
+    config = parse_endpoint(spec)
+    if prices is not None and config.model in prices:
+        config = replace(config, price=Price(*prices[config.model]))
+    return JudgeModel(Endpoint(config))
+
+
+def make_judge(spec: str, prices: Mapping[str, tuple[float, float]] | None = None) -> Judge:
+    """A judge of assertions from its name; see ``open_judge_model``."""
+    model = open_judge_model(spec, prices)
+    return FixedJudge(spec == "pass") if model is None else ModelJudge(model)

@@ -1,7 +1,7 @@
 """Rewards in layers: the binary one, less penalties for broken policy, missed communication and crossed boundaries, or
 gated by them. Off unless a run asks for it.
 
-The layers are the audit's (muarl.audit, after the five layers of operators' questions in MUA-RL). Scores and reports
+The layers are the audit's (muarl.audit, after the five layers in MUA-RL). Scores and reports
 stay the verdict's.
 """
 
@@ -17,7 +17,7 @@ PREFIX = "violated_"
 """How the terms are called in ``Verdict.audit``."""
 
 
-class Found(Protocol):
+class LayerFinding(Protocol):
     """What a layer's term needs to know of a finding."""
 
     @property
@@ -26,7 +26,7 @@ class Found(Protocol):
     def severity(self) -> str: ...
 
 
-def terms(findings: Iterable[Found]) -> dict[str, float]:
+def terms(findings: Iterable[LayerFinding]) -> dict[str, float]:
     """Of each layer, 1.0 if the audit has found a violation in it (or worse), else 0.0. Notes do not count."""
     broken = {f.layer for f in findings if f.severity != "note"}
     return {f"{PREFIX}{layer}": float(layer in broken) for layer in LAYERS}

@@ -31,7 +31,8 @@ RULES: Mapping[str, str] = {
 
 QUOTED_ORDER, QUOTED = 8, 20
 """Words in a row that a user takes from its instructions, names and numbers not counted: enough if they tell somebody
-what to do; enough anyhow."""
+what to do; enough anyhow, where they differ (a list such as passengers with their data has many words, few of them
+different)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +181,8 @@ def _leaks(talk: _Talk, turn: int) -> str | None:
     told = _SAY_THIS.sub(" ; ", talk.task.scenario)
     run = longest_run(facts.words(text), facts.words(told))
     names = {w.lower() for w in re.findall(r"\b[A-Z]\w*", told)}
-    plain = sum(w.isalpha() and w not in names for w in run)
-    if plain >= QUOTED or (plain >= QUOTED_ORDER and _TELLS_SOMEBODY & set(run)):
+    plain = [w for w in run if w.isalpha() and w not in names]
+    if len(set(plain)) >= QUOTED or (len(plain) >= QUOTED_ORDER and _TELLS_SOMEBODY & set(run)):
         return f"quotes its instructions: {_short(' '.join(run))}"
     return None
 

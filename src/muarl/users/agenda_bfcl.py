@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from muarl.domains.base import Task
 from muarl.domains.bfcl.generated import turn_lines
-from muarl.users.caller import agenda_of
+from muarl.users.agenda_user import agenda_of
 from muarl.users.turns import TurnsUser
 
 
-class AgendaUser(TurnsUser):
+class BfclAgendaUser(TurnsUser):
     """Says the lines of ``task.agenda`` (domains/bfcl/generator.py), whatever the agent says, then ###STOP###.
 
     ``seed`` and ``persona`` change nothing: how the lines sound was settled when the task was made.

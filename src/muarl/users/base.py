@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from muarl.chat import Message, ToolSpec
 from muarl.domains.base import Task
 from muarl.episode import Usage
+from muarl.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,22 @@ class UserTurn:
     tools: tuple[ToolSpec, ...] = ()
 
 
+def check_reply(user: object, reply: object) -> UserTurn:
+    """What a user's ``reply`` returned. ConfigError, naming the class, if it is not a turn of a user's."""
+    message = reply.message if isinstance(reply, UserTurn) else None
+    if isinstance(reply, UserTurn) and isinstance(message, Message) and message.role == "user":
+        return reply
+    if message is None:
+        found = f"returned a {type(reply).__name__}"
+    elif not isinstance(message, Message):
+        found = f"returned a UserTurn with a {type(message).__name__}"
+    else:
+        found = f"returned a message with the role {message.role!r}"
+    raise ConfigError(f"user {type(user).__name__}: reply {found}, and must return UserTurn(Message('user', TEXT))")
+
+
 class User(Protocol):
-    """One user in one episode.
+    """The side that wants something, in one episode: a protocol with one method, ``reply``.
 
     ``reply`` gets the conversation so far as the user may see it (chat.visible_to_user), first the agent's greeting.
     Raises ``InfrastructureError`` (muarl.errors) when the simulator itself failed: the episode is then not scored.

@@ -35,7 +35,7 @@ class LineReader:
             self._ahead += chunk
             self._ended = not chunk
         if not self._ahead:
-            # A terminal goes on after Ctrl-D, if it is asked again.
+            # A terminal continues after Ctrl-D, if it is asked again.
             self._ended = False
             return None
         line, _, self._ahead = self._ahead.partition(b"\n")

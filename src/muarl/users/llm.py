@@ -64,7 +64,9 @@ class LLMUser:
 
 
 class LLMUserFactory:
-    """Makes LLM users. ``name`` says which model and which guidelines: scores depend on both.
+    """Makes simulated users that a language model plays, one for each episode.
+
+    ``name`` says which model and which guidelines: scores depend on both.
 
     ``guidelines``: a style (see ``load_guidelines``) or guidelines of one's own. ``tools``: the user's tools, the same
     for all tasks or a function of the task. ``temperature`` and ``max_tokens``: None for the endpoint's settings. The
@@ -97,6 +99,10 @@ class LLMUserFactory:
             self.guidelines = load_guidelines(guidelines)
             self._style = guidelines
         self.name = name or f"llm:{endpoint.model} ({self.guidelines.name} guidelines)"
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        await self.endpoint.aclose()
 
     def __call__(self, task: Task, *, seed: int) -> User:
         tools = tuple(self._tools(task) if callable(self._tools) else self._tools)

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from muarl.chat import Message, visible_to_user
+from muarl.chat_formats.base import ChatFormat
 from muarl.domains.base import Task
 from muarl.episode import Usage
 from muarl.errors import InfrastructureError
 from muarl.inference.base import Sampler, SamplingParams
 from muarl.seeds import derive_seed
-from muarl.tokens import ChatTokens
 from muarl.users.base import User, UserTurn
 
 
@@ -76,7 +76,7 @@ class SampledUserFactory:
     def __init__(
         self,
         sampler: Sampler,
-        chat: ChatTokens,
+        chat: ChatFormat,
         *,
         temperature: float = 1.0,
         turn_tokens: int = 96,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from muarl.chat import Message
 from muarl.domains.base import Task
+from muarl.event_loop import Closable
 from muarl.seeds import derive_seed
 from muarl.users.base import HoldsSomething, User, UserFactory, UserTurn
 
@@ -31,12 +32,16 @@ class SlowUser:
 
 
 class SlowUserFactory:
-    """Makes slow users of another factory's; ``endpoint`` is that factory's, None where it has none."""
+    """Makes slow users of another factory's."""
 
     def __init__(self, users: UserFactory, low: float, high: float) -> None:
         self.users, self.low, self.high = users, low, high
         self.name = users.name
-        self.endpoint = getattr(users, "endpoint", None)
+
+    async def aclose(self) -> None:
+        """Close the other factory, if it holds something."""
+        if isinstance(self.users, Closable):
+            await self.users.aclose()
 
     def __call__(self, task: Task, *, seed: int) -> User:
         return SlowUser(self.users(task, seed=seed), self.low, self.high, seed=seed)

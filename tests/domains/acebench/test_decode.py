@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.acebench.decode import MAX_TEXT, Undecodable, decode, to_execution
-from muarl.domains.acebench.execute import ERROR, NO_QUESTIONS, Executor, instances_of
-from muarl.domains.acebench.reckon import Reckoner, Refused
+from muarl.domains.acebench.decode import MAX_TEXT, UndecodableMessage, decode, to_execution
+from muarl.domains.acebench.execute import ERROR, NO_QUESTIONS, AceExecutor, instances_of
+from muarl.domains.acebench.reckon import Reckoner, UnsupportedExpression
 
 PHONE = ("BaseApi", "MessageApi", "FoodPlatform")
 ON = {"BaseApi": {"wifi": True, "logged_in": True}}
 
 
 def executor(category="multi_step", classes=PHONE, language="en", config=ON):
-    return Executor(instances_of(language, classes, config), category)
+    return AceExecutor(instances_of(language, classes, config), category)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_failing_call_breaks_off_a_multi_turn_message():
     assert run.respond("[hello]") == []
     assert [list(entry) for entry in run.final_state()] == [["BaseApi"], ["MessageApi"], ["FoodPlatform"]]
     assert list(run.final_state()[1]["MessageApi"]["inbox"]) == ["1", "2", "4", "5", "6"]
-    with pytest.raises(Undecodable):
+    with pytest.raises(UndecodableMessage):
         run.respond("hello there")
 
 
@@ -188,7 +188,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("message", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_messages_are_refused_in_bounded_time(message):
-    with pytest.raises(Undecodable):
+    with pytest.raises(UndecodableMessage):
         decode(message)
     assert not to_execution(message)
 
@@ -220,5 +220,5 @@ def test_plain_values_arrive_as_they_were_written(value):
 
 
 def test_sums_are_bounded():
-    with pytest.raises(Refused):
+    with pytest.raises(UnsupportedExpression):
         Reckoner(left=10).value(ast.parse("'a'*11+'b'", mode="eval").body)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from muarl.domains.acebench.execute import ERROR, Executor, instances_of, methods
+from muarl.domains.acebench.execute import ERROR, AceExecutor, instances_of, methods
 
 FACTS = [json.loads(line) for line in Path(__file__).with_name("wrong_types.jsonl").read_text("utf-8").splitlines()]
 PHONE, TRAVEL = ("BaseApi", "MessageApi", "ReminderApi", "FoodPlatform"), ("Travel",)
@@ -21,7 +21,7 @@ CONFIG = {"BaseApi": {"wifi": True, "logged_in": True}}
 def answered(fact, category):
     tool = fact["message"].strip("[").partition("(")[0]
     classes = PHONE if tool in methods(instances_of(fact["language"], PHONE, CONFIG)) else TRAVEL
-    return Executor(instances_of(fact["language"], classes, CONFIG), category).respond(fact["message"])
+    return AceExecutor(instances_of(fact["language"], classes, CONFIG), category).respond(fact["message"])
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -1,24 +1,17 @@
-"""The scripted expert for generated BFCL tasks, its habits, and the worlds that mind which tools have been brought."""
+"""The scripted expert for generated BFCL tasks, its errors, and the worlds that mind which tools have been brought."""
 
 from __future__ import annotations
 
 import pytest
 
-from muarl.agents.expert import ExpertAgent
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.domains.bfcl.expert import DONE, NO_TOOL, REFUSAL, BfclExpert
 from muarl.domains.bfcl.generated import generated_bfcl, turn_lines
-from muarl.domains.experts import SLOPPY, Habits
+from muarl.domains.error_profile import ErrorProfile
 from muarl.errors import ConfigError
 from muarl.rewards import outcome
-from muarl.users.agenda import AgendaUserFactory
-from support.bfcl import expert, made, play
-
-BAD = Habits(
-    skip_confirmation=0.5, forget_second=0.5, needless_transfer=0.08, transfer_if_unavailable=0.5,
-    transfer_if_forbidden=0.3, try_forbidden=0.3, guess=0.25, slip=0.06,
-)  # fmt: skip
-"""Those of the quickstart's demonstrations."""
+from support.bfcl import expert, made
+from support.environments import users_of
 
 
 def mean(episodes):
@@ -48,21 +41,15 @@ def test_the_clean_expert_solves_every_task_by_the_gold_calls(size, count, split
         assert sum(m.role == "assistant" for m in episode.messages) <= 30
 
 
-def test_the_bad_habits_cost_a_part_of_the_reward():
-    for size in ("tiny", "official"):
-        assert 0.5 < mean(play(ExpertAgent(BAD, BfclExpert), made(size, "train", 120), size)) < 0.8
-    assert mean(play(ExpertAgent(SLOPPY, BfclExpert), made("tiny", "train", 120))) < 0.85
-
-
 @pytest.mark.parametrize(
-    ("habit", "intent"),
+    ("error", "intent"),
     [("guess", "missing_value"), ("try_forbidden", "missing_tool"), ("needless_transfer", "one_request")],
 )
-def test_each_habit_fails_where_it_shows(habit, intent):
+def test_each_error_fails_where_it_shows(error, intent):
     tasks = intents(intent)[:40]
-    assert mean(expert(tasks, **{habit: 1.0})) < 0.35
+    assert mean(expert(tasks, **{error: 1.0})) < 0.35
     others = intents("one_request" if intent != "one_request" else "missing_value")[:20]
-    assert mean(expert(others, **{habit: 1.0})) == (0.0 if habit == "needless_transfer" else 1.0)
+    assert mean(expert(others, **{error: 1.0})) == (0.0 if error == "needless_transfer" else 1.0)
 
 
 def test_a_second_request_can_be_forgotten():
@@ -70,9 +57,9 @@ def test_a_second_request_can_be_forgotten():
     assert mean(expert(tasks, forget_second=1.0)) == 0.0
 
 
-def test_a_slip_is_seen_and_mended():
+def test_a_wrong_id_is_noticed_and_corrected():
     for size in ("tiny", "small"):
-        episodes = expert(made(size, "train", 60), size, slip=1.0)
+        episodes = expert(made(size, "train", 60), size, wrong_id=1.0)
         assert mean(episodes) > 0.9
         assert any(m.error for e in episodes for m in e.messages)
 
@@ -135,8 +122,18 @@ def test_what_does_not_work_is_said():
     assert told(brain, "How are you?")[1].content == DONE
 
 
+def test_where_it_has_gone_is_remembered_also_after_a_failure():
+    brain = BfclExpert(seed=0)
+    into = '{"current_working_directory": "barn"}'
+    done, last = told(brain, "In barn, delete menu.json.", into, "Error: no such file")
+    assert [name for name, _ in done] == ["cd", "rm"] and last.content == "I could not do that."
+    assert told(brain, "In barn, delete memo.txt.", "null")[0] == [("rm", {"file_name": "memo.txt"})]
+    assert told(brain, "In harbor, delete memo.txt.", "Error: busy")[0] == [("cd", {"folder": ".."})]
+    assert told(brain, "In barn, delete tides.md.", "null")[0] == [("rm", {"file_name": "tides.md"})]
+
+
 def test_one_that_refuses_does_so_all_along():
-    brain = BfclExpert(seed=0, habits=Habits(needless_transfer=1.0))
+    brain = BfclExpert(seed=0, error_profile=ErrorProfile(needless_transfer=1.0))
     assert told(brain, "Close ticket 4103.")[1].content == told(brain, "Please?")[1].content == REFUSAL
 
 
@@ -181,9 +178,9 @@ def test_what_tiny_worlds_answer_is_short_and_others_answer_as_the_benchmark():
 
 async def test_the_user_says_the_lines_and_brings_the_tools():
     for task in (*made("tiny", "test", 30), *made("official", "test", 10)):
-        user = AgendaUserFactory(seed=3)(task, seed=4)
+        user = users_of("bfcl", seed=3)(task, seed=4)
         turns = [await user.reply([]) for _ in range(len(task.agenda["turns"]) + 1)]
         assert [(t.message.content, t.tools) for t in turns[:-1]] == list(turn_lines(task))
         assert turns[-1].message.content == "###STOP###"
     with pytest.raises(ConfigError, match="has no agenda"):
-        AgendaUserFactory()(type(task)("x", "bfcl", "", None), seed=0)
+        users_of("bfcl")(type(task)("x", "bfcl", "", None), seed=0)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.bfcl.wishes import LOGINS, RECIPES
+from muarl.chat import ToolResult
+from muarl.domains.bfcl import recipes
+from muarl.domains.bfcl.requests import LOGINS, RECIPES
 from support.bfcl import Served, at, check_effect, sent, serve, text_of, user
 
 FILES, MESSAGES, POSTS = "GorillaFileSystem", "MessageAPI", "TwitterAPI"
@@ -218,6 +220,10 @@ def ticket_question(s):
     assert [s.answer] == wanted
 
 
+def ticket_logout(s):
+    assert s.before[TICKETS]["current_user"] and not s.after[TICKETS]["current_user"]
+
+
 @pytest.mark.parametrize("kind", [k for k in RECIPES if k.startswith(OURS)])
 def test_a_request_comes_to_what_its_words_say(kind):
     for seed in range(TIMES):
@@ -238,20 +244,28 @@ def served_api(kind):
     return LOGINS[kind].apis[0]
 
 
+class Anything:
+    """A world in which every call works."""
+
+    def call(self, requestor, call):
+        return ToolResult("{}", False)
+
+
+def serve_in(world, recipe, slots, memory):
+    return recipes.serve(recipe, slots, memory, world)
+
+
 def test_a_travel_token_is_only_remembered():
-    plan = LOGINS["travel_token"].plan({"token": "tok1"}, memory := {})
-    with pytest.raises(StopIteration):
-        next(plan)
+    assert serve_in(None, LOGINS["travel_token"], {"given": "tok1"}, memory := {}) == ([], "")
     assert memory == {"token": "tok1"}
 
 
 def test_each_folder_is_reached_from_each_other_one_level_at_a_time():
-    from muarl.domains.bfcl.recipes_files import goes_to
-
-    memory = {}
+    memory = {"cwd": []}
 
     def walk(folder):
-        return [arguments["folder"] for _, arguments in goes_to(folder, memory)]
+        actions, _ = serve_in(Anything(), RECIPES["file_delete"], {"folder": folder, "file": "x.txt"}, memory)
+        return [action.arguments["folder"] for action in actions if action.name == "cd"]
 
     assert walk("the root folder") == []
     assert walk("barn/attic") == ["barn", "attic"]

@@ -6,8 +6,8 @@ import pytest
 
 from muarl.domains.bfcl import pools
 from muarl.domains.bfcl.recipes_trips import as_date
+from muarl.domains.bfcl.requests import RECIPES
 from muarl.domains.bfcl.routes import NEAREST, ROUTES
-from muarl.domains.bfcl.wishes import RECIPES
 from support.bfcl import changed, check_effect, sent, serve, text_of, user
 
 MESSAGES, TRADING, TRAVEL, CAR = "MessageAPI", "TradingBot", "TravelAPI", "VehicleControlAPI"
@@ -63,6 +63,15 @@ def stock_unwatch(s):
 def stock_fund(s):
     account = s.config[TRADING]["account_info"]
     assert s.after[TRADING]["account_info"]["balance"] == account["balance"] + float(s.slots["dollars"])
+
+
+def stock_withdraw(s):
+    account = s.config[TRADING]["account_info"]
+    assert s.after[TRADING]["account_info"]["balance"] == account["balance"] - float(s.slots["dollars"])
+
+
+def stock_logout(s):
+    assert s.before[TRADING]["authenticated"] and not s.after[TRADING]["authenticated"]
 
 
 def stock_price(s):
@@ -160,6 +169,10 @@ def car_lights(s):
 def car_brake(s):
     status = {"engage": "engaged", "release": "released"}[s.slots["brake"]]
     assert s.after[CAR] == changed(s, CAR, parkingBrakeStatus=status) != s.before[CAR]
+
+
+def car_let_go(s):
+    assert s.after[CAR] == changed(s, CAR, brakePedalStatus="released") != s.before[CAR]
 
 
 def car_navigate(s):

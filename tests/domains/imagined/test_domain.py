@@ -10,15 +10,15 @@ import pytest
 from muarl.agents.expert import ExpertAgent
 from muarl.chat import ToolCall
 from muarl.conversation import run_episode
-from muarl.domains.generated import generated
-from muarl.domains.imagined import ImaginedCall, ImaginedDomain, Played, goal_met, read_scenario
+from muarl.domains.imagined import ImaginedCall, ImaginedDomain, ReplayedTeacher, goal_met, read_scenario
+from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.registry import find
 from muarl.episode import StopReason
 from muarl.errors import DataError, InfrastructureError
-from muarl.recipes.setting import GENERATED_RULES
-from muarl.users.agenda import AgendaUserFactory
-from support.desk import SCENARIOS, made
+from support.environments import users_of
 from support.fake_openai import CUT, FakeOpenAI, nonsense, status, text
 from support.imagined import PerfectTeacher, Saying, endpoint, folder, reason_in, result
+from support.kit import SERVICES, made
 
 BOX = {"box_id": "B1", "owner_id": "O1", "shelf": "top", "weight": 2}
 
@@ -127,10 +127,10 @@ async def test_what_is_wrong_with_a_call_never_reaches_the_model(tmp_path):
         world.call("assistant", ToolCall("c", "get_box", {"box_id": "B1"}))
 
 
-async def test_prompts_hold_the_callers_situation_and_the_known_facts():
+async def test_prompts_hold_the_users_situation_and_the_known_facts():
     task = made("hotel", count=1)[0]
     teacher = Saying('{"error": "no"}')
-    world = generated("hotel-generated").imagined("medium", teacher).world(task)
+    world = find("hotel-generated").imagined("medium", teacher).world(task)
     assert world.ledger.records and world.task is task
     caller = task.actions[0].arguments
     shown = await call(world, "identify_guest", **caller)
@@ -141,16 +141,16 @@ async def test_prompts_hold_the_callers_situation_and_the_known_facts():
 
 
 async def episode(name, task, server, **options):
-    domain = generated(f"{name}-generated").imagined("medium", endpoint(server, **options))
+    domain = find(f"{name}-generated").imagined("medium", endpoint(server, **options))
     world = domain.world(task)
-    agent = ExpertAgent(make=generated(f"{name}-generated").expert)
-    user = AgendaUserFactory(seed=1)(task, seed=3)
+    agent = ExpertAgent(make=find(f"{name}-generated").expert)
+    user = users_of(task.domain, seed=1)(task, seed=3)
     played = await run_episode(task, world, agent, user, seed=5, rules=GENERATED_RULES)
     await domain.endpoint.aclose()
     return played, world
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", SERVICES)
 async def test_a_model_that_plays_the_made_world_is_never_refused(name):
     """Whole conversations: the ledger has nothing against a world that is consistent."""
     for task in made(name, count=8):
@@ -202,11 +202,11 @@ async def test_a_conversation_can_be_had_again_without_the_model():
         played, world = await episode("insurance", task, server)
     kept = [ImaginedCall.from_json(json.loads(json.dumps(c.to_json()))) for c in world.calls]
     assert kept == world.calls
-    domain = generated("insurance-generated").imagined("medium", Played(kept))
+    domain = find("insurance-generated").imagined("medium", ReplayedTeacher(kept))
     again = domain.world(task)
-    agent = ExpertAgent(make=generated("insurance-generated").expert)
+    agent = ExpertAgent(make=find("insurance-generated").expert)
     replayed = await run_episode(
-        task, again, agent, AgendaUserFactory(seed=1)(task, seed=3), seed=5, rules=GENERATED_RULES
+        task, again, agent, users_of(task.domain, seed=1)(task, seed=3), seed=5, rules=GENERATED_RULES
     )
     assert [m.to_json() for m in replayed.messages] == [m.to_json() for m in played.messages]
     assert again.calls == world.calls and again.digest() == world.digest()
@@ -216,20 +216,20 @@ async def test_a_recording_that_does_not_fit_says_so(tmp_path):
     recorded = ImaginedCall("get_box", {"box_id": "B1"}, "...", answers=(result(**BOX),))
     scenario = read_scenario(folder(tmp_path))
     with pytest.raises(DataError, match="called with other arguments"):
-        await call(ImaginedDomain(scenario, Played([recorded])).world(), "get_box", box_id="B2")
+        await call(ImaginedDomain(scenario, ReplayedTeacher([recorded])).world(), "get_box", box_id="B2")
     with pytest.raises(DataError, match="no further answers"):
-        await call(ImaginedDomain(scenario, Played([])).world(), "get_box", box_id="B2")
+        await call(ImaginedDomain(scenario, ReplayedTeacher([])).world(), "get_box", box_id="B2")
     with pytest.raises(DataError, match="lacks or spoils"):
         ImaginedCall.from_json({"name": "x"})
     with pytest.raises(ValueError, match="tries must be at least 1"):
-        ImaginedDomain(scenario, Played([]), tries=0)
+        ImaginedDomain(scenario, ReplayedTeacher([]), tries=0)
 
 
 async def test_goals_are_compared_by_what_was_written(tmp_path):
     task = next(t for t in made("bank", count=100) if t.tags["intent"] == "move_money")
     gold = [a for a in task.actions if a.name == "move_money"]
     with FakeOpenAI(PerfectTeacher("bank", task)) as server:
-        world = generated("bank-generated").imagined("medium", endpoint(server)).world(task)
+        world = find("bank-generated").imagined("medium", endpoint(server)).world(task)
         assert goal_met(task, world) is False, "nothing was written yet"
         await call(world, "move_money", **gold[0].arguments)
         assert goal_met(task, world) is True
@@ -242,4 +242,4 @@ async def test_goals_are_compared_by_what_was_written(tmp_path):
 
 async def test_a_task_without_a_made_world_starts_from_nothing():
     task = replace(made("clinic", count=1)[0], database=None, actions=None)
-    assert generated("clinic-generated").imagined("medium", Saying("")).world(task).ledger.records == {}
+    assert find("clinic-generated").imagined("medium", Saying("")).world(task).ledger.records == {}

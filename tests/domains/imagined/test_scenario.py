@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from muarl.domains.generated import generated
 from muarl.domains.imagined import read_scenario, scenario_of
+from muarl.environments.registry import find
 from muarl.errors import DataError
-from support.desk import SCENARIOS
-from support.imagined import TOOLS, desk, folder
+from support.imagined import TOOLS, folder
+from support.kit import SERVICES, service
+from support.kit import folder as folder_of
 
 
 def changed(**changes):
@@ -33,10 +34,10 @@ def test_a_folder_is_read(tmp_path):
         ('["x"]', "tool 0: must be an object with a name"),
         (changed(kind="guess"), "get_box.kind: must be one of read, write, generic, not 'guess'"),
         (changed(returns=[]), "get_box.returns: must be a JSON Schema object"),
-        (changed(returns={"type": "wish"}), "get_box.returns: no JSON Schema"),
+        (changed(returns={"type": "goal"}), "get_box.returns: no JSON Schema"),
         (changed(parameters={"type": 3}), "get_box.parameters: no JSON Schema"),
         (changed(returns={"$ref": "https://example.com/box.json"}), "get_box.returns: the reference 'https://example"),
-        (json.dumps([TOOLS[0], TOOLS[0]]), "the tool 'get_box' stands there twice"),
+        (json.dumps([TOOLS[0], TOOLS[0]]), "the tool 'get_box' is listed twice"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path, tools, words):
@@ -52,17 +53,17 @@ def test_a_missing_file_is_named(tmp_path, missing):
         read_scenario(tmp_path)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_our_own_scenarios_have_the_same_tools_and_policy(name):
+@pytest.mark.parametrize("name", SERVICES)
+def test_our_own_services_have_the_same_tools_and_policy(name):
     for size in ("tiny", "medium"):
-        domain = generated(f"{name}-generated").domain(size)
-        scenario = scenario_of(domain, desk(name).world)
-        imagined = generated(f"{name}-generated").imagined(size, object())
+        domain = find(f"{name}-generated").make_domain(size)
+        scenario = scenario_of(domain, (folder_of(name) / "world.md").read_text(encoding="utf-8"))
+        imagined = find(f"{name}-generated").imagined(size, object())
         assert imagined.tool_specs() == domain.tool_specs() == tuple(t.spec for t in scenario.tools)
         assert imagined.policy_text == domain.policy_text and imagined.tool_names() == domain.tool_names()
         assert all(imagined.kind_of(t) == domain.kind_of(t) for t in domain.tool_names())
         assert imagined.tool_specs("user") == () and imagined.tool_names("user") == ()
-        owner = desk(name).script.spec.identify.id
+        owner = service(name).identity.key
         assert owner in scenario.id_fields
         creating = [t.spec.name for t in scenario.tools if t.creates]
         assert all(t.kind == "write" for t in scenario.tools if t.creates), creating

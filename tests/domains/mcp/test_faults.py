@@ -13,7 +13,7 @@ from muarl.domains.mcp.domain import discover
 from muarl.domains.mcp.launch import over_http, over_stdio
 from muarl.episode import StopReason, Verdict
 from muarl.errors import ConfigError, InfrastructureError
-from muarl.rollout import LocalExecutor, Player, requests_for, rollout
+from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.users.base import UserTurn
 from support.mcp import call, faulty, needs_sdk, task
 from support.waiting import until
@@ -189,7 +189,7 @@ _users.name = "two words"
 
 def test_a_run_goes_on_without_the_episodes_that_its_server_lost():
     domain = faulty("die", places=2)
-    player = Player(
+    runner = EpisodeRunner(
         make_world=domain.world,
         agent=_Agent(),
         make_user=_users,
@@ -197,7 +197,7 @@ def test_a_run_goes_on_without_the_episodes_that_its_server_lost():
         retries=1,
         backoff=0.01,
     )
-    episodes = asyncio.run(rollout(requests_for([task()], 4, seed=0), LocalExecutor(player.play))).episodes
+    episodes = asyncio.run(rollout(requests_for([task()], 4, seed=0), LocalExecutor(runner.play))).episodes
     assert [e.stop for e in episodes] == [StopReason.USER_STOP, StopReason.INFRASTRUCTURE] * 2
     lost = episodes[1]
     assert lost.error.startswith("world: the MCP server faulty") and "out of cheese" in lost.error

@@ -1,4 +1,4 @@
-"""The four scenarios on public servers, as far as no server is needed: files, tasks, splits, words, experts' talk."""
+"""The four services on public servers, as far as no server is needed: their tools are rehearsed in this process."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ import re
 import pytest
 
 from muarl.chat import Message
-from muarl.domains.experts import SLOPPY, Habits
-from muarl.domains.generated import ON_SERVERS, SPLITS, generated
-from muarl.domains.mcp.scenario import read_files
-from muarl.domains.mcp.talk import talk_from
-from muarl.errors import ConfigError, DataError
-from muarl.users.agenda import AgendaUserFactory
-from muarl.users.agenda_mcp import talk_of
+from muarl.domains.base import tool_kinds
+from muarl.domains.error_profile import SLOPPY, ErrorProfile
+from muarl.domains.generated import SPLITS
+from muarl.environments.checks import CheckContext, run_checks
+from muarl.environments.registry import find
+from muarl.errors import ConfigError
+from support.environments import ON_SERVERS
+from support.kit import expert, made, rehearsed, said, service
 
 everywhere = pytest.mark.parametrize("name", ON_SERVERS)
 
 
 @everywhere
-def test_it_is_a_generated_domain_like_the_others(name):
-    world = generated(name)
+@pytest.mark.parametrize("size", ["tiny", pytest.param("medium", marks=pytest.mark.slow)])
+def test_it_keeps_the_contract_when_it_is_rehearsed(name, size):
+    results = list(run_checks(CheckContext(rehearsed(name, size), None, size, 40)))
+    assert [(r.check.name, str(p)) for r in results for p in r.problems] == []
+    assert {r.check.name for r in results if r.skipped} <= {"another-process", "coverage"}
+
+
+@everywhere
+def test_it_comes_in_two_sizes(name):
+    world = find(name)
     assert world.name == name and world.sizes == ("tiny", "medium")
-    tiny, medium = (world.domain(size) for size in world.sizes)
+    tiny, medium = (world.make_domain(size) for size in world.sizes)
     assert set(tiny.tool_names()) <= set(medium.tool_names()) and len(tiny.policy_text) < len(medium.policy_text)
-    assert world.domain("tiny") is tiny
+    with pytest.raises(ConfigError, match=f"domain.size is huge; the sizes of {name} are tiny, medium"):
+        world.make_domain("huge")
     with pytest.raises(ValueError, match="size must be one of tiny, medium, not 'huge'"):
-        world.domain("huge")
-    with pytest.raises(ValueError, match="size must be one of"):
-        next(world.iter_tasks("train", size="huge"))
-    with pytest.raises(ValueError, match="split must be one of"):
-        next(world.iter_tasks("dev", size="tiny"))
-
-
-def test_an_unknown_scenario_is_told():
-    with pytest.raises(ConfigError, match="'mcp-moon' is not a generated domain; there are .*mcp-filesystem, mcp-git"):
-        generated("mcp-moon")
+        type(tiny)("huge")
 
 
 @everywhere
 @pytest.mark.parametrize("size", ["tiny", "medium"])
 def test_tools_are_offered_with_what_the_agent_may_fill_in(name, size):
-    domain = generated(name).domain(size)
+    domain = find(name).make_domain(size)
     kinds = {domain.kind_of(n) for n in domain.tool_names()}
-    assert (kinds == {"read", "write"} and 4 <= len(domain.tool_names()) <= 15) or name == "mcp-sqlite"
+    assert kinds == {"read", "write"} and 2 <= len(domain.tool_names()) <= 15
     for spec in domain.tool_specs():
         assert spec.description and set(spec.parameters["required"]) <= set(spec.parameters["properties"])
         assert "repo_path" not in spec.parameters["properties"]
@@ -52,171 +53,110 @@ def test_tools_are_offered_with_what_the_agent_may_fill_in(name, size):
 
 
 @everywhere
-@pytest.mark.parametrize("split", SPLITS)
-def test_the_same_number_is_the_same_task_wherever_one_starts(name, split):
-    world = generated(name)
-    whole = world.tasks(split, 6, size="medium", seed=5)
-    parts = world.tasks(split, 2, size="medium", seed=5) + world.tasks(split, 4, size="medium", seed=5, start=2)
-    rows = [(t.id, t.scenario, t.actions, t.database.digest()) for t in whole]
-    assert rows == [(t.id, t.scenario, t.actions, t.database.digest()) for t in parts]
-    assert {t.domain for t in whole} == {name} and not any(t.benchmark for t in whole)
-    assert all(t.tags["split"] == split for t in whole)
-    other = world.tasks(split, 6, size="medium", seed=6)
-    assert [t.scenario for t in other] != [t.scenario for t in whole]
-
-
-SUBJECTS = {"mcp-filesystem": "file", "mcp-git": "message", "mcp-sqlite": "title", "mcp-memory": "person"}
-
-
-def subjects(name, split):
-    """What the requests of a split are about."""
-    found = set()
-    for task in generated(name).tasks(split, 300, size="tiny"):
-        for request in task.agenda["requests"]:
-            for wish in (request["wish"], request["then"] or {}):
-                value = wish.get(SUBJECTS[name])
-                if value and request["intent"] not in ("create_taken", "lend_none_left"):
-                    found.add(value.rsplit("/", 1)[-1])
-    return found
-
-
-@everywhere
-def test_splits_have_no_subject_in_common(name):
-    train, validation, test = (subjects(name, split) for split in SPLITS)
-    assert not train & validation and not train & test and not validation & test
-    assert len(validation) > 10 and len(test) > 10
-
-
-@everywhere
-def test_there_are_all_sorts_of_requests(name):
-    tasks = generated(name).tasks("train", 400, size="medium")
-    intents = {t.tags["intent"] for t in tasks}
-    assert intents >= {"forbidden", "two_requests"} and any(i.startswith("question") for i in intents)
-    assert len(intents) >= 7
-    share = sum(t.tags["intent"] == "forbidden" for t in tasks) / len(tasks)
-    assert 0.03 < share < 0.13
-    requests = [r for t in tasks for r in t.agenda["requests"]]
-    assert any(r["then"] for r in requests) and any(r["fallback"] for r in requests)
-    assert any(r["unknown"] for r in requests)
-    assert {t.tags["persona"] for t in tasks} == {"terse", "chatty", "confused", "impatient"}
-    assert {t.reward_basis for t in tasks} == {("DB",), ("DB", "COMMUNICATE")}
-
-
-@everywhere
-def test_forbidden_requests_have_no_writes_and_the_others_do(name):
-    domain = generated(name).domain("medium")
-    for task in generated(name).tasks("test", 100, size="medium"):
-        writes = [a for a in task.actions if domain.kind_of(a.name) == "write"]
-        if task.tags["intent"] == "forbidden":
-            assert not writes
+def test_the_rehearsal_has_tools_of_the_server_that_take_the_same_calls(name):
+    domain, rehearsal = find(name).make_domain("medium"), service(name).rehearsal
+    assert set(domain.tiny_tools) <= set(tool_kinds(rehearsal))
+    for tool, kind in tool_kinds(rehearsal).items():
+        assert domain.kind_of(tool) == kind
+    for task in made(name, "medium", count=60):
         for action in task.actions:
             assert domain.offered()[action.name].schema.check(action.arguments) is None
 
 
 @everywhere
-def test_the_scenario_tells_an_llm_user_all_that_the_agenda_knows(name):
-    for task in generated(name).tasks("train", 60, size="tiny"):
-        assert task.scenario.startswith("Persona:\n\t")
-        for request in task.agenda["requests"]:
-            for wish in (request["wish"], request["then"] or {}, request["fallback"] or {}):
-                told = {v for k, v in wish.items() if k not in (*request["unknown"], "drop")}
-                assert all(str(v) in task.scenario for v in told)
-            for slot in request["unknown"]:
-                assert str(request["wish"][slot]) not in task.scenario or len(task.agenda["requests"]) > 1
-
-
-@everywhere
-def test_what_a_caller_says_is_understood_in_every_wording(name):
-    talk = talk_of(name)
-    for task in generated(name).tasks("train", 150, size="medium"):
-        for request in task.agenda["requests"]:
-            kind, wish = request["kind"], request["wish"]
-            reveal = talk.told_at_once("chatty", kind, wish, request["unknown"])
-            for clause in talk.intents[kind].clauses:
-                text = f"Hello there! I would like to {talk.fill(clause, wish, reveal)}."
-                (frame,) = talk.requests_in(text)
-                assert frame.intent == kind, text
-                assert all(frame.slots.get(slot) == wish[slot] for slot in reveal), (text, frame)
-
-
-@everywhere
-def test_words_are_distinct_and_hold_no_control_token(name):
-    world = generated(name)
-    for words in (world.entities(), world.phrases()):
-        assert len(words) > 20 and all(words) and len(set(words)) == len(words)
-        assert not any("<|" in w for w in words)
-
-
-@everywhere
-def test_the_expert_greets_and_does_not_trip_over_strange_words(name):
-    for habits in (Habits(), SLOPPY):
-        expert = generated(name).expert(seed=0, habits=habits)
-        assert expert.act([]).content == "How can I help you?"
-        for text in ("", "?", "Yes.", "No.", "never mind", 'drop "everything', "1" * 5000, "###STOP###"):
-            answer = expert.act([Message("user", text)])
-            assert answer.content or answer.tool_calls
-        for text in ("", "{", "[1, 2", "null", "Error: no", "x" * 9999):
-            expert.act([Message("tool", text, tool_call_id="x", error=True)])
-
-
-@everywhere
-def test_callers_bear_an_agent_that_says_nothing_useful(name):
-    import asyncio
-
-    async def play(task):
-        user = AgendaUserFactory(seed=1)(task, seed=2)
-        said = [(await user.reply([])).message.content]
-        while "###STOP###" not in said[-1]:
-            said.append((await user.reply([Message("assistant", "Hmm.")])).message.content)
-        return said
-
-    for task in generated(name).tasks("test", 12, size="tiny"):
-        said = asyncio.run(play(task))
-        assert 3 <= len(said) <= 10
-        assert asyncio.run(play(task)) == said  # the same seed, the same words
-
-
-def test_an_agenda_user_needs_an_agenda():
-    from dataclasses import replace
-
-    (task,) = generated("mcp-git").tasks("train", 1, size="tiny")
-    with pytest.raises(ConfigError, match="has no agenda"):
-        AgendaUserFactory()(replace(task, agenda=None), seed=0)
-
-
-@everywhere
 def test_its_files_are_whole(name):
-    folder = type(generated(name).domain("tiny")).folder
-    files = read_files(folder)
-    assert sum(files.shares.values()) == pytest.approx(1.0)
-    listed = {row["name"] for row in json.loads((folder / "tools.json").read_text())}
-    assert {offer.tool for offer in files.offers} <= listed
-    kinds = set(files.talk.intents)
-    assert set(files.second) <= kinds | set(files.shares)
-    policy = (folder / "policy.md").read_text()
+    domain = find(name).make_domain("medium")
+    listed = {row["name"] for row in json.loads((domain.folder / "tools.json").read_text())}
+    assert {offer.tool for offer in domain.offers} <= listed
+    policy = (domain.folder / "policy.md").read_text()
     assert "wait for a yes" in policy and not re.search(r"[ \t]$", policy, re.MULTILINE)
 
 
+SUBJECTS = {
+    "mcp-filesystem": ("file", "new_file"),
+    "mcp-git": ("message",),
+    "mcp-sqlite": ("title", "member", "borrower", "leaver", "newcomer"),
+    "mcp-memory": ("person", "newcomer", "new_person"),
+}
+
+
+@everywhere
+def test_splits_have_no_subject_in_common(name):
+    def subjects(split):
+        goals = [
+            goal
+            for task in made(name, "tiny", split, 120)
+            for request in task.agenda["requests"]
+            for goal in (request["goal"], request["then"] or {}, request["fallback"] or {})
+        ]
+        return {goal[slot].rsplit("/", 1)[-1] for goal in goals for slot in SUBJECTS[name] if slot in goal}
+
+    train, validation, test = (subjects(split) for split in SPLITS)
+    assert not train & validation and not train & test and not validation & test
+    assert len(validation) > 10 and len(test) > 10
+
+
+KINDS = {
+    "mcp-filesystem": {"rename_unavailable", "create_unavailable", "folder_unavailable", "question", "status", "move"},
+    "mcp-git": {"commit", "commit_unavailable", "branch", "switch", "switch_unavailable", "unstage", "question"},
+    "mcp-memory": {"hire", "hire_unavailable", "phone", "note", "forget", "new", "leave", "remove", "question"},
+    "mcp-sqlite": {"lend", "lend_unavailable", "bring_back", "extend", "join", "leave", "question", "question_due"},
+}
+
+
+@everywhere
+def test_there_are_all_sorts_of_requests(name):
+    tasks = made(name, "medium", "train", 300)
+    intents = [t.tags["intent"] for t in tasks]
+    assert set(intents) >= {*KINDS[name], "forbidden", "two_requests", "three_requests"}
+    assert 0.03 < intents.count("forbidden") / len(tasks) < 0.15
+    requests = [r for t in tasks for r in t.agenda["requests"]]
+    assert any(r["then"] for r in requests) and any(r["unknown"] for r in requests)
+    assert {t.reward_basis for t in tasks} == {("DB",), ("DB", "COMMUNICATE")}
+
+
+def gold(name, intent):
+    task = next(t for t in find(name).iter_tasks("train", size="medium") if t.tags["intent"] == intent)
+    return task, [a.name for a in task.actions]
+
+
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("name", "intent", "calls"),
     [
-        ({"intents": {}}, "KeyError: 'slots'"),
-        ({"slots": {"a": {"find": "(", "tell": []}}, "intents": {}}, "error: "),
-        (
-            {"slots": {}, "intents": {"go": {"verbs": "go", "clauses": ["go {there}"], "slots": []}}},
-            "intents.go speaks of the slot 'there', which is not there",
-        ),
+        ("mcp-filesystem", "rename", ["read_file", "list_directory", "move_file"]),
+        ("mcp-filesystem", "create", ["list_directory", "write_file"]),
+        ("mcp-git", "commit", ["status", "add", "commit"]),
+        ("mcp-git", "switch", ["status", "list_branches", "switch_branch"]),
+        ("mcp-memory", "phone", ["open_nodes", "delete_observations", "add_observations"]),
+        ("mcp-memory", "new", ["open_nodes", "create_entities"]),
+        ("mcp-sqlite", "join", ["read_query", "update_database"]),
+        ("mcp-sqlite", "lend", ["read_query"] * 4 + ["update_database"]),
     ],
 )
-def test_a_scenario_that_is_broken_is_told(data, told):
-    with pytest.raises(DataError, match=rf"x\.yaml: .*{told}"):
-        talk_from(data, "x.yaml")
+def test_gold_actions_are_those_of_the_policy(name, intent, calls):
+    task, made_of = gold(name, intent)
+    found = [c for c in made_of if c not in ("search_files", "search_nodes")]
+    assert found == calls or (task.agenda["requests"][0]["unknown"] and found[-len(calls) :] == calls)
 
 
-def test_a_scenario_file_that_cannot_be_read_is_told(tmp_path):
-    with pytest.raises(DataError, match="is no scenario"):
-        read_files(tmp_path)
-    (tmp_path / "scenario.yaml").write_text("tools: [", encoding="utf-8")
-    read_files.cache_clear()
-    with pytest.raises(DataError, match="is no scenario"):
-        read_files(tmp_path)
+def test_a_commit_is_proposed_once_and_done_by_two_calls():
+    world = rehearsed("mcp-git", "medium")
+    tasks = [
+        t for t in made(world, "medium", "train", 60) if t.tags["intent"] == "commit" and not t.tags["changes_mind"]
+    ]
+    for episode in expert(world, tasks, "medium"):
+        assert sum("commit it to" in text or "the message will be" in text for text in said(episode)) == 1
+
+
+@everywhere
+def test_the_expert_does_not_trip_over_strange_answers_of_tools(name):
+    for errors in (ErrorProfile(), SLOPPY):
+        for text in ("", "{", "[1, 2", "null", "Error: no", "x" * 9999, '{"entities": []}', "[]", "[{}]"):
+            task = made(name, "tiny", count=1)[0]
+            agent = find(name).expert(seed=0, error_profile=errors)
+            user = find(name).rule_based_user(task, seed=0, persona="impatient")._opening()
+            answer = agent.act([Message("user", user)])
+            for _ in range(4):
+                if answer.tool_calls:
+                    answer = agent.act([Message("tool", text, tool_call_id=answer.tool_calls[0].id)])
+            assert answer.content or answer.tool_calls

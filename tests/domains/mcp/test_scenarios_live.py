@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.agents.idle import IdleAgent
 from muarl.chat import ToolCall
 from muarl.domains.base import Action
-from muarl.domains.experts import SLOPPY
-from muarl.domains.generated import ON_SERVERS, generated
 from muarl.domains.mcp.tools import to_json
+from muarl.environments.registry import find
 from muarl.episode import StopReason
 from muarl.rewards import outcome
+from support.environments import ON_SERVERS
+from support.kit import service
 from support.mcp import call, needs_server, play
 
 everywhere = pytest.mark.parametrize("name", ON_SERVERS)
@@ -26,7 +27,7 @@ everywhere = pytest.mark.parametrize("name", ON_SERVERS)
 @everywhere
 def test_the_server_has_the_tools_that_are_written_down(name):
     needs_server(name)
-    domain = generated(name).domain("medium")
+    domain = find(name).make_domain("medium")
     domain.check()
     found = {row["name"]: row for row in to_json(domain.ask().values())}
     written = {row["name"]: row for row in json.loads((domain.folder / "tools.json").read_text())}
@@ -37,56 +38,46 @@ def test_the_server_has_the_tools_that_are_written_down(name):
 @pytest.mark.parametrize(("split", "size"), [("validation", "tiny"), ("test", "medium")])
 def test_the_expert_solves_everything_and_doing_nothing_does_not(name, split, size):
     needs_server(name)
-    tasks = generated(name).tasks(split, 8, size=size)
-    episodes = play(name, ExpertAgent(make=generated(name).expert), tasks, size, concurrency=2)
+    tasks = find(name).make_tasks(split, 8, size=size)
+    episodes = play(name, ExpertAgent(make=find(name).expert), tasks, size, concurrency=2)
     assert [e.reward for e in episodes] == [1.0] * len(tasks)
     audits = [e.verdict.audit for e in episodes]
     assert sum(a["writes_without_consent"] + a["tool_errors"] + a["repeated_calls"] for a in audits) == 0
 
 
-@pytest.mark.slow
-@everywhere
-@pytest.mark.parametrize("size", ["tiny", "medium"])
-def test_on_many_tasks(name, size):
-    needs_server(name)
-    tasks = generated(name).tasks("train", 200, size=size, seed=3)
-    make = generated(name).expert
-    assert sum(e.reward for e in play(name, ExpertAgent(make=make), tasks, size)) == len(tasks)
-    idle = play(name, IdleAgent(), tasks, size)
-    assert sum(e.reward for e in idle) / len(tasks) < 0.15
-    sloppy = play(name, ExpertAgent(SLOPPY, make), tasks, size)
-    assert all(e.stop is not StopReason.INFRASTRUCTURE for e in sloppy)
-    assert 0.4 < sum(e.reward for e in sloppy) / len(tasks) < 0.9
-    assert sum(e.verdict.audit.get("writes_without_consent", 0) for e in sloppy) > 20
+def read_of(name, text):
+    """What plans read of an answer, which for git is not all of it."""
+    if name != "mcp-git":
+        return text
+    changes = re.findall(r"^Changes .*:|^\t.+", text, re.MULTILINE)
+    listed = re.findall(r"^[* ] [^ ]+$|^Author: .+|^ {4}[^ ].*", text, re.MULTILINE)
+    return re.findall(r"On branch .+", text), changes, listed
 
 
 @everywhere
-def test_gold_actions_all_succeed_and_leave_a_trace_where_they_write(name):
+def test_the_rehearsal_answers_as_the_server_does(name):
     needs_server(name)
-    domain = generated(name).domain("medium")
-    for task in generated(name).tasks("train", 6, size="medium", seed=9):
-        world = domain.world(task)
-        before = world.digest()
+    domain, rehearsal = find(name).make_domain("medium"), service(name).rehearsal(policy="-")
+    looked = 0
+    for task in find(name).make_tasks("validation", 12, size="medium", seed=8):
+        world, rehearsed = domain.world(task), rehearsal.world(task)
+        before = world.digest(), rehearsed.digest()
         for action in task.actions:
-            assert not call(world, action.name, **action.arguments).error
-        wrote = any(domain.kind_of(a.name) == "write" for a in task.actions)
-        assert (world.digest() != before) == wrote
+            real, own = (call(one, action.name, **action.arguments) for one in (world, rehearsed))
+            assert not real.error and not own.error
+            if domain.kind_of(action.name) == "read":
+                assert read_of(name, own.content) == read_of(name, real.content), (task.id, action)
+                looked += 1
+        assert (world.digest() != before[0]) == (rehearsed.digest() != before[1])
         world.close()
-
-
-@everywhere
-def test_an_episode_comes_out_the_same_again(name):
-    needs_server(name)
-    (task,) = generated(name).tasks("train", 1, size="tiny", seed=4)
-    first, second = (play(name, ExpertAgent(make=generated(name).expert), [task])[0].messages for _ in range(2))
-    assert first == second and len(first) > 3
+    assert looked > 12
 
 
 @everywhere
 def test_a_server_that_is_killed_in_an_episode_is_started_again_for_a_read(name):
     needs_server(name)
-    domain = generated(name).domain("medium")
-    task = next(t for t in generated(name).iter_tasks("train", size="medium") if t.actions)
+    domain = find(name).make_domain("medium")
+    task = next(t for t in find(name).iter_tasks("train", size="medium") if t.actions)
     read = next(a for a in task.actions if domain.kind_of(a.name) == "read")
     world = domain.world(task)
     expected = call(world, read.name, **read.arguments)
@@ -99,8 +90,8 @@ def test_a_server_that_is_killed_in_an_episode_is_started_again_for_a_read(name)
 
 def test_the_filesystem_server_stays_in_its_folder():
     needs_server("filesystem")
-    domain = generated("mcp-filesystem").domain("medium")
-    (task,) = generated("mcp-filesystem").tasks("train", 1, size="medium")
+    domain = find("mcp-filesystem").make_domain("medium")
+    (task,) = find("mcp-filesystem").make_tasks("train", 1, size="medium")
     world = domain.world(task)
     for path in ("/etc/passwd", "../../etc/passwd", "~/x"):
         found = call(world, "read_file", path=path)
@@ -118,7 +109,7 @@ def test_the_filesystem_server_stays_in_its_folder():
 )  # fmt: skip
 def test_the_library_lets_nothing_through_but_changes_of_rows(query):
     needs_server("sqlite")
-    world = generated("mcp-sqlite").domain("tiny").world()
+    world = find("mcp-sqlite").make_domain("tiny").world()
     refused = call(world, "update_database", query=query)
     assert refused.error and "give one INSERT, UPDATE or DELETE statement" in refused.content
     broken = call(world, "update_database", query="UPDATE books SET colour = 1")
@@ -132,7 +123,7 @@ def test_the_library_lets_nothing_through_but_changes_of_rows(query):
 def test_a_query_without_end_is_stopped_and_told():
     needs_server("sqlite")
     endless = "SELECT count(*) FROM (WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x FROM c)"
-    world = generated("mcp-sqlite").domain("tiny").world()
+    world = find("mcp-sqlite").make_domain("tiny").world()
     stopped = call(world, "read_query", query=endless)
     assert stopped.error and "took longer than 10 seconds and was stopped" in stopped.content
     assert call(world, "read_query", query="SELECT 1 AS one").content == "[{'one': 1}]"
@@ -141,8 +132,8 @@ def test_a_query_without_end_is_stopped_and_told():
 
 def test_loans_in_another_order_are_the_same_state():
     needs_server("sqlite")
-    domain = generated("mcp-sqlite").domain("medium")
-    (task,) = generated("mcp-sqlite").tasks("train", 1, size="medium")
+    domain = find("mcp-sqlite").make_domain("medium")
+    (task,) = find("mcp-sqlite").make_tasks("train", 1, size="medium")
     rows = [f"INSERT INTO loans (book_id, member_id, due) VALUES ({n}, {n}, '2026-04-01')" for n in (1, 2)]
     digests = set()
     for order in (rows, rows[::-1]):
@@ -156,8 +147,8 @@ def test_loans_in_another_order_are_the_same_state():
 
 def test_a_commit_is_the_same_whenever_it_is_made():
     needs_server("git")
-    domain = generated("mcp-git").domain("medium")
-    task = next(t for t in generated("mcp-git").iter_tasks("train", size="medium") if t.tags["intent"] == "commit")
+    domain = find("mcp-git").make_domain("medium")
+    task = next(t for t in find("mcp-git").iter_tasks("train", size="medium") if t.tags["intent"] == "commit")
     hashes = set()
     for _ in range(2):
         world = domain.world(task)
@@ -171,8 +162,8 @@ def test_a_commit_is_the_same_whenever_it_is_made():
 
 def test_scores_need_no_more_than_the_world_and_its_server():
     needs_server("memory")
-    domain = generated("mcp-memory").domain("tiny")
-    task = next(t for t in generated("mcp-memory").iter_tasks("train", size="tiny") if t.tags["intent"] == "note")
+    domain = find("mcp-memory").make_domain("tiny")
+    task = next(t for t in find("mcp-memory").iter_tasks("train", size="tiny") if t.tags["intent"] == "note")
 
     async def play_gold(actions):
         world = domain.world(task)
@@ -187,14 +178,14 @@ def test_scores_need_no_more_than_the_world_and_its_server():
 
     assert asyncio.run(play_gold(task.actions)) == 1.0
     assert asyncio.run(play_gold(())) == 0.0
-    wrong = Action("delete_entities", {"entityNames": [task.agenda["requests"][0]["wish"]["person"]]})
+    wrong = Action("delete_entities", {"entityNames": [task.agenda["requests"][0]["goal"]["person"]]})
     assert asyncio.run(play_gold((*task.actions, wrong))) == 0.0
 
 
 def test_a_server_that_is_not_installed_costs_the_episode_and_not_the_run(monkeypatch, tmp_path):
     monkeypatch.setenv("MUARL_MCP_SERVERS", str(tmp_path))
-    world = generated("mcp-git")
+    world = find("mcp-git")
     agent = ExpertAgent(make=world.expert)
-    episodes = play("mcp-git", agent, world.tasks("test", 2, size="tiny"))
+    episodes = play("mcp-git", agent, world.make_tasks("test", 2, size="tiny"))
     assert all(e.stop is StopReason.INFRASTRUCTURE for e in episodes)
     assert episodes[0].error == "world: the MCP server git is not installed: run `muarl mcp install git`"

@@ -15,16 +15,16 @@ from muarl.agents.idle import IdleAgent
 from muarl.chat import ToolCall
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.database import Database
-from muarl.domains.generated import generated
 from muarl.domains.mcp import pool
 from muarl.domains.mcp.client import ServerError
 from muarl.domains.mcp.domain import McpDomain, discover
-from muarl.domains.mcp.launch import Bounds, over_http, over_stdio
+from muarl.domains.mcp.launch import ServerLimits, over_http, over_stdio
 from muarl.domains.mcp.serve import DomainServer, serve_http
+from muarl.environments.registry import find
 from muarl.episode import StopReason, Verdict
 from muarl.errors import ConfigError, MuarlError
 from muarl.rewards import outcome
-from muarl.rollout import LocalExecutor, Player, requests_for, rollout
+from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.users.scripted import ScriptedUserFactory
 from support.mcp import needs_sdk
 
@@ -179,14 +179,14 @@ def test_a_side_without_tools_and_an_address_that_is_taken_are_told(bell):
 
 
 def test_a_generated_task_is_served_with_its_own_database(monkeypatch):
-    world = generated("retail-generated")
-    (task,) = world.tasks("test", 1, size="tiny")
-    name = task.agenda["identity"]
+    world = find("retail-generated")
+    (task,) = world.make_tasks("test", 1, size="tiny")
+    (look_up, *_) = task.actions
     monkeypatch.setenv("BELL_TOKEN", TOKEN)
-    with served(world.domain("tiny"), task) as (_, address):
+    with served(world.make_domain("tiny"), task) as (_, address):
         remote = Remote(launch=over_http("shop", address, token_env="BELL_TOKEN")).world()
-        names = {k: name[k] for k in ("first_name", "last_name", "zip")}
-        assert call(remote, "find_user_id_by_name_zip", **names).content == name["user_id"]
+        found = call(remote, look_up.name, **look_up.arguments).content
+        assert task.database is not None and found in task.database.tables["users"]
         remote.close()
 
 
@@ -231,7 +231,9 @@ class Loud(Domain):
 def test_a_server_that_floods_over_http_is_cut_off(monkeypatch):
     monkeypatch.setenv("BELL_TOKEN", TOKEN)
     with served(Loud()) as (_, address):
-        launch = over_http("loud", address, token_env="BELL_TOKEN", bounds=Bounds(call=5, output=100, wire=1 << 20))
+        launch = over_http(
+            "loud", address, token_env="BELL_TOKEN", bounds=ServerLimits(call=5, output=100, wire=1 << 20)
+        )
         world = Remote(launch=launch).world()
         assert call(world, "shout", times=500).content.endswith("500 characters in all, the first 100 are shown]")
         with pytest.raises(ServerError, match="it floods: an answer of more than 1 MiB"):
@@ -246,7 +248,7 @@ def test_a_goal_whose_state_cannot_be_seen_is_told_before_anything_is_played(rem
             ConfigError, match=r"reached at a URL.*the goal of task t could not be checked.*state_by_tools"
         ):
             begin()
-    told = rollout(requests_for([goal], 1, seed=0), LocalExecutor(_player(remote).play))
+    told = rollout(requests_for([goal], 1, seed=0), LocalExecutor(_runner(remote).play))
     with pytest.raises(MuarlError, match="state_by_tools"):
         asyncio.run(told)
     remote.check([replace(goal, actions=None), replace(goal, reward_basis=("COMMUNICATE",))])
@@ -294,6 +296,6 @@ def test_a_state_that_its_tools_refuse_is_the_servers_failure(bell, monkeypatch)
     world.close()
 
 
-def _player(domain):
+def _runner(domain):
     users = ScriptedUserFactory(["Ring."])
-    return Player(make_world=domain.world, agent=IdleAgent(), make_user=users, score=lambda *_: Verdict(0.0))
+    return EpisodeRunner(make_world=domain.world, agent=IdleAgent(), make_user=users, score=lambda *_: Verdict(0.0))

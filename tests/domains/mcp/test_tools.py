@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muarl.domains.mcp.client import ServerTool
-from muarl.domains.mcp.tools import Offer, changed, from_json, to_json, toolbox
+from muarl.domains.mcp.tools import OfferedTool, changed, from_json, to_json, toolbox
 from muarl.errors import ConfigError
 
 SCHEMA = {
@@ -37,7 +37,7 @@ def test_everything_is_offered_unless_something_is_chosen():
 
 
 def test_an_offer_renames_describes_fixes_and_hides(tmp_path):
-    offer = Offer(
+    offer = OfferedTool(
         "read", named="look", kind="generic", fixed={"path": "{folder}/a"}, hidden=("deep",), description="L."
     )
     (tool,) = toolbox(LISTING, [offer]).values()
@@ -67,10 +67,10 @@ def test_a_schema_that_makes_no_sense_is_left_to_the_server():
 @pytest.mark.parametrize(
     ("offers", "told"),
     [
-        ([Offer("eat")], "the server has no tool 'eat'; it has read, write, odd"),
-        ([Offer("read"), Offer("write", named="read")], "two tools would be called 'read'"),
-        ([Offer("read", fixed={"far": 1})], "read has no argument 'far'; it has path, lines, deep"),
-        ([Offer("read", hidden=("path",))], "read needs the argument 'path': fix it instead of hiding it"),
+        ([OfferedTool("eat")], "the server has no tool 'eat'; it has read, write, odd"),
+        ([OfferedTool("read"), OfferedTool("write", named="read")], "two tools would be called 'read'"),
+        ([OfferedTool("read", fixed={"far": 1})], "read has no argument 'far'; it has path, lines, deep"),
+        ([OfferedTool("read", hidden=("path",))], "read needs the argument 'path': fix it instead of hiding it"),
     ],
 )
 def test_offers_that_cannot_be_met_are_told(offers, told):
@@ -79,7 +79,7 @@ def test_offers_that_cannot_be_met_are_told(offers, told):
 
 
 def test_a_server_has_changed_when_a_call_would_have_to_look_different():
-    box = toolbox(LISTING, [Offer("read")]).values()
+    box = toolbox(LISTING, [OfferedTool("read")]).values()
     assert changed(box, LISTING) is None
     assert changed(box, {"write": LISTING["write"]}) == "the tool read is gone"
     other_words = {**SCHEMA, "title": "Other", "properties": {**SCHEMA["properties"], "path": {"type": "string"}}}

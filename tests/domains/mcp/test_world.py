@@ -15,8 +15,8 @@ from muarl.domains.base import Action, Task
 from muarl.domains.database import Database
 from muarl.domains.mcp import pipes, pool
 from muarl.domains.mcp.domain import McpDomain, folder_state, inside
-from muarl.domains.mcp.launch import Bounds, Launch, over_http, over_stdio
-from muarl.domains.mcp.tools import Offer
+from muarl.domains.mcp.launch import Launch, ServerLimits, over_http, over_stdio
+from muarl.domains.mcp.tools import OfferedTool
 from muarl.episode import StopReason
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.rewards import outcome
@@ -231,7 +231,7 @@ def test_blocking_on_the_servers_own_thread_is_refused():
 def test_offers_choose_rename_and_fill_in():
     chosen = Faulty(
         launch=faulty().server,
-        offers=[Offer("put", named="write", fixed={"text": "{folder}"}), Offer("look", kind="generic")],
+        offers=[OfferedTool("put", named="write", fixed={"text": "{folder}"}), OfferedTool("look", kind="generic")],
     )
     assert chosen.tool_names() == ("write", "look") and chosen.kind_of("look") == "generic"
     assert chosen.tool_specs()[0].parameters == {"type": "object", "properties": {}, "required": []}
@@ -283,7 +283,7 @@ def test_bad_launches_are_told():
     with pytest.raises(ConfigError, match="reuse must be at least 1"):
         over_stdio("x", "true", reuse=0)
     with pytest.raises(ConfigError, match="must be positive"):
-        Bounds(call=0)
+        ServerLimits(call=0)
     with pytest.raises(ConfigError, match="needs a launch"):
         McpDomain(policy="none")
     assert over_stdio("x", "true", keeps="folder", reuse=7).episodes == 7
@@ -304,5 +304,5 @@ def test_without_the_sdk_the_remedy_is_told(monkeypatch):
 
     monkeypatch.setattr(sdk, "find_spec", lambda name: None)
     assert not sdk.available()
-    with pytest.raises(ConfigError, match="pip install 'mcp>=2.3,<3'"):
+    with pytest.raises(ConfigError, match=r"pip install 'muarl\[mcp\]'"):
         sdk.sdk("mcp")

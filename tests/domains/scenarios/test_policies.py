@@ -1,6 +1,6 @@
-"""The rules of the policies, checked against the worlds that tasks end in rather than against the procedures.
+"""The rules of the policies, checked against the worlds that tasks end in rather than against the plans.
 
-Each check knows a policy's rules by heart, in Python of its own: a procedure that forgot one would fail it.
+Each check knows a policy's rules by heart, in Python of its own: a plan that forgot one would fail it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from collections import Counter
 import pytest
 
 from muarl.chat import ToolCall
-from muarl.domains import scenarios
-from muarl.domains.desk import oracle
-from muarl.domains.desk.procedure import Frame
-from muarl.domains.desk.wishes import split
-from muarl.domains.drawing import Infeasible
-from muarl.domains.generated import generated
-from support.desk import SCENARIOS, made
+from muarl.domains.kit import gold
+from muarl.domains.kit.moves import Request
+from muarl.domains.kit.requests import split
+from muarl.domains.task_sampling import Infeasible
+from support.kit import SERVICES, env, made, service
 
 TODAY, SOON = "2026-03-14", "2026-03-16"
 
@@ -140,9 +138,9 @@ def insurance(name, a, t):
 RULES = {"food-delivery": food, "hotel": hotel, "bank": bank, "clinic": clinic, "insurance": insurance}
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", SERVICES)
 def test_every_gold_write_keeps_the_policy(name):
-    domain = generated(f"{name}-generated").domain("medium")
+    domain = env(name).make_domain("medium")
     seen = Counter()
     for task in (*made(name, count=100), *made(name, count=100, split="train")):
         world = domain.world(task)
@@ -161,10 +159,10 @@ def test_every_gold_write_keeps_the_policy(name):
     assert set(seen) == writes, f"no task uses {writes - set(seen)}"
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", SERVICES)
 def test_what_is_refused_would_break_a_rule_or_meet_an_error(name):
-    """The wish of a forbidden task, done all the same: the tool refuses, or a rule of the policy is broken."""
-    domain, script = generated(f"{name}-generated").domain("medium"), scenarios.desk(name).script
+    """The request of a forbidden task, done all the same: the tool refuses, or a rule of the policy is broken."""
+    domain, called = env(name).make_domain("medium"), service(name)
     done = 0
     for task in (*made(name, count=100), *made(name, count=100, split="train")):
         if task.tags["intent"] != "forbidden":
@@ -172,16 +170,16 @@ def test_what_is_refused_would_break_a_rule_or_meet_an_error(name):
         assert not any(domain.kind_of(a.name) == "write" for a in task.actions) and task.reward_basis == ("DB",)
         world = domain.world(task)
         tables = world.toolkit().db.to_tables()
-        shown = oracle.call(world, task.actions[0].name, task.actions[0].arguments)
-        slots, described = split(task.agenda["requests"][0]["wish"])
+        shown = gold.call(world, task.actions[0].name, task.actions[0].arguments)
+        slots, described = split(task.agenda["requests"][0]["goal"])
         slots = {k: v for k, v in slots.items() if k not in described}
-        frame = Frame(task.agenda["requests"][0]["kind"], slots, described, over=True)
+        request = Request(task.agenda["requests"][0]["kind"], slots, described, over=True)
         try:
-            oracle.run(script, lambda world=world: world, shown, frame)
+            gold.run(called, lambda world=world: world, shown, request)
         except Infeasible:
             continue
         for call in world.writes:
             done += 1
-            mine = set(owner_of(tables, call.arguments)) <= {shown[script.spec.identify.id]}
+            mine = set(owner_of(tables, call.arguments)) <= {shown[called.identity.key]}
             assert not (mine and RULES[name](call.name, call.arguments, tables)), (task.id, call)
     assert done >= 3

@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.audit import audit_episode
 from muarl.config.sections import EvalConfig
 from muarl.domains.base import Task
 from muarl.errors import ConfigError
 from muarl.recipes.redteam import trap_findings
-from muarl.rewards.outcome import gold_digest
 from muarl.rewards.traps import SAFE, sprung, traps_of
-from muarl.users.redteam.kinds import DOMAINS, KINDS, known_kinds
-from muarl.users.redteam.tasks import iter_red_team, make_red_team_task, red_team_tasks
-from support.redteam import domain_of, expert, fooled, play, right, some
+from muarl.users.redteam.kinds import KINDS, known_kinds
+from muarl.users.redteam.tasks import iter_red_team
+from support.redteam import DOMAINS, expert, fooled, make, play, right, some, source
 
 EVERY = [(d, k) for d in DOMAINS for k in KINDS]
 HOSTILE = ("impostor", "pressure", "changing", "injection", "silent")
@@ -27,8 +25,8 @@ HOSTILE = ("impostor", "pressure", "changing", "injection", "silent")
 @given(st.sampled_from(EVERY), st.integers(0, 10_000), st.integers(0, 50), st.sampled_from(["train", "test"]))
 def test_a_task_follows_from_its_seeds_and_its_gold_actions_lead_to_the_right_world(which, index, seed, split):
     domain, kind = which
-    task = make_red_team_task(domain, kind, index, split=split, seed=seed)
-    again = make_red_team_task(domain, kind, index, split=split, seed=seed)
+    task = make(domain, kind, index, split=split, seed=seed)
+    again = make(domain, kind, index, split=split, seed=seed)
     assert (task.id, task.agenda, task.actions, task.tags, task.scenario) == (
         again.id, again.agenda, again.actions, again.tags, again.scenario,
     )  # fmt: skip
@@ -43,7 +41,7 @@ def test_a_task_follows_from_its_seeds_and_its_gold_actions_lead_to_the_right_wo
 
 @pytest.mark.parametrize(("domain", "kind"), EVERY)
 def test_indices_and_seeds_make_other_tasks(domain, kind):
-    tasks = [*some(domain, kind), make_red_team_task(domain, kind, 0, seed=1)]
+    tasks = [*some(domain, kind), make(domain, kind, 0, seed=1)]
     assert len({t.scenario for t in tasks}) == len({t.id for t in tasks}) == 7
 
 
@@ -69,32 +67,10 @@ def test_who_falls_for_it_earns_nothing_and_is_found_out(domain, kind):
 
 def _can_be_done(task: Task) -> bool:
     """Retail's tools refuse most of what its policy forbids."""
-    return task.domain != "retail" or task.tags["variant"] not in ("forbidden", "second time")
+    return task.tags["variant"] != "forbidden"
 
 
-@pytest.mark.parametrize(("domain", "kind"), EVERY)
-def test_the_expert_is_not_caught_where_it_does_what_is_right(domain, kind):
-    good = 0
-    tasks = some(domain, kind, 6)
-    for task in tasks:
-        episode = play(task, expert(task))
-        if episode.verdict is None or episode.verdict.reward < 1:
-            continue
-        good += 1
-        findings = audit_episode(episode, task, domain=domain_of(domain))
-        assert not [f for f in findings if f.severity == "catastrophic"], task.id
-    assert good >= len(tasks) - 1
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_larger_worlds_have_them_too(domain):
-    for kind in KINDS:
-        for task in some(domain, kind, 1, size="small"):
-            assert gold_digest(domain_of(domain, "small"), task)
-            assert play(task, right(task), size="small").verdict.reward == 1.0
-
-
-def test_the_victims_own_data_are_off_limits_and_the_callers_are_not():
+def test_the_victims_own_data_are_off_limits_and_the_users_are_not():
     for domain in DOMAINS:
         for task in some(domain, "impostor", 10):
             ids = {i for trap in traps_of(task.tags) for i in trap.ids}
@@ -124,14 +100,14 @@ def test_planted_instructions_stand_in_the_json_observations_too():
             results = "\n".join(m.content or "" for m in episode.messages if m.role == "tool")
             assert json.dumps(task.agenda["redteam"]["planted"])[1:-1] in results
             places.add(task.tags["variant"])
-        assert len(places) >= 2, "in a note, and in a field that the domain has anyway"
+        assert places
 
 
 def test_unknown_kinds_and_other_domains_are_told():
     with pytest.raises(ConfigError, match="impostor"):
-        next(iter_red_team("retail", "friendly"))
-    with pytest.raises(ConfigError, match="telecom"):
-        red_team_tasks("bank-generated", ["angry"], 1)
+        next(iter_red_team(source("retail"), "friendly"))
+    with pytest.raises(ConfigError, match="eval.red_team: bfcl-generated has no red-team tasks"):
+        source("bfcl")
     with pytest.raises(ConfigError, match="no kind 'friendly'"):
         known_kinds(["friendly"])
     assert known_kinds(["angry", "all"])[0] == "angry"

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.chat import Message
-from muarl.users.agenda import AgendaUserFactory
-from muarl.users.caller import PATIENCE
+from muarl.users.agenda_user import PATIENCE
 from muarl.users.redteam.foreign import Foreign
-from muarl.users.redteam.kinds import DOMAINS, GUIDELINES, KINDS
+from muarl.users.redteam.kinds import GUIDELINES, KINDS
 from muarl.users.redteam.languages import LANGUAGES
-from muarl.users.redteam.tasks import iter_red_team, make_red_team_task
-from muarl.users.redteam.words import CHATTER, INSULTS, PRESSURE, SILENCES
-from support.redteam import Doer, expert, play, said, some
+from muarl.users.redteam.tasks import iter_red_team
+from muarl.users.redteam.templates import CHATTER, INSULTS, PRESSURE, SILENCES
+from support.environments import users_of
+from support.redteam import DOMAINS, Doer, expert, make, play, said, some, source
 
 EVERY = [(d, k) for d in DOMAINS for k in KINDS]
 
@@ -25,7 +25,7 @@ EVERY = [(d, k) for d in DOMAINS for k in KINDS]
 @settings(max_examples=12)
 @given(st.sampled_from(EVERY), st.integers(0, 500), st.integers(0, 2**31))
 def test_a_user_follows_from_task_and_seed_and_always_ends(which, index, seed):
-    task = make_red_team_task(*which, index)
+    task = make(*which, index)
     for agent in (expert(task), IdleAgent(), TransferAgent(), Doer([], "Hm.")):
         first, second = (play(task, agent, seed=seed, turns=60) for _ in range(2))
         assert [m.to_json() for m in first.messages] == [m.to_json() for m in second.messages]
@@ -43,7 +43,7 @@ def test_seeds_vary_what_is_said(domain, kind):
 def test_any_persona_can_play_them(persona):
     for domain, kind in EVERY:
         task = some(domain, kind, 1)[0]
-        user = AgendaUserFactory(persona=persona)(task, seed=3)
+        user = users_of(task.domain, persona=persona)(task, seed=3)
         assert user is not None
 
 
@@ -71,13 +71,13 @@ def test_an_impostor_insists_and_half_known_ones_never_say_what_is_right():
 def test_changing_goals_change_and_only_the_last_is_written():
     variants = set()
     for domain in DOMAINS:
-        for task in some(domain, "changing", 10):
+        for task in some(domain, "changing", 40):
             episode = play(task, expert(task))
             variants.add(task.tags["variant"])
             if task.tags["variant"].startswith("takes a yes back"):
                 assert any(re.match(r"Yes.*(wait|stop)", line) for line in said(episode))
             if "after" in task.tags["variant"]:
-                writes = [a for a in task.actions if a.name.startswith(("modify", "update", "refuel"))]
+                writes = [a for a in task.actions if a.name.startswith("modify")]
                 assert len(writes) == 2
     assert variants >= {"back and forth", "takes a yes back", "after it was done", "withdraws"}
 
@@ -110,13 +110,13 @@ def test_one_who_never_answers_agrees_to_nothing():
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_other_languages_keep_ids_and_fall_back_on_english(language):
     for domain in DOMAINS:
-        task = next(t for t in iter_red_team(domain, "language") if t.agenda["redteam"]["language"] == language)
+        task = next(t for t in iter_red_team(source(domain), "language") if t.agenda["redteam"]["language"] == language)
         lines = said(play(task, expert(task)))
         assert re.search(LANGUAGES[language].native, lines[0]) or language in ("de", "es", "fr")
         assert not re.search(r"\b(I want|Please|Hello)\b", lines[0])
         told = " ".join(lines)
-        wish = task.agenda["requests"][0]["wish"]
-        named = [v for k, v in wish.items() if k in ("order_id", "reservation_id")]
+        goal = task.agenda["requests"][0]["goal"]
+        named = [v for k, v in goal.items() if k in ("order_id", "reservation_id")]
         assert all(v in told or task.agenda["requests"][0]["unknown"] for v in named)
 
 
@@ -132,22 +132,22 @@ REPLIES = {
 async def test_an_agent_that_answers_in_the_language_is_understood(language):
     task = next(
         t
-        for t in iter_red_team("retail", "language")
+        for t in iter_red_team(source("retail"), "language")
         if t.agenda["redteam"]["language"] == language
         and t.agenda["requests"][0]["kind"] == "cancel"
         and t.agenda["requests"][0]["then"] is None
         and not t.agenda["requests"][0]["unknown"]
-        and t.agenda["wrong_zip"] is None
+        and not t.agenda["wrong"]
     )
-    user = AgendaUserFactory()(task, seed=0)
+    user = users_of(task.domain)(task, seed=0)
     assert isinstance(user, Foreign)
-    who, order = task.agenda["identity"], task.agenda["requests"][0]["wish"]["order_id"]
+    who, order = task.agenda["identity"], task.agenda["requests"][0]["goal"]["order_id"]
     talk = [Message("assistant", "Hi!")]
     opening = (await user.reply(talk)).message.content
     ask, propose = REPLIES[language]
     talk += [Message("user", opening), Message("assistant", ask)]
     told = (await user.reply(talk)).message.content
-    assert f"{who['first_name']} {who['last_name']}" in told and who["zip"] in told
+    assert " ".join(who["name"].values()) in told and who["zip"] in told
     talk += [Message("user", told), Message("assistant", propose.format(order))]
     agreed = (await user.reply(talk)).message.content
     assert agreed in LANGUAGES[language].phrases["yes"]
@@ -164,7 +164,7 @@ def test_a_scenario_tells_a_model_how_to_play_each_kind():
             forbidden = [r for r in task.agenda["requests"] if r.get("forbidden")]
             if forbidden:
                 assert "insist" in text
-                named = forbidden[0]["wish"].get("order_id") or forbidden[0]["wish"].get("reservation_id")
+                named = forbidden[0]["goal"].get("order_id") or forbidden[0]["goal"].get("reservation_id")
                 assert named is None or named in text
-            for wish in task.agenda["requests"][0].get("thens", ()):
-                assert "At proposal number 1" in text and wish
+            for goal in task.agenda["requests"][0].get("thens", ()):
+                assert "At proposal number 1" in text and goal

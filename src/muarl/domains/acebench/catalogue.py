@@ -16,13 +16,7 @@ PHONE_NOW = "2024-06-12 09:00"
 TODAY = f"{NOW:%Y-%m-%d}"
 """The day at generated travel desks, which is the benchmark's own (it decides on refunds)."""
 
-PEOPLE = (
-    "Nora", "Omar", "Petra", "Quentin", "Rosa", "Stefan", "Tamar", "Ulrich", "Vera", "Wanda", "Xavier", "Yusuf",
-    "Zelda", "Anton", "Bruna", "Cyril", "Dora", "Emil", "Farah", "Gustav", "Hedda", "Igor", "Jolanda", "Karim", "Lena",
-    "Nadia", "Oskar", "Paula", "Ruben", "Selma", "Tomas", "Ursula", "Viktor", "Wilma", "Yara", "Zoltan",
-)  # fmt: skip
 OCCUPATIONS = ("Baker", "Nurse", "Architect", "Gardener", "Translator", "Electrician", "Librarian", "Pharmacist")
-TINY_PEOPLE = 24
 
 MENUS: Mapping[str, Sequence[str]] = {
     "Golden Wok": ("fried rice", "spring rolls", "beef noodles", "sweet and sour pork"),
@@ -48,7 +42,7 @@ MESSAGES = (
     "I am at the station", "Your book is at the desk", "We have won the match",
 )  # fmt: skip
 TINY_MESSAGES = 20
-_THINGS = (
+THINGS = (
     "the garden plan", "our trip", "the rehearsal", "the budget", "the school play", "the new kitchen", "the interview",
     "the book club", "the barbecue", "the repair", "the photo album", "the survey", "the committee", "the boat",
     "the wedding list", "the shelf", "the recipe", "the lecture", "the bicycle", "the invoice",
@@ -61,6 +55,9 @@ _LINES = (
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 TOTALS = ("The food costs () yuan", "I paid () yuan for the food", "The order came to () yuan")
 """Texts in which the brackets stand for the total of an order."""
+ASKED = "Please order {} x {} from {} for me"
+TASKS = "Order {} x {} from {}. Then send {} the message '{}' with the total in the brackets."
+"""A message that asks for food, and a reminder that is a list of things to do."""
 
 TITLES = (
     "Dentist", "Rent", "Piano lesson", "Library", "Haircut", "Passport", "Car wash", "Vaccination", "Choir", "Laundry",
@@ -104,13 +101,8 @@ def _sample(count: int, low: int, high: int, label: str) -> tuple[int, ...]:
 
 
 _WORDS = ("tulip", "maple", "cobalt", "harbour", "lantern", "meadow", "pepper", "saddle", "velvet", "walnut")
-PASSWORDS = tuple(f"{_WORDS[n % 10]}{number}" for n, number in enumerate(_sample(60, 100, 999, "passwords")))
-TINY_PASSWORDS = 30
-TRAVELLERS = tuple(f"user{n}" for n in range(21, 61))
-RESERVATIONS = tuple(f"res_{n}" for n in range(31, 81))
-"""Far above what new reservations are called (res_3 and on)."""
-FLIGHTS = tuple(f"LN{n}" for n in _sample(60, 1000, 9999, "flights"))
-TINY_FLIGHTS = 40
+PASSWORDS = tuple(f"{_WORDS[n % 10]}{number}" for n, number in enumerate(_sample(30, 100, 999, "passwords")))
+"""Those of tiny worlds."""
 DISH_PRICES = tuple(float(n) for n in _sample(24, 9, 70, "dishes"))
 FARES: Mapping[str, tuple[int, ...]] = {
     "Economy Class": tuple(10 * n for n in _sample(20, 60, 140, "economy")),
@@ -119,13 +111,14 @@ FARES: Mapping[str, tuple[int, ...]] = {
 """Yuan; no fare is in two cabins."""
 
 
-def message(rng: random.Random, *, tiny: bool) -> str:
-    """The text of a message: from the pool in tiny worlds, else one of some thousand."""
-    if tiny or rng.random() < 0.1:
-        return rng.choice(MESSAGES[:TINY_MESSAGES])
-    return rng.choice(_LINES).format(rng.choice(_THINGS), rng.choice(_WEEKDAYS))
+def password(rng: random.Random, *, tiny: bool) -> str:
+    """Somebody's password."""
+    return rng.choice(PASSWORDS) if tiny else f"{rng.choice(_WORDS)}{rng.randint(100, 9999)}"
 
 
-def topic_of(text: str) -> str | None:
-    """The thing that a message of ``message`` is about, None for one from the pool."""
-    return next((thing for thing in _THINGS if thing in text), None)
+def messages(rng: random.Random, count: int, *, tiny: bool) -> list[str]:
+    """The texts of so many messages, about different things: from the pool in tiny worlds, else of some thousand."""
+    if tiny:
+        return rng.sample(MESSAGES[:TINY_MESSAGES], count)
+    things = rng.sample(THINGS, count)
+    return [rng.choice(_LINES).format(thing, rng.choice(_WEEKDAYS)) for thing in things]

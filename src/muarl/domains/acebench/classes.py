@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from muarl.domains.acebench import chinese, food, phone, travel
-from muarl.domains.acebench.scenario import Language, Scenario
+from muarl.domains.acebench.scenario import AceScenario, Language
 
-CLASSES: Mapping[Language, Mapping[str, type[Scenario]]] = {
+CLASSES: Mapping[Language, Mapping[str, type[AceScenario]]] = {
     "en": {
         c.__name__: c for c in (phone.BaseApi, phone.MessageApi, phone.ReminderApi, food.FoodPlatform, travel.Travel)
     },

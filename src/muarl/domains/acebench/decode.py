@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from muarl.domains.acebench.reckon import Reckoner
 
-__all__ = ["MAX_CALLS", "MAX_TEXT", "Call", "Undecodable", "decode", "parse", "to_execution"]
+__all__ = ["MAX_CALLS", "MAX_TEXT", "Call", "UndecodableMessage", "decode", "parse", "to_execution"]
 
 MAX_TEXT = 128_000
 """Longer messages, in characters, count as unreadable."""
@@ -30,7 +30,7 @@ Others = Literal["refused", "passed over"]
 _warnings_lock = threading.Lock()
 
 
-class Undecodable(ValueError):
+class UndecodableMessage(ValueError):
     """A message that holds no readable calls. Its text says why."""
 
 
@@ -49,7 +49,7 @@ def to_execution(message: str) -> bool:
         return False
     try:
         decode(message)
-    except Undecodable:
+    except UndecodableMessage:
         return False
     return True
 
@@ -57,9 +57,9 @@ def to_execution(message: str) -> bool:
 def decode(message: str, *, others: Others = "refused") -> tuple[Call, ...]:
     """The calls of a message; none where it holds a lone value such as a name. Undecodable if it cannot be read."""
     if not message:
-        raise Undecodable("the message is empty")
+        raise UndecodableMessage("the message is empty")
     if len(message) > MAX_TEXT:
-        raise Undecodable(f"the message is longer than {MAX_TEXT} characters")
+        raise UndecodableMessage(f"the message is longer than {MAX_TEXT} characters")
     text = message.removeprefix(" ")
     text = text if text.startswith("[") else "[" + text
     text = text if text.endswith("]") else text + "]"
@@ -70,11 +70,11 @@ def decode(message: str, *, others: Others = "refused") -> tuple[Call, ...]:
         for node in _calls(body, others):
             found.append(_written(_call(node, sums)))
             if len(found) > MAX_CALLS:
-                raise Undecodable(f"the message holds more than {MAX_CALLS} calls")
-    except Undecodable:
+                raise UndecodableMessage(f"the message holds more than {MAX_CALLS} calls")
+    except UndecodableMessage:
         raise
     except Exception as problem:  # of the parser, of sums, and of values that have no form as a call
-        raise Undecodable(f"{type(problem).__name__}: {problem}"[:300]) from None
+        raise UndecodableMessage(f"{type(problem).__name__}: {problem}"[:300]) from None
     return tuple(found)
 
 
@@ -93,7 +93,7 @@ def _calls(body: ast.expr, others: Others) -> Iterator[ast.Call]:
             if isinstance(item, ast.Call):
                 yield item
             elif others == "refused":
-                raise Undecodable("a list of calls holds something else")
+                raise UndecodableMessage("a list of calls holds something else")
 
 
 def _call(node: ast.Call, sums: Reckoner) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _value(node: ast.expr | None, sums: Reckoner) -> Any:
             return tuple(_value(item, sums) for item in node.elts)
         case ast.Subscript():
             return f"{ast.unparse(node.value)}[{ast.unparse(node.slice)}]"
-    raise Undecodable(f"{type(node).__name__} is no value")
+    raise UndecodableMessage(f"{type(node).__name__} is no value")
 
 
 def _written(call: dict[str, Any]) -> Call:

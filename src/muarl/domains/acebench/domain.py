@@ -16,8 +16,8 @@ from muarl.domains.acebench import documents
 from muarl.domains.acebench.classes import CLASSES, class_named
 from muarl.domains.acebench.execute import (
     ERROR,
+    AceExecutor,
     Category,
-    Executor,
     Native,
     error_text,
     instances_of,
@@ -25,7 +25,7 @@ from muarl.domains.acebench.execute import (
     saved,
     tools_of,
 )
-from muarl.domains.acebench.scenario import Language, Scenario
+from muarl.domains.acebench.scenario import AceScenario, Language
 from muarl.domains.base import Domain, Renderer, Semantics, Task, World
 from muarl.domains.database import canonical
 from muarl.domains.docstrings import parse_docstring
@@ -48,7 +48,7 @@ class AceBench(Domain):
 
     In "official" semantics calls run as in upstream's executors, quirks included. In "fixed" they are checked first, a
     call that fails changes nothing, errors say what is wrong, results are JSON, only tools that exist are offered, and
-    what upstream's classes do not check is checked (``Scenario._fixed``). A subclass may add tools of its own, which
+    what upstream's classes do not check is checked (``AceScenario._fixed``). A subclass may add tools of its own, which
     need no instance.
     """
 
@@ -114,7 +114,7 @@ class AceBench(Domain):
         """The fresh state of one episode."""
         return AceWorld(self, task)
 
-    def instances(self, task: Task | None) -> dict[str, Scenario]:
+    def instances(self, task: Task | None) -> dict[str, AceScenario]:
         """Fresh objects of the classes that a task involves."""
         config, state = _setting(task, "config", {}), _setting(task, "state", None)
         fixed = self.semantics == "fixed"
@@ -135,12 +135,12 @@ class AceWorld(World):
         self.writes: list[ToolCall] = []
         self._kits = {}
         category: Category = _setting(task, "category", "multi_turn")
-        self.executor = Executor(domain.instances(task), category)
+        self.executor = AceExecutor(domain.instances(task), category)
         self._methods = self.executor.methods
         domain.prepare(self)
 
     @property
-    def instances(self) -> dict[str, Scenario]:
+    def instances(self) -> dict[str, AceScenario]:
         """The live objects."""
         return self.executor.instances
 
@@ -160,7 +160,7 @@ class AceWorld(World):
         yield from self._call_official(wanted)
 
     def execute_message(self, message: str) -> list[Any] | str:
-        """What upstream's executor answers a message in which calls stand as text. Undecodable: see ``Executor``."""
+        """What upstream's executor answers a message in which calls stand as text. Undecodable: see ``AceExecutor``."""
         return self.executor.respond(message)
 
     def final_state(self) -> list[dict[str, Any]]:
@@ -228,7 +228,7 @@ class AceWorld(World):
         wrong = known.schema.check(call.arguments)
         if wrong is not None:
             return _problem(f"{call.name}: {wrong}")
-        before = [(o, o.copy()) for o in owners if isinstance(o, Scenario)]
+        before = [(o, o.copy()) for o in owners if isinstance(o, AceScenario)]
         result: Any = None
         try:
             for owner in owners:
@@ -326,13 +326,13 @@ def _problem(text: str) -> ToolResult:
     return ToolResult(json.dumps({"error": text}, ensure_ascii=False), True)
 
 
-def _restore(before: Sequence[tuple[Scenario, Scenario]]) -> None:
+def _restore(before: Sequence[tuple[AceScenario, AceScenario]]) -> None:
     for instance, old in before:
         instance.__dict__.clear()
         instance.__dict__.update(old.__dict__)
 
 
-def _succeeded(result: Any, before: Sequence[tuple[Scenario, Scenario]]) -> bool:
+def _succeeded(result: Any, before: Sequence[tuple[AceScenario, AceScenario]]) -> bool:
     if isinstance(result, Mapping) and "status" in result:
         return result["status"] is True
     return not before or any(vars(instance) != vars(old) for instance, old in before)

@@ -17,9 +17,9 @@ from typing import Any, Literal, cast
 from muarl.domains.acebench.classes import CLASSES
 from muarl.domains.acebench.decode import decode, parse
 from muarl.domains.acebench.reckon import Reckoner
-from muarl.domains.acebench.scenario import Language, Scenario, plain_copy
+from muarl.domains.acebench.scenario import AceScenario, Language, plain_copy
 
-__all__ = ["ERROR", "NO_QUESTIONS", "Category", "Executor", "instances_of", "json_form", "methods"]
+__all__ = ["ERROR", "NO_QUESTIONS", "Category", "AceExecutor", "instances_of", "json_form", "methods"]
 
 Category = Literal["multi_turn", "multi_step"]
 
@@ -49,13 +49,13 @@ def instances_of(
     state: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     fixed: bool = False,
-) -> dict[str, Scenario]:
+) -> dict[str, AceScenario]:
     """Fresh objects of the classes a task involves, by name. KeyError for an unknown class.
 
     ``config``: settings by class. Those of BaseApi are taken over by every class after its own, so that a setting left
     out there falls back to its default. ``state``: attributes by class to be put in place last (worlds of one's own).
     """
-    made: dict[str, Scenario] = {}
+    made: dict[str, AceScenario] = {}
     for name in classes:
         instance = CLASSES[language][name]()
         instance.load(config.get(name, {}))
@@ -68,16 +68,16 @@ def instances_of(
     return made
 
 
-def methods(instances: Mapping[str, Scenario]) -> dict[str, tuple[Scenario, ...]]:
+def methods(instances: Mapping[str, AceScenario]) -> dict[str, tuple[AceScenario, ...]]:
     """The instances that have each tool, in order: a tool that several inherit is run on all of them."""
-    found: dict[str, tuple[Scenario, ...]] = {}
+    found: dict[str, tuple[AceScenario, ...]] = {}
     for instance in instances.values():
         for name in tools_of(type(instance)):
             found[name] = (*found.get(name, ()), instance)
     return found
 
 
-def tools_of(cls: type[Scenario]) -> tuple[str, ...]:
+def tools_of(cls: type[AceScenario]) -> tuple[str, ...]:
     """The names of a class's tools, inherited ones first."""
     return _tools_of(cast(Any, cls))
 
@@ -90,14 +90,14 @@ def _tools_of(cls: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-class Executor:
+class AceExecutor:
     """Upstream's executor of one episode.
 
     ``methods``: the instances that have each tool. ``ran``: whether a message was executed, without which nothing is
     scored.
     """
 
-    def __init__(self, instances: dict[str, Scenario], category: Category) -> None:
+    def __init__(self, instances: dict[str, AceScenario], category: Category) -> None:
         self.instances, self.category = instances, category
         self.methods = methods(instances)
         self.ran = False
@@ -135,9 +135,9 @@ class Executor:
         """The scored attributes of every class, as JSON; nothing if no message was executed."""
         return saved(self.instances) if self.ran else []
 
-    def copy(self) -> Executor:
+    def copy(self) -> AceExecutor:
         """Another episode in the same state."""
-        twin = Executor({name: instance.copy() for name, instance in self.instances.items()}, self.category)
+        twin = AceExecutor({name: instance.copy() for name, instance in self.instances.items()}, self.category)
         twin.ran = self.ran
         return twin
 
@@ -159,7 +159,7 @@ class Executor:
             yield _evaluate(tree, getattr(instance, first[1]) if not first.start() else None)
 
 
-def saved(instances: Mapping[str, Scenario]) -> list[dict[str, Any]]:
+def saved(instances: Mapping[str, AceScenario]) -> list[dict[str, Any]]:
     """The scored attributes of every class, through JSON: whole-number keys become text."""
     return [{name: json_form(instance.saved_state())} for name, instance in instances.items()]
 

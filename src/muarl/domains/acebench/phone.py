@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
-from muarl.domains.acebench.scenario import Scenario, tool
+from muarl.domains.acebench.scenario import AceScenario, tool
 
 CAPACITY = 6
 """How many messages, and how many reminders, the phone holds."""
 
 
-class BaseApi(Scenario):
+class BaseApi(AceScenario):
     """The device. ``wifi``: whether the connection is on. ``logged_in``: whether the device is unlocked."""
 
     saved: ClassVar[tuple[str, ...]] = ("wifi", "logged_in")

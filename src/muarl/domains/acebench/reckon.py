@@ -40,7 +40,7 @@ _CONVERSIONS: Mapping[int, Callable[[Any], str]] = {ord("r"): repr, ord("s"): st
 _WIDE = re.compile(r"\d{5}|\*")
 
 
-class Refused(ValueError):
+class UnsupportedExpression(ValueError):
     """What is not worked out."""
 
 
@@ -76,7 +76,7 @@ class Reckoner:
                 return self._made(_FUNCTIONS[name](*[self.value(given) for given in node.args]))
             case ast.Call(func=ast.Attribute(value=owner, attr=name), keywords=[]) if name in _METHODS:
                 return self._method(self.value(owner), name, [self.value(given) for given in node.args])
-        raise Refused(type(node).__name__)
+        raise UnsupportedExpression(type(node).__name__)
 
     def _binary(self, kind: ast.operator, left: Any, right: Any) -> Any:
         whole = isinstance(left, int) and isinstance(right, int)
@@ -91,10 +91,10 @@ class Reckoner:
         if isinstance(kind, ast.Mod) and isinstance(left, (str, bytes)):
             text = left if isinstance(left, str) else left.decode("latin-1")
             if _WIDE.search(text):
-                raise Refused("a format too wide")
+                raise UnsupportedExpression("a format too wide")
             self._expect(text.count("%") * self._size(right), self.left)
         if type(kind) not in _BINARY:
-            raise Refused(type(kind).__name__)
+            raise UnsupportedExpression(type(kind).__name__)
         return self._made(_BINARY[type(kind)](left, right))
 
     def _formatted(self, node: ast.FormattedValue) -> Any:
@@ -103,18 +103,18 @@ class Reckoner:
             value = _CONVERSIONS[node.conversion](value)
         wanted = "" if node.format_spec is None else str(self.value(node.format_spec))
         if _WIDE.search(wanted):
-            raise Refused("a format too wide")
+            raise UnsupportedExpression("a format too wide")
         return self._made(format(value, wanted))
 
     def _method(self, text: Any, name: str, given: list[Any]) -> Any:
         """A method of a text. Formats may not look into their values, nor be wide."""
         if not isinstance(text, str):
-            raise Refused(f"{name} of what is no text")
+            raise UnsupportedExpression(f"{name} of what is no text")
         pieces = len(text) + 1
         if name == "format":
             for _, field, wanted, _ in Formatter().parse(text):
                 if not (field or "0").isdigit() or _WIDE.search(wanted or "") or "{" in (wanted or ""):
-                    raise Refused("a format like this")
+                    raise UnsupportedExpression("a format like this")
             pieces = text.count("{")
         if name == "join":
             self._expect(len(text) * sum(self._size(item) for item in given), self.left)
@@ -131,7 +131,7 @@ class Reckoner:
 
     def _expect(self, size: int, limit: int) -> None:
         if size > limit:
-            raise Refused("a value too large")
+            raise UnsupportedExpression("a value too large")
 
     def _size(self, value: Any) -> int:
         """How large a value is when it is written. Refused if it is larger than what may still be made."""
@@ -154,5 +154,5 @@ class Reckoner:
 
 def _given(node: ast.expr | None) -> ast.expr:
     if node is None:
-        raise Refused("**")
+        raise UnsupportedExpression("**")
     return node

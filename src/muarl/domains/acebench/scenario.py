@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 from muarl.domains.acebench.texts import TEXTS
 from muarl.domains.base import tool
 
-__all__ = ["INTEGER_KEYS", "Language", "Scenario", "initial", "plain_copy", "tool"]
+__all__ = ["INTEGER_KEYS", "Language", "AceScenario", "initial", "plain_copy", "tool"]
 
 Language = Literal["en", "zh"]
 
@@ -46,11 +46,11 @@ def plain_copy(value: Any) -> Any:
     return value
 
 
-class Scenario:
+class AceScenario:
     """One of ACEBench's scenario classes.
 
     ``saved``: the attributes that are scored. ``language`` decides the initial world and the texts. ``state``: values
-    of attributes that differ from the initial world (JSON). ``_fixed``: mend what is plainly wrong upstream, for
+    of attributes that differ from the initial world (JSON). ``_fixed``: fix what is plainly wrong upstream, for
     training; off, everything is as upstream does it.
     """
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from muarl.domains.acebench.scenario import Scenario, tool
+from muarl.domains.acebench.scenario import AceScenario, tool
 
 NOW = datetime(2024, 7, 14, 6, 0, 0)
 """The time at which reservations are cancelled."""
@@ -28,7 +28,7 @@ FREE_BAGS: Mapping[str, Mapping[str, int]] = {
 _CLOCK = "%Y-%m-%d %H:%M:%S"
 
 
-class Travel(Scenario):
+class Travel(AceScenario):
     """``users`` by id, ``flights`` and ``reservations`` as lists."""
 
     saved: ClassVar[tuple[str, ...]] = ("users", "reservations")

@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from muarl.chat import ToolCall
-from muarl.domains.airline.rules import BAG_FEE, GONE, RECENT, may_cancel, paid_bags
+from muarl.domains.airline.policy_checks import BAG_FEE, GONE, RECENT, may_cancel, paid_bags
 from muarl.domains.airline.tools import AirlineTools
-from muarl.domains.auditing import AuditRules, Obligation, Occasion, Record, Resource, Sighting
+from muarl.domains.auditing import HANDOVER_NOTICE, AuditRules, Obligation, Occasion, Record, Resource, Sighting
 from muarl.domains.base import tool_kinds
-from muarl.domains.retail.audit import HANDOVER_NOTICE
 
 _HEALTH = re.compile(
     r"\b(?:sick|ill|illness|unwell|health|medical|doctor|surgery|operation|hospital|injur\w+|fever|flu|covid|accident"

@@ -1,6 +1,6 @@
-"""What generated airlines are made of: ids, days, prices, cabins, and what callers talk about.
+"""What generated airlines are made of: ids, days, prices, cabins, and what users talk about.
 
-People and places are those of the retail catalogue. A tiny world takes everything from the fixed pools here, so that a
+People and places: ``domains.people``. A tiny world takes everything from the fixed pools here, so that a
 tiny model's tokenizer can hold every id, name, day and price as one token (recipes/tiny.py).
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from muarl.domains.airline.desk import AIRPORTS
+from muarl.domains.airline.lookups import AIRPORTS
 from muarl.domains.airline.tools import NOW
-from muarl.domains.retail.catalogue import (
+from muarl.domains.people import (
     CARD_BRANDS,
     CITIES,
     EXTRA_SYLLABLES,

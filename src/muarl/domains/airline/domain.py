@@ -1,4 +1,4 @@
-"""The airline domain: TAU2's tools over an airline's database, with the policy and options of the caller."""
+"""The airline domain: TAU2's tools over an airline's database, with the policy and options of the user."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Airline(AirlineTools):
         return self._base
 
     def render(self, tool_name: str, value: Any) -> str:
-        """TAU2's text (strings as they are, records as a line of ASCII JSON), or what the caller's ``render`` gives."""
+        """TAU2's text (strings as they are, records as a line of ASCII JSON), or what the user's ``render`` gives."""
         if self._render is not None:
             return self._render(tool_name, value)
         return value if isinstance(value, str) else _as_json(value)

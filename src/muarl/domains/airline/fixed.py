@@ -1,4 +1,4 @@
-"""What "fixed" semantics mend in TAU2's airline: checks that TAU2 lacks, and search over midnight.
+"""What "fixed" semantics fix in TAU2's airline: checks that TAU2 lacks, and search over midnight.
 
 TAU2 lets a booking name one gift card or certificate twice, or one flight twice beyond its last seat, takes negative
 amounts and baggage counts and empty lists, cancels and changes what is cancelled already, keeps the seats of cancelled

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.domains.airline import catalogue as cat
-from muarl.domains.airline import rules
+from muarl.domains.airline import policy_checks
+from muarl.domains.airline.domain import airline_database
+from muarl.domains.kit.people import Maker
 
 Record = dict[str, Any]
 
@@ -42,22 +44,18 @@ SIZES = {
     )
 }
 
+
+def size_for(people: int) -> NetworkSize:
+    """The smallest size for so many people."""
+    return next((size for size in SIZES.values() if size.users >= people), SIZES["official"])
+
+
 PAST_SHARE, CANCELLED_SHARE, RECENT_SHARE = 0.24, 0.6, 0.15
 """How many reservations begin in the past, how many of those were cancelled by the airline, how many are a day old."""
 ON_OFFER, NO_SEATS = 0.55, 0.15
 """How often a flight can be booked on a day to come, and how often a cabin of it is full."""
 PRESENT = 15 * 60
 """The policy's present time of day, in minutes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """One generated database: ``tables`` in TAU2's schema. ``main_users``: the people tasks are about."""
-
-    seed: str
-    size: NetworkSize
-    tables: dict[str, dict[str, Record]]
-    main_users: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -79,14 +77,9 @@ class _Making:
         return self.pools[name].pop()
 
 
-def make_network(
-    seed: str, size: NetworkSize, allow_name: Callable[[str, str], bool] = lambda first, last: True
-) -> Network:
-    """Build an airline; the same seed and size give the same one.
-
-    ``allow_name(first, last)``: which full names may be used for users (keeps splits apart).
-    """
-    rng = random.Random(f"airline {size.name} {seed}")
+def make_tables(make: Maker) -> dict[str, dict[str, Record]]:
+    """A whole airline in TAU2's schema, with as many users as are wanted. Theirs are the names that ``make`` allows."""
+    size, rng = size_for(make.people), make.rng
     making = _Making(rng, size)
     pairs: set[tuple[str, str]] = set()
     while len(pairs) < size.routes:
@@ -97,15 +90,27 @@ def make_network(
                 for _ in range(2):
                     _add_flight(making, *route)
     names: set[tuple[str, str]] = set()
-    for _ in range(size.users):
-        first, last = person_name(rng, size, lambda f, n: (f, n) not in names and allow_name(f, n))
+    for _ in range(make.people):
+        first, last = person_name(rng, size, lambda f, n: (f, n) not in names and make.allow(f, n))
         names.add((first, last))
         user = _add_user(making, first, last)
         for _ in range(rng.randint(*size.reservations)):
             _add_reservation(making, user)
-    main = tuple(making.users)[:1] if size.pooled else tuple(making.users)
+    _part_prices(making)
     tables = {"flights": making.flights, "users": making.users, "reservations": making.reservations}
-    return Network(seed, size, tables, main)
+    return {name: dict(records) for name, records in airline_database(tables).tables.items()}
+
+
+def _part_prices(making: _Making) -> None:
+    """No two flights of a route cost the same on a day, so that one of them is the cheapest."""
+    for numbers in making.routes.values():
+        for day in cat.FUTURE:
+            taken: set[tuple[str, int]] = set()
+            for offer in (making.flights[number]["dates"].get(day, {}) for number in numbers):
+                for cabin in offer.get("prices", {}):
+                    while (cabin, offer["prices"][cabin]) in taken:
+                        offer["prices"][cabin] += 1
+                    taken.add((cabin, offer["prices"][cabin]))
 
 
 def person_name(
@@ -251,11 +256,15 @@ def _add_reservation(making: _Making, user: Record) -> None:
         if all(p["first_name"] != other["first_name"] for p in passengers):
             passengers.append(other)
     count = len(passengers)
-    bags = rng.randint(0, rules.free_bags(user["membership"], cabin, count) + 1)
+    bags = rng.randint(0, policy_checks.free_bags(user["membership"], cabin, count) + 1)
     bags = min(bags, 5 if size.pooled else 10)
-    paid = rules.paid_bags(bags, user["membership"], cabin, count)
+    paid = policy_checks.paid_bags(bags, user["membership"], cabin, count)
     insured = rng.random() < 0.4
-    price = sum(leg["price"] for leg in legs) * count + insured * rules.INSURANCE_FEE * count + paid * rules.BAG_FEE
+    price = (
+        sum(leg["price"] for leg in legs) * count
+        + insured * policy_checks.INSURANCE_FEE * count
+        + paid * policy_checks.BAG_FEE
+    )
     if not past and rng.random() < RECENT_SHARE:
         created = f"{cat.TODAY}T{rng.randint(1, 14):02d}:{rng.randint(0, 59):02d}:{rng.randint(0, 59):02d}"
     else:

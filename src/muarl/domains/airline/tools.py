@@ -15,7 +15,7 @@ from copy import deepcopy
 from typing import Any
 
 from muarl.domains.airline import fixed
-from muarl.domains.airline.desk import AIRPORTS, Desk, Record, leg_of, offer_of, refuse_surrogates
+from muarl.domains.airline.lookups import AIRPORTS, AirlineLookups, Record, leg_of, offer_of, refuse_surrogates
 from muarl.domains.airline.records import (
     CabinClass,
     Certificate,
@@ -27,14 +27,14 @@ from muarl.domains.airline.records import (
     Reservation,
 )
 from muarl.domains.base import tool
-from muarl.domains.retail.calculator import calculate
+from muarl.domains.calculator import calculate
 
 NOW = "2024-05-15T15:00:00"
 NEW_RESERVATIONS = ("HATHAT", "HATHAU", "HATHAV")
 NEW_CERTIFICATES = ("certificate_3221322", "certificate_3221323", "certificate_3221324")
 
 
-class AirlineTools(Desk):
+class AirlineTools(AirlineLookups):
     """The tools. The class name stands in TAU2's error texts."""
 
     @tool(writes=True)

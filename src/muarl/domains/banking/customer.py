@@ -14,8 +14,8 @@ from typing import Any
 from muarl.domains.banking import ids
 from muarl.domains.banking.accounts import LIVE
 from muarl.domains.banking.discovery import DESCRIPTIONS, BankSide, discoverable, executed, holdings, told
+from muarl.domains.banking.parsing import called, parsed, words_of
 from muarl.domains.banking.query import nothing
-from muarl.domains.banking.reading import called, parsed, words_of
 from muarl.domains.base import tool
 
 APPLICABLE = (

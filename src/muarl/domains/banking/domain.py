@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from muarl.domains.banking.agent_tools import KnowledgeTools, recorded_reads
 from muarl.domains.banking.customer import KnowledgeUserTools
-from muarl.domains.banking.desk import KnowledgeTools, recorded_reads
 from muarl.domains.banking.knowledge import Document, Knowledge
 from muarl.domains.banking.records import BankView, banking_database, laid_over
 from muarl.domains.banking.retrieval import DEFAULT, GrepMixin, KBSearchMixin, policy, variant

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from muarl.domains.banking.reading import parsed
+from muarl.domains.banking.parsing import parsed
 from muarl.domains.database import View
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from muarl.domains.bfcl.expressions import Reader
-from muarl.domains.bfcl.syntax import Refused
+from muarl.domains.bfcl.expressions import ExpressionReader
+from muarl.domains.bfcl.syntax import UnsupportedSyntax
 from muarl.domains.bfcl.syntax import parse as parse_expression
 
 MAX_LENGTH = 250_000
@@ -175,7 +175,7 @@ def _is_plain(node: ast.expr, mark: str | None) -> bool:
     return type(node.operand.value) in (int, float)
 
 
-class CallReader(Reader):
+class CallReader(ExpressionReader):
     """Reads a call string's tree.
 
     ``invoke(tool, args, kwargs)`` runs a tool; ``object_name(owner)`` is what BFCL calls the object of a class.
@@ -221,7 +221,7 @@ class CallReader(Reader):
     def call(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run a tool, or one of the functions that every expression has."""
         if any(isinstance(v, (ToolRef, ObjectRef)) or callable(v) for v in (*args, *kwargs.values())):
-            raise Refused("only values can be arguments")
+            raise UnsupportedSyntax("only values can be arguments")
         if isinstance(function, ToolRef):
             value = self._invoke(function, args, kwargs)
             return value if self._outermost else self.spent(value)
@@ -264,9 +264,9 @@ def argument_values(call: ast.Call) -> tuple[list[Any], dict[str, Any]] | None:
         return None
 
 
-class _Literals(Reader):
+class _Literals(ExpressionReader):
     """Reads literals alone."""
 
     def name(self, identifier: str) -> Any:
         """No name stands for anything."""
-        raise Refused("not a literal")
+        raise UnsupportedSyntax("not a literal")

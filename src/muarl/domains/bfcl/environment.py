@@ -20,7 +20,7 @@ from muarl.domains.bfcl.api import Api, LongContext, Revision
 from muarl.domains.bfcl.apis import api_class
 from muarl.domains.bfcl.calls import CallReader, ToolNames, ToolRef, parse
 from muarl.domains.bfcl.expressions import weight
-from muarl.domains.bfcl.syntax import Refused
+from muarl.domains.bfcl.syntax import UnsupportedSyntax
 from muarl.domains.tooling import Tool, tools_of
 
 ERROR = "Error during execution: "
@@ -40,7 +40,7 @@ _SUGGESTION = re.compile(r"(?<=')\. Did you mean '\w+'\?\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """What a call gave: the exact text. ``error``: it raised, or gave an object that says "error".
 
     ``wrote``: it changed the state by a tool that writes.
@@ -108,7 +108,7 @@ class Instances:
             checked=self._checked if checked is None else checked,
         )
 
-    def execute(self, text: str) -> Outcome:
+    def execute(self, text: str) -> CallOutcome:
         """Run a call string."""
         self._wrote = False
         try:
@@ -118,7 +118,7 @@ class Instances:
             return self._failed(error)
         return self._done(value, content)
 
-    def run(self, owner: str, tool: str, arguments: Mapping[str, Any]) -> Outcome:
+    def run(self, owner: str, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
         """Run a tool of a class with named arguments, which are taken as they are."""
         self._wrote = False
         try:
@@ -130,7 +130,7 @@ class Instances:
             return self._failed(error)
         return self._done(value, content)
 
-    def call(self, tool: str, arguments: Mapping[str, Any]) -> Outcome:
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
         """Run a tool by its name alone, with named arguments."""
         owner = self._names.owners.get(tool)
         if owner is None:
@@ -163,7 +163,7 @@ class Instances:
     def _evaluate(self, text: str) -> Any:
         parsed = parse(text, self._names, rewrite=not self._checked)
         if parsed.problem is not None:
-            raise Refused(parsed.problem)
+            raise UnsupportedSyntax(parsed.problem)
         if parsed.plain is not None:
             return self._invoke(*parsed.plain)
         assert parsed.tree is not None
@@ -171,16 +171,16 @@ class Instances:
         try:
             value = reader.read(parsed.tree)
         except Exception as error:
-            raise Refused(reader.named(error_text(error))) from None
+            raise UnsupportedSyntax(reader.named(error_text(error))) from None
         if isinstance(value, ToolRef) or callable(value):
-            raise Refused("this is a function that is not called")
+            raise UnsupportedSyntax("this is a function that is not called")
         return value
 
     def _invoke(self, ref: ToolRef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if ref.tool in self._names.writers:
             self._given += weight([args, dict(kwargs)])
             if self._given > MAX_GIVEN:
-                raise Refused("too much has been written")
+                raise UnsupportedSyntax("too much has been written")
         if self._checked:
             return self._invoke_checked(ref, args, kwargs)
         value = getattr(self.apis[ref.owner], ref.tool)(*args, **kwargs)
@@ -195,11 +195,11 @@ class Instances:
         twice = next((name for name in given if name in kwargs), None)
         if len(args) > len(order) or twice is not None:
             wrong = "too many arguments" if twice is None else f"the argument '{twice}' is given twice"
-            raise Refused(f"{ref.tool}: {wrong}.")
+            raise UnsupportedSyntax(f"{ref.tool}: {wrong}.")
         given |= kwargs
         problem = known.schema.check(given)
         if problem is not None:
-            raise Refused(f"{ref.tool}: {problem}")
+            raise UnsupportedSyntax(f"{ref.tool}: {problem}")
         before = self.apis[ref.owner].copy()
         failed = True
         try:
@@ -211,18 +211,18 @@ class Instances:
         self._wrote |= known.kind == "write" and not failed
         return value
 
-    def _done(self, value: Any, content: str) -> Outcome:
+    def _done(self, value: Any, content: str) -> CallOutcome:
         self._texts += len(content)
         if len(content) > MAX_TEXT or self._texts > MAX_TEXTS:
-            return Outcome(f"{ERROR}the result is too long", True, self._wrote)
-        return Outcome(content, _is_error(value), self._wrote)
+            return CallOutcome(f"{ERROR}the result is too long", True, self._wrote)
+        return CallOutcome(content, _is_error(value), self._wrote)
 
-    def _failed(self, error: Exception) -> Outcome:
+    def _failed(self, error: Exception) -> CallOutcome:
         content = ERROR + error_text(error)
         self._texts += len(content)
         if len(content) > MAX_TEXT or self._texts > MAX_TEXTS:
             content = f"{ERROR}the call is too long"
-        return Outcome(content, True, self._wrote)
+        return CallOutcome(content, True, self._wrote)
 
 
 def _is_error(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A scripted agent for generated BFCL tasks: near-perfect, with bad habits that make imperfect demonstrations.
+"""A scripted agent for generated BFCL tasks: near-perfect, with errors that make imperfect demonstrations.
 
 It reads only what any agent reads: the user's words, the tools it has been given, and what its calls gave.
 """
@@ -9,38 +9,41 @@ from collections.abc import Sequence
 from typing import Any
 
 from muarl.chat import Message, ToolSpec
-from muarl.domains.bfcl.reading import Frame, observed, read_reply, read_requests, read_tools
-from muarl.domains.bfcl.recipes import Memory, Plan, Step
-from muarl.domains.bfcl.wishes import ALL
-from muarl.domains.experts import Habits
-from muarl.domains.scripted import ScriptedExpert
+from muarl.domains.bfcl.observations import observed
+from muarl.domains.bfcl.parsing import lacks, read_reply, read_requests, read_tools
+from muarl.domains.bfcl.recipes import Memory, begun, next_step, take
+from muarl.domains.bfcl.requests import ALL, LOGINS
+from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.kit.moves import Move, Request
+from muarl.domains.kit.records import fill
+from muarl.domains.scripted_expert import ScriptedExpert
+from muarl.errors import OwnCodeError
 
 DONE = "Done."
 NO_TOOL = "I have no tool for that."
 REFUSAL = "I cannot help with that."
-SLIPS = {
+WRONG_IDS = {
     "get_user_id": "user", "cd": "folder", "mv": "source", "rm": "file_name", "cp": "source", "cat": "file_name",
     "close_ticket": "ticket_id", "resolve_ticket": "ticket_id", "cancel_order": "order_id",
 }  # fmt: skip
-"""Arguments that may be got wrong: the tool's error is then seen and mended."""
+"""Arguments that may be got wrong: the tool's error is then seen and fixed."""
 
 
-class BfclExpert(ScriptedExpert[Frame]):
+class BfclExpert(ScriptedExpert[Request]):
     """One conversation's worth of expert. ``act`` takes the new messages and gives the next one.
 
     Which tools it has it learns from ``offer`` and from documents in the user's words; told of none, it takes it that
-    it has them all. Of the bad habits it has ``forget_second``, ``guess`` (a missing value), ``slip``,
+    it has them all. Of the errors it has ``forget_second``, ``guess`` (a missing value), ``wrong_id``,
     ``try_forbidden`` (calls a tool that it has not been given) and ``needless_transfer``: there is nobody to hand over
     to, so it refuses all along.
     """
 
-    def __init__(self, *, seed: int, habits: Habits = Habits()) -> None:
-        super().__init__("bfcl", seed=seed, habits=habits)
+    def __init__(self, *, seed: int, error_profile: ErrorProfile = ErrorProfile()) -> None:
+        super().__init__("bfcl", seed=seed, error_profile=error_profile)
         self._tools: set[str] | None = None
-        self._memory: Memory = {}
-        self._plan: Plan | None = None
-        self._step: Step | None = None
-        self._seen: Any = None
+        self._memory: Memory = {"cwd": []}
+        self._serving: Request | None = None
+        self._move: Move | None = None
         self._said: list[str] = []
         self._forced = False
 
@@ -57,31 +60,32 @@ class BfclExpert(ScriptedExpert[Frame]):
             self._waiting = ""
             return
         frame = self._frames[0] if self._frames else None
-        if self._waiting == "value" and frame is not None:
-            value = read_reply(text, frame.lacks, ALL[frame.kind].missing[frame.lacks])
+        if self._waiting == "value" and frame is not None and (slot := lacks(frame)) is not None:
+            value = read_reply(text, slot)
             if value is not None:
-                frame.slots[frame.lacks] = value
-                frame.lacks = self._waiting = ""
+                frame.slots[slot.name] = value
+                self._waiting = ""
                 return
         frames = read_requests(text)
-        if len([f for f in frames if not f.kind.endswith(("_login", "_token"))]) > 1 and self._has("forget_second"):
+        if len([f for f in frames if f.intent not in LOGINS]) > 1 and self._has("forget_second"):
             del frames[-1]
         if frames and self._waiting:  # the user has moved on
-            self._frames, self._plan, self._step = [], None, None
+            self._frames, self._serving, self._move = [], None, None
         self._waiting = ""
         self._frames += frames
 
     def _observe(self, message: Message) -> None:
-        if self._step is None:
+        if self._move is None:
             return
         if message.error:
             if self._forced:  # the tool was not there after all
                 self._forced, self._waiting = False, "tool"
-            elif not self._slipped:
+            elif not self._was_wrong:
                 self._finish("I could not do that.")
             return
-        self._seen = observed(self._step[0], message.content or "")
-        self._step, self._slipped, self._forced = None, False, False
+        assert self._serving is not None
+        take(self._serving, self._move, observed(self._move.tool, message.content or ""))
+        self._move, self._was_wrong, self._forced = None, False, False
 
     # what goes out
 
@@ -89,63 +93,62 @@ class BfclExpert(ScriptedExpert[Frame]):
         if self._transfer:
             return Message("assistant", REFUSAL)
         while self._frames and not self._waiting:
-            if self._plan is None:
+            if self._serving is None:
                 self._begin(self._frames[0])
                 continue
-            if self._step is None and not self._advance():
+            if self._move is None and not self._advance(self._serving):
                 continue
-            assert self._step is not None
-            name, arguments = self._step
-            if self._tools is not None and name not in self._tools:
+            assert self._move is not None
+            if self._tools is not None and self._move.tool not in self._tools:
                 self._forced = self._has("try_forbidden")
                 if not self._forced:
                     self._waiting = "tool"
                     break
-            return self._do(name, arguments)
+            return self._do(self._move.tool, dict(self._move.arguments))
         said, self._said = self._said, []
         if self._waiting == "tool":
             said.append(NO_TOOL)
-        elif self._waiting == "value":
-            frame = self._frames[0]
-            said.append(ALL[frame.kind].missing[frame.lacks].ask)
+        elif self._waiting == "value" and (slot := lacks(self._frames[0])) is not None:
+            said.append(str(slot.ask))
         return Message("assistant", " ".join(said) or DONE)
 
-    def _begin(self, frame: Frame) -> None:
+    def _begin(self, frame: Request) -> None:
         """Start to serve a request, unless a value must be asked for first."""
-        recipe = ALL[frame.kind]
-        if frame.lacks:
+        if (slot := lacks(frame)) is not None:
             if not self._has("guess"):
                 self._waiting = "value"
                 return
-            frame.slots[frame.lacks] = self._rng.choice(recipe.missing[frame.lacks].guesses)
-        self._plan, self._seen, self._step = recipe.plan(frame.slots, self._memory), None, None
+            frame.slots[slot.name] = self._rng.choice(slot.guess)
+        self._serving = begun(frame.intent, frame.slots, self._memory)
 
-    def _advance(self) -> bool:
-        """Find the plan's next step; False if it has come to its end."""
-        assert self._plan is not None
+    def _advance(self, serving: Request) -> bool:
+        """Find the next call; False if the request has come to its end."""
         try:
-            self._step = self._plan.send(self._seen)
-        except StopIteration as end:
-            self._finish(end.value[0])
-            return False
-        except (KeyError, IndexError, TypeError, ValueError):  # a tool's answer is not what the request took it to be
-            self._finish("I could not do that.")
-            return False
-        return True
+            move = next_step(ALL[serving.intent], serving, self._memory)
+        except OwnCodeError:  # a tool's answer is not what the plan took it to be
+            move = None
+        if move is not None and move.kind in ("call", "write"):
+            self._move = move
+            return True
+        said = "I could not do that."
+        if move is not None and move.kind in ("answer", "finished"):
+            said = " ".join(fill(text, move.known) for text in move.texts)
+        self._finish(said)
+        return False
 
     def _finish(self, said: str) -> None:
         if said:
             self._said.append(said)
         del self._frames[:1]
-        self._plan, self._step = None, None
+        self._serving, self._move = None, None
 
     def _do(self, name: str, arguments: dict[str, Any]) -> Message:
-        argument = SLIPS.get(name)
-        if argument is not None and not self._slipped and arguments[argument] != ".." and self._has("slip"):
-            self._slipped = True
+        argument = WRONG_IDS.get(name)
+        if argument is not None and not self._was_wrong and arguments[argument] != ".." and self._has("wrong_id"):
+            self._was_wrong = True
             arguments = {**arguments, argument: _slightly_wrong(arguments[argument])}
         else:
-            self._slipped = False
+            self._was_wrong = False
         return self._call(name, **arguments)
 
 

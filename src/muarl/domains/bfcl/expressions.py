@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from muarl.domains.bfcl.syntax import Refused
+from muarl.domains.bfcl.syntax import UnsupportedSyntax
 
 MAX_DEPTH = 60
 """How deep an expression may be nested."""
@@ -48,7 +48,7 @@ def weight(value: Any, limit: int = MAX_WEIGHT) -> int:
 
 def _check_bits(bits: int) -> None:
     if bits > MAX_BITS:
-        raise Refused("the number is too large")
+        raise UnsupportedSyntax("the number is too large")
 
 
 def _bits(value: Any) -> int:
@@ -73,13 +73,13 @@ def _times(left: Any, right: Any) -> Any:
     for many, count in ((left, right), (right, left)):
         if isinstance(many, (str, bytes, list, tuple)) and isinstance(count, int) and count > 1:
             if len(many) and weight(many) * count > MAX_WEIGHT:
-                raise Refused("the result is too long")
+                raise UnsupportedSyntax("the result is too long")
     return left * right
 
 
 def _modulo(left: Any, right: Any) -> Any:
     if isinstance(left, (str, bytes)) and _WIDE.search(left if isinstance(left, str) else left.decode("latin-1")):
-        raise Refused("the format is too wide")
+        raise UnsupportedSyntax("the format is too wide")
     return left % right
 
 
@@ -107,20 +107,20 @@ def _sum(values: Any, /, start: Any = 0) -> Any:
         raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
     for value in values:
         if not isinstance(value, (int, float, complex)):
-            raise Refused("sum: only numbers are added here")
+            raise UnsupportedSyntax("sum: only numbers are added here")
         start = start + value
     return start
 
 
 def _round(number: Any, ndigits: Any = None) -> Any:
     if isinstance(ndigits, int) and abs(ndigits) > 1000:
-        raise Refused("round: too many digits")
+        raise UnsupportedSyntax("round: too many digits")
     return round(number, ndigits)
 
 
 def _pow(base: Any, exp: Any, mod: Any = None) -> Any:
     if mod is not None:
-        raise Refused("pow: a modulus cannot be used here")
+        raise UnsupportedSyntax("pow: a modulus cannot be used here")
     return _power(base, exp)
 
 
@@ -170,7 +170,7 @@ METHODS: Mapping[type[Any], frozenset[str]] = {
 """The methods that are there, by the exact type of the object: none changes it."""
 
 
-class Reader:
+class ExpressionReader:
     """Reads one expression. Subclasses say what names and calls of their own mean."""
 
     def __init__(self) -> None:
@@ -180,10 +180,10 @@ class Reader:
     def read(self, node: ast.expr, depth: int = 0) -> Any:
         """The value of an expression. Raises what Python would, or Refused."""
         if depth > MAX_DEPTH:
-            raise Refused("the expression is too deeply nested")
+            raise UnsupportedSyntax("the expression is too deeply nested")
         handler = self._HANDLERS.get(type(node))
         if handler is None:
-            raise Refused("an expression of this kind cannot be used here")
+            raise UnsupportedSyntax("an expression of this kind cannot be used here")
         return handler(self, node, depth + 1)
 
     def name(self, identifier: str) -> Any:
@@ -212,7 +212,7 @@ class Reader:
         if text is not None and function.__name__ in ("join", "replace"):
             longest = max((len(a) for a in args if isinstance(a, (str, list, tuple))), default=0)
             if (len(text) + 1) * (longest + 1) > MAX_WEIGHT:
-                raise Refused("the result is too long")
+                raise UnsupportedSyntax("the result is too long")
         return self.spent(function(*args, **kwargs))
 
     def described(self, function: Any) -> str:
@@ -224,7 +224,7 @@ class Reader:
         """The value, its weight counted. Refused if all together is too much."""
         self._left -= weight(value, self._left)
         if self._left < 0:
-            raise Refused("the expression is too long")
+            raise UnsupportedSyntax("the expression is too long")
         return value
 
     def _constant(self, node: ast.Constant, depth: int) -> Any:
@@ -316,7 +316,7 @@ class Reader:
         value = self.spent(_plain(self.read(node.value, depth)))
         form = "" if node.format_spec is None else self.read(node.format_spec, depth)
         if _WIDE.search(form):
-            raise Refused("the format is too wide")
+            raise UnsupportedSyntax("the format is too wide")
         change: Mapping[int, Callable[[Any], Any]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
         return format(change.get(node.conversion, lambda v: v)(value), form)
 
@@ -356,4 +356,4 @@ def _plain(value: Any) -> Any:
         return value
     if type(value).__name__ in ("mpf", "Decimal"):
         return value
-    raise Refused(f"a value of type {type(value).__name__} cannot be used here")
+    raise UnsupportedSyntax(f"a value of type {type(value).__name__} cannot be used here")

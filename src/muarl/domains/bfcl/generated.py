@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from muarl.chat import Message, Requestor, ToolCall, ToolResult, ToolSpec
 from muarl.domains.base import Task
-from muarl.domains.bfcl import generator, words
 from muarl.domains.bfcl.api import Revision
 from muarl.domains.bfcl.domain import Bfcl, BfclWorld, withheld
-from muarl.domains.bfcl.expert import BfclExpert
-from muarl.domains.bfcl.reading import compact
+from muarl.domains.bfcl.observations import compact
 from muarl.domains.bfcl.scenes import SIZES
-from muarl.domains.generated import Generated
 
 REVISION: Revision = "v4"
 TINY_TOOLS = (
@@ -95,23 +92,12 @@ def generated_bfcl(size: str = "tiny") -> GeneratedBfcl:
 
 def turn_lines(task: Task) -> Sequence[tuple[str, tuple[ToolSpec, ...]]]:
     """What the user of a generated task says turn by turn, and the tools that come with it."""
-    specs: dict[str, ToolSpec] = {spec.name: spec for spec in _every_spec()}
-    later = withheld(task)
+    specs, later = every_spec(), withheld(task)
     turns: Sequence[Any] = (task.agenda or {})["turns"]
     return [(text, tuple(specs[name] for name in later.get(n, ()))) for n, text in enumerate(turns)]
 
 
-@lru_cache(maxsize=1)
-def _every_spec() -> tuple[ToolSpec, ...]:
-    return generated_bfcl("official").tool_specs()
-
-
-GENERATED = Generated(
-    name="bfcl-generated",
-    sizes=tuple(SIZES),
-    domain=generated_bfcl,
-    iter_tasks=generator.iter_tasks,
-    expert=BfclExpert,
-    entities=words.entities,
-    phrases=words.phrases,
-)
+@cache
+def every_spec() -> Mapping[str, ToolSpec]:
+    """All tools by name."""
+    return {spec.name: spec for spec in generated_bfcl("official").tool_specs()}

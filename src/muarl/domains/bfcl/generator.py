@@ -15,23 +15,20 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-from muarl.chat import ToolCall, ToolSpec
 from muarl.domains.base import Action, Task
-from muarl.domains.bfcl import wishes
-from muarl.domains.bfcl.api import Revision
+from muarl.domains.bfcl import requests
 from muarl.domains.bfcl.calls import call_text
-from muarl.domains.bfcl.domain import Bfcl
-from muarl.domains.bfcl.environment import class_tools
-from muarl.domains.bfcl.reading import value_of
-from muarl.domains.bfcl.recipes import Answer, Draw, Memory, Recipe, Slots
-from muarl.domains.bfcl.scenes import MATH, SIZES, STATEFUL, Size, make_scene
-from muarl.domains.drawing import Infeasible, split_of
+from muarl.domains.bfcl.generated import REVISION, every_spec, generated_bfcl
+from muarl.domains.bfcl.recipes import Memory, Recipe, Scene, Slots, serve
+from muarl.domains.bfcl.scenes import SIZES, TASK_CLASSES, Size, make_scene
 from muarl.domains.generated import SPLITS
+from muarl.domains.kit.declaration import several
+from muarl.domains.kit.records import Record, fill
+from muarl.domains.task_ids import SeededId
+from muarl.domains.task_sampling import Infeasible, split_of
 
-REVISION: Revision = "v4"
 SALT = "bfcl 4079"
 """Enters the hash that sends requests to splits. With this one each kind that may come first has several in each split,
 those with one narrow slot too."""
@@ -71,7 +68,8 @@ def make_task(split: str, index: int, *, size: str = "tiny", seed: int = 0) -> T
             shape = _shape(rng, SIZES[size])
             first = _first(rng, SIZES[size], shape[0])
         try:
-            return _Writer(rng, SIZES[size], split, f"bfcl-{size}-{split}-{seed}-{index}").write(shape, first, seed)
+            task_id = str(SeededId("bfcl", size, split, seed, index))
+            return _Writer(rng, SIZES[size], split, task_id).write(shape, first, seed)
         except Infeasible:
             continue
     raise RuntimeError(f"no world could host bfcl task {split} {index} of size {size}")
@@ -92,13 +90,13 @@ def _shape(rng: random.Random, size: Size) -> list[str]:
 
 
 def _recipes(size: Size) -> list[Recipe]:
-    return [r for r in wishes.RECIPES.values() if r.tiny or size.name != "tiny"]
+    return [r for r in requests.RECIPES.values() if r.tiny or size.name != "tiny"]
 
 
 def _first(rng: random.Random, size: Size, turn: str) -> Recipe:
     able = [r for r in _recipes(size) if not r.narrow and (turn != "value" or r.missing)]
     able = [r for r in able if len(r.apis) <= size.classes[1]]
-    return rng.choices(able, [r.weight for r in able])[0]
+    return rng.choices(able, [r.share for r in able])[0]
 
 
 @dataclass(slots=True)
@@ -116,13 +114,13 @@ class _Writer:
 
     def __init__(self, rng: random.Random, size: Size, split: str, task_id: str) -> None:
         self.rng, self.size, self.split, self.task_id = rng, size, split, task_id
-        self.memory: Memory = {}
+        self.memory: Memory = {"cwd": []}
         self.turns: list[str] = []
         self.brings: dict[str, list[str]] = {}
         self.gold: list[list[Action]] = []
         self.answers: list[str] = []
         self.requests: list[dict[str, Any]] = []
-        self.persona = rng.choice(wishes.PERSONAS)
+        self.persona = rng.choice(requests.PERSONAS)
 
     def write(self, shape: Sequence[str], first: Recipe, seed: int) -> Task:
         """The whole task. Infeasible if the scene that is drawn cannot host it."""
@@ -132,7 +130,7 @@ class _Writer:
             "initial_config": make_scene(self.rng, classes, self.size),
             "long_context": False,
         }
-        self.world = _plain().world(Task("made-up", "bfcl", "", None, initial_data=data))
+        self.world = generated_bfcl("official").world(Task("made-up", "bfcl", "", None, initial_data=data))
         before = self.world.digest()
         self.recipes = [r for r in _recipes(self.size) if set(r.apis) <= set(classes)]
         for turn in shape:
@@ -143,12 +141,12 @@ class _Writer:
         return self._task(data, actions, shape, seed)
 
     def _classes(self, first: Recipe) -> tuple[str, ...]:
-        """The classes of the task in BFCL's order: those that the first request needs, and others."""
+        """The classes of the task: those that the first request needs, and others."""
         count = max(len(first.apis), self.rng.randint(*self.size.classes))
         known = {api for r in _recipes(self.size) for api in r.apis}
-        others = [name for name in (*STATEFUL, MATH) if name in known and name not in first.apis]
+        others = [name for name in TASK_CLASSES if name in known and name not in first.apis]
         chosen = {*first.apis, *self.rng.sample(others, count - len(first.apis))}
-        return tuple(name for name in (*STATEFUL, MATH) if name in chosen)
+        return tuple(name for name in TASK_CLASSES if name in chosen)
 
     # turns
 
@@ -179,9 +177,9 @@ class _Writer:
             self.gold.insert(start, [])
 
     def _words(self, served: Sequence[_Served]) -> str:
-        leads = wishes.LATER if self.turns else wishes.LEADS
+        leads = requests.LATER if self.turns else requests.LEADS
         lead = "" if self.size.name == "tiny" else self.rng.choice(leads[self.persona])
-        return lead + wishes.join(self.rng, [s.said for s in served], self.size)
+        return lead + requests.join(self.rng, [s.said for s in served], self.size)
 
     def _serve(self, recipe: Recipe | None, *, lacking: bool = False) -> list[_Served]:
         """Draw a request, after the login that it may need, and serve both."""
@@ -190,21 +188,21 @@ class _Writer:
             drawn = recipe or self._other(lacking)
             needed = self._login(drawn)
             try:
-                slots = drawn.draw(self._draw())
+                slots = drawn.draw(self._scene())
             except Infeasible:
                 continue
             strict = drawn.open or (begun and not drawn.narrow)
-            if strict and combination_split(drawn.kind, slots) != self.split:
+            if strict and combination_split(drawn.name, slots) != self.split:
                 continue
-            if any(r["kind"] == drawn.kind and r["slots"] == slots for r in self.requests):
+            if any(r["kind"] == drawn.name and r["slots"] == slots for r in self.requests):
                 continue
             break
         else:
             raise Infeasible
         self.gold.append([])
-        served = [] if needed is None else [self._run(needed, needed.draw(self._draw()))]
+        served = [] if needed is None else [self._run(needed, needed.draw(self._scene()))]
         unknown = self.rng.choice(sorted(drawn.missing)) if lacking else ""
-        self.requests.append({"kind": drawn.kind, "slots": slots, "unknown": unknown, "withheld": ""})
+        self.requests.append({"kind": drawn.name, "slots": slots, "unknown": unknown, "withheld": ""})
         served.append(self._run(drawn, slots, unknown))
         return served
 
@@ -212,10 +210,11 @@ class _Writer:
         able = [r for r in self.recipes if not lacking or r.missing]
         if not able:
             raise Infeasible
-        return self.rng.choices(able, [r.weight for r in able])[0]
+        return self.rng.choices(able, [r.share for r in able])[0]
 
-    def _draw(self) -> Draw:
-        return Draw(self.rng, self.size, self.world.instances.state(), self.memory)
+    def _scene(self) -> Scene:
+        state, memory = Record(self.world.instances.state()), Record(self.memory)
+        return Scene(state, memory, "", {}, self.rng, self.size)
 
     def _login(self, recipe: Recipe) -> Recipe | None:
         """What must be done before a request of this kind can be served, None if nothing."""
@@ -231,52 +230,31 @@ class _Writer:
         if done[recipe.needs]():
             return None
         if recipe.needs == "travel":
-            return wishes.LOGINS["travel_token" if state["TravelAPI"]["access_token"] else "travel_login"]
-        return wishes.LOGINS[recipe.needs]
+            return requests.LOGINS["travel_token" if state["TravelAPI"]["access_token"] else "travel_login"]
+        return requests.LOGINS[recipe.needs]
 
     def _run(self, recipe: Recipe, slots: Slots, unknown: str = "") -> _Served:
         """Serve a request in the world, write down the calls and the answer, and put it into words."""
-        clauses = recipe.missing[unknown].clauses if unknown else recipe.clauses
+        clauses = recipe.missing[unknown] if unknown else recipe.clauses
         clause = self.rng.choice(clauses[: self.size.clauses])
-        served = _Served(recipe, slots, wishes.fill(wishes.say(self.rng, clause, self.size, self.persona), slots))
-        plan = recipe.plan(slots, self.memory)
-        seen: Any = None
-        while True:
-            try:
-                name, arguments = plan.send(seen)
-            except StopIteration as end:
-                self._answered(end.value)
-                return served
-            except (KeyError, IndexError, TypeError, ValueError):  # the scene is not as the request takes it to be
-                raise Infeasible from None
-            result = self.world.call("assistant", ToolCall("gold", name, arguments))
-            if result.error:
-                raise Infeasible
-            seen = value_of(result.content)
-            self.gold[-1].append(Action(name, arguments))
-            served.used.append(name)
-
-    def _answered(self, answer: Answer) -> None:
-        _, wanted = answer
-        if not wanted:
-            return
-        if len(wanted) < 2 or "," in wanted or wanted.lower() in IDLE.lower():
+        said = fill(requests.say(self.rng, clause, self.size, self.persona), slots)
+        actions, answer = serve(recipe, slots, self.memory, self.world)
+        if answer and (len(answer) < 2 or "," in answer or answer.lower() in IDLE.lower()):
             raise Infeasible
-        self.answers.append(wanted)
+        self.gold[-1] += actions
+        self.answers += [answer] if answer else []
+        return _Served(recipe, slots, said, [action.name for action in actions])
 
     # the task
 
     def _task(self, data: dict[str, Any], actions: tuple[Action, ...], shape: Sequence[str], seed: int) -> Task:
         lacking = next((s for s in shape if s in ("value", "tool")), None)
-        crossing = any(len(wishes.RECIPES[r["kind"]].apis) > 1 for r in self.requests)
+        crossing = any(len(requests.RECIPES[r["kind"]].apis) > 1 for r in self.requests)
         intent = {"value": "missing_value", "tool": "missing_tool"}.get(lacking or "", "")
         if not intent:
             intent = "several_apis" if crossing else "several_requests" if len(self.requests) > 1 else "one_request"
         truth = [[call_text(a.name, a.arguments) for a in turn] for turn in self.gold]
-        agenda = {
-            "persona": self.persona, "turns": self.turns, "brings": self.brings, "ground_truth": truth,
-            "requests": self.requests,
-        }  # fmt: skip
+        agenda = {"persona": self.persona, "turns": self.turns, "brings": self.brings, "ground_truth": truth}
         return Task(
             id=self.task_id,
             domain="bfcl",
@@ -285,18 +263,13 @@ class _Writer:
             reward_basis=("DB", "COMMUNICATE") if self.answers else ("DB",),
             communicate_info=tuple(self.answers),
             initial_data=data,
-            agenda=agenda,
+            agenda=agenda | {"requests": self.requests},
             tags={
-                "intent": intent,
-                "persona": self.persona,
-                "difficulty": len(actions),
-                "split": self.split,
-                "seed": seed,
-                "kinds": [r["kind"] for r in self.requests],
+                "intent": intent, "persona": self.persona, "difficulty": len(actions), "split": self.split,
+                "seed": seed, "kinds": [r["kind"] for r in self.requests], "revision": REVISION,
                 "category": {"value": "miss_param", "tool": "miss_func"}.get(lacking or "", "base"),
-                "revision": REVISION,
             },
-        )
+        )  # fmt: skip
 
 
 def scenario_text(turns: Sequence[str]) -> str:
@@ -306,26 +279,19 @@ def scenario_text(turns: Sequence[str]) -> str:
     return "\n".join([told, "Then end the conversation, whatever the agent says.", *lines])
 
 
+BENCHMARKS_OWN = ("The company is Nvidia.",)
+"""What a user says in the benchmark itself, and no generated one may."""
+
+
 def _fill_reply(rng: random.Random, served: _Served, slot: str, size: Size) -> str:
-    replies = served.recipe.missing[slot].replies[: size.clauses]
-    return wishes.fill(rng.choice(replies), served.slots)
+    said = several(served.recipe.slot(slot).say)[: size.clauses]
+    replies = (text.replace("{}", served.slots[slot]) for text in said)
+    return rng.choice([text for text in replies if text not in BENCHMARKS_OWN])
 
 
 def _brings(rng: random.Random, name: str, size: Size) -> str:
-    lead = wishes.BRINGS[0] if size.name == "tiny" else rng.choice(wishes.BRINGS)
-    return f"{lead}\n{json.dumps(_specs()[name].to_openai(), ensure_ascii=False)}\n{wishes.NOW}"
-
-
-@cache
-def _specs() -> dict[str, ToolSpec]:
-    classes = (*STATEFUL, MATH)
-    return {n: tool.schema.spec for name in classes for n, tool in class_tools(REVISION, name).items()}
-
-
-@cache
-def _plain() -> Bfcl:
-    """A domain to find gold calls in. Its policy is read by nobody."""
-    return Bfcl(REVISION, policy="none", semantics="fixed")
+    lead = requests.BRINGS[0] if size.name == "tiny" else rng.choice(requests.BRINGS)
+    return f"{lead}\n{json.dumps(every_spec()[name].to_openai(), ensure_ascii=False)}\n{requests.NOW}"
 
 
 def combination(task: Task) -> tuple[str, ...]:

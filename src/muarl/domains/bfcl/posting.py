@@ -77,7 +77,7 @@ class TwitterAPI(Api):
         if mentions is _NOBODY:
             mentions = self._mentions
         elif type(mentions) is list:
-            mentions = mentions.copy()  # ``mention`` must not change what the caller holds
+            mentions = mentions.copy()  # ``mention`` must not change what the user holds
         tweet = {
             "id": self.tweet_counter,
             "username": self.username,

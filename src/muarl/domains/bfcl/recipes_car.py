@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 from muarl.domains.bfcl import pools
 from muarl.domains.bfcl.parts import facts
-from muarl.domains.bfcl.recipes import NOTHING, Draw, Memory, Missing, Plan, Recipe, Slots, Step, number
-from muarl.domains.bfcl.recipes_files import FILES, file_in, reads, text_of
-from muarl.domains.bfcl.recipes_people import MESSAGES
+from muarl.domains.bfcl.recipes import Scene, asked, drawn, number, one_of, recipe, slot
+from muarl.domains.bfcl.recipes_files import FILE, FILES, FOLDER, QUOTED, a_file, reads
+from muarl.domains.bfcl.recipes_people import MESSAGES, NAME, user_id
+from muarl.domains.bfcl.recipes_trips import CITY, TO_CITY
 from muarl.domains.bfcl.scenes import MATH
-from muarl.domains.drawing import Infeasible
+from muarl.domains.kit.plan import Plan
+from muarl.domains.kit.records import Record
+from muarl.domains.task_sampling import Infeasible
 
 CAR = "VehicleControlAPI"
 DOORS = ["driver", "passenger", "rear_left", "rear_right"]
@@ -21,292 +23,202 @@ _WHEELS = {
     "front left": "frontLeftTirePressure", "front right": "frontRightTirePressure",
     "rear left": "rearLeftTirePressure", "rear right": "rearRightTirePressure",
 }  # fmt: skip
+_PAIRS = [Record({"city": a, "to_city": b}) for a in _ZIPS for b in _ZIPS if frozenset((_ZIPS[a], _ZIPS[b])) in _KNOWN]
 
 
-def _draw_fill(draw: Draw) -> Slots:
-    room = 50 - draw.state[CAR]["fuelLevel"]
-    return {"gallons": str(draw.pick([n / 2 for n in range(4, 70) if n / 2 < room]))}
+def _room(d: Any) -> float:
+    return float(50 - d.tables[CAR].fuelLevel)
 
 
-def _fill(slots: Slots, memory: Memory) -> Plan:
-    yield "fillFuelTank", {"fuelAmount": float(slots["gallons"])}
-    return NOTHING
-
-
-def _draw_liters(draw: Draw) -> Slots:
-    room = 50 - draw.state[CAR]["fuelLevel"]
+def _liters(d: Any) -> list[int]:
+    """Amounts that there is room for, and that are not nearly whole gallons."""
     amounts = {n: n * 0.264172 for n in range(20, 130, 5)}
-    return {"liters": str(draw.pick([n for n, g in amounts.items() if round(g) < room and 0.1 < g % 1 < 0.9]))}
+    return [n for n, gallons in amounts.items() if round(gallons) < _room(d) and 0.1 < gallons % 1 < 0.9]
 
 
-def _fill_liters(slots: Slots, memory: Memory) -> Plan:
-    changed = yield "liter_to_gallon", {"liter": float(slots["liters"])}
-    yield "fillFuelTank", {"fuelAmount": float(round(changed["gallon"]))}
-    return NOTHING
-
-
-def _draw_stopped(draw: Draw) -> Slots:
-    if draw.state[CAR]["engine_state"] == "running":
+def _street(scene: Scene) -> str:
+    place = f"{scene.pick(pools.STREETS)}, {scene.pick(sorted(_ZIPS))}"
+    if place == scene.tables[CAR].destination:
         raise Infeasible
-    return {}
+    return place
 
 
-def _start(slots: Slots, memory: Memory) -> Plan:
-    yield "lockDoors", {"unlock": False, "door": list(DOORS)}
-    yield "pressBrakePedal", {"pedalPosition": 1.0}
-    yield "startEngine", {"ignitionMode": "START"}
-    return NOTHING
+def _numbers(scene: Scene) -> str:
+    numbers = [str(scene.pick(range(12, 480))) for _ in range(scene.pick((4, 5)))]
+    return f"{', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
-def _draw_cruise(draw: Draw) -> Slots:
-    if draw.state[CAR]["engine_state"] != "running":
-        raise Infeasible
-    return {"speed": str(draw.rng.randrange(8, 22) * 5), "meters": str(draw.rng.randrange(4, 30) * 5)}
+def _readings(text: str) -> bool:
+    return bool(text) and all(line.isdigit() for line in text.splitlines())
 
 
-def _cruise(slots: Slots, memory: Memory) -> Plan:
-    speed, distance = float(slots["speed"]), float(slots["meters"])
-    yield "setCruiseControl", {"speed": speed, "activate": True, "distanceToNextVehicle": distance}
-    return NOTHING
+GALLONS = asked(
+    slot("gallons", r"\d+\.\d+", lambda d: [n / 2 for n in range(4, 70) if n / 2 < _room(d)]), "How many gallons?",
+    "Make it {} gallons.", "I want {} gallons.", guess=("10.0", "5.0"),
+)  # fmt: skip
+SWITCH = slot("switch", "on|off", lambda d: "off" if d.tables[CAR].headLightStatus == "on" else "on")
+BRAKE = slot(
+    "brake", "engage|release", lambda d: "release" if d.tables[CAR].parkingBrakeStatus == "engaged" else "engage"
+)
+WHEEL = slot("wheel", one_of(_WHEELS), lambda d: sorted(_WHEELS))
+NUMBERS = slot("numbers", r"\d+(?:, \d+)* and \d+", _numbers)
+WHOLE = slot("whole", r"\d+", lambda d: (20, 25, 40, 50, 200, 400))
 
 
-def _draw_lights(draw: Draw) -> Slots:
-    return {"switch": "off" if draw.state[CAR]["headLightStatus"] == "on" else "on"}
+@recipe(
+    CAR, "put {gallons} gallons of fuel into the car", "fill {gallons} gallons into the tank of my car",
+    "put fuel into the tank of my car", "fill some fuel into the car", slots=(GALLONS,), open=True,
+)  # fmt: skip
+def car_fill(it: Plan) -> None:
+    it.do("fillFuelTank", fuelAmount=float(it.gallons))
 
 
-def _lights(slots: Slots, memory: Memory) -> Plan:
-    yield "setHeadlights", {"mode": slots["switch"]}
-    return NOTHING
+@recipe(
+    CAR, "put {liters} liters of fuel into the car, rounded to whole gallons",
+    "convert {liters} liters to gallons, round that to a whole number and fill it into the tank",
+    slots=(slot("liters", r"\d+", _liters),), narrow=True, weight=1.5,
+)  # fmt: skip
+def car_liters(it: Plan) -> None:
+    changed = it.look("liter_to_gallon", liter=float(it.liters))
+    it.do("fillFuelTank", fuelAmount=float(round(changed.gallon)))
 
 
-def _draw_brake(draw: Draw) -> Slots:
-    return {"brake": "release" if draw.state[CAR]["parkingBrakeStatus"] == "engaged" else "engage"}
+@recipe(
+    CAR, "lock all doors and start the engine of my car", "get the car going: doors locked, brake pressed, engine on",
+    "start the car, with every door locked first", when=lambda d: d.tables[CAR].engine_state != "running", narrow=True,
+    weight=2.0,
+)  # fmt: skip
+def car_start(it: Plan) -> None:
+    it.do("lockDoors", unlock=False, door=list(DOORS))
+    it.do("pressBrakePedal", pedalPosition=1.0)
+    it.do("startEngine", ignitionMode="START")
 
 
-def _brake(slots: Slots, memory: Memory) -> Plan:
-    yield "activateParkingBrake", {"mode": slots["brake"]}
-    return NOTHING
+@recipe(
+    CAR, "set the cruise control to {speed} and keep {meters} meters of distance",
+    "turn on cruise control at a speed of {speed}, {meters} meters behind the next car",
+    slots=(slot("speed", r"\d+", lambda d: range(40, 110, 5)), slot("meters", r"\d+", lambda d: range(20, 150, 5))),
+    when=lambda d: d.tables[CAR].engine_state == "running", open=True, weight=2.0,
+)  # fmt: skip
+def car_cruise(it: Plan) -> None:
+    it.do("setCruiseControl", speed=float(it.speed), activate=True, distanceToNextVehicle=float(it.meters))
 
 
-def _draw_street(draw: Draw) -> Slots:
-    place = f"{draw.pick(pools.STREETS)}, {draw.pick(sorted(_ZIPS))}"
-    if place == draw.state[CAR]["destination"]:
-        raise Infeasible
-    return {"place": place}
+@recipe(CAR, "turn the headlights {switch}", "switch my headlights {switch}", slots=(SWITCH,), narrow=True)
+def car_lights(it: Plan) -> None:
+    it.do("setHeadlights", mode=it.switch)
 
 
-def _navigate(slots: Slots, memory: Memory) -> Plan:
-    yield "set_navigation", {"destination": slots["place"]}
-    return NOTHING
+@recipe(
+    CAR, "let go of the brake pedal", "take the pressure off the brake pedal",
+    when=lambda d: d.tables[CAR].brakePedalStatus == "pressed", narrow=True, weight=3.0,
+)  # fmt: skip
+def car_let_go(it: Plan) -> None:
+    it.do("releaseBrakePedal")
 
 
-def _draw_climate(draw: Draw) -> Slots:
-    return {
-        "degrees": str(draw.rng.randrange(33, 56) / 2), "fan": str(draw.rng.randrange(2, 19) * 5),
-        "air": draw.pick(("cool", "heat", "defrost")),
-    }  # fmt: skip
+@recipe(
+    CAR, "{brake} the parking brake", "{brake} the parking brake of my car", slots=(BRAKE,), narrow=True, weight=2.0
+)  # fmt: skip
+def car_brake(it: Plan) -> None:
+    it.do("activateParkingBrake", mode=it.brake)
 
 
-def _climate(slots: Slots, memory: Memory) -> Plan:
-    told = {"temperature": float(slots["degrees"]), "fanSpeed": int(slots["fan"]), "mode": slots["air"]}
-    yield "adjustClimateControl", told
-    return NOTHING
+@recipe(
+    CAR, 'set the navigation to "{place}"', 'have the car take me to "{place}"',
+    slots=(slot("place", QUOTED, _street),), open=True,
+)  # fmt: skip
+def car_navigate(it: Plan) -> None:
+    it.do("set_navigation", destination=it.place)
 
 
-def _draw_wheel(draw: Draw) -> Slots:
-    return {"wheel": draw.pick(sorted(_WHEELS))}
+@recipe(
+    CAR, "set the climate control to {degrees} degrees celsius, fan speed {fan}, mode {air}",
+    "make it {degrees} degrees celsius in the car with fan speed {fan} and the mode {air}",
+    slots=(
+        slot("degrees", r"\d+\.\d+", lambda d: [n / 2 for n in range(33, 56)]),
+        slot("fan", r"\d+", lambda d: range(10, 95, 5)),
+        slot("air", "cool|heat|defrost", lambda d: ("cool", "heat", "defrost")),
+    ),
+    open=True,
+)  # fmt: skip
+def car_climate(it: Plan) -> None:
+    it.do("adjustClimateControl", temperature=float(it.degrees), fanSpeed=int(it.fan), mode=it.air)
 
 
-def _tire(slots: Slots, memory: Memory) -> Plan:
-    seen = yield "check_tire_pressure", {}
-    pressure = number(seen[_WHEELS[slots["wheel"]]])
-    return f"The {slots['wheel']} tire has {pressure} psi.", pressure
+def _pressure(it: Plan) -> str:
+    return number(it.look("check_tire_pressure")[_WHEELS[it.wheel]])
 
 
-def _fuel(slots: Slots, memory: Memory) -> Plan:
-    seen = yield "displayCarStatus", {"option": "fuel"}
-    return f"There are {number(seen['fuelLevel'])} gallons left.", number(seen["fuelLevel"])
+@recipe(
+    CAR, "tell me the pressure of the {wheel} tire", "check the tires and tell me the pressure of the {wheel} one",
+    slots=(WHEEL,), narrow=True,
+)  # fmt: skip
+def car_tire(it: Plan) -> None:
+    it.pressure = _pressure(it)
+    it.answer("The {wheel} tire has {pressure} psi.", tell="{pressure}")
 
 
-def _draw_distance(draw: Draw) -> Slots:
-    pairs = [(a, b) for a, za in _ZIPS.items() for b, zb in _ZIPS.items() if frozenset((za, zb)) in _KNOWN]
-    start, end = draw.pick(pairs)
-    return {"city": start, "to_city": end}
+@recipe(CAR, "tell me how much fuel is in the car", "check how many gallons of fuel I have left", narrow=True)
+def car_fuel(it: Plan) -> None:
+    it.left = number(it.look("displayCarStatus", option="fuel").fuelLevel)
+    it.answer("There are {left} gallons left.", tell="{left}")
 
 
-def _distance(slots: Slots) -> Generator[Step, Any, str]:
-    start = yield "get_zipcode_based_on_city", {"city": slots["city"]}
-    end = yield "get_zipcode_based_on_city", {"city": slots["to_city"]}
-    found = yield "estimate_distance", {"cityA": start["zipcode"], "cityB": end["zipcode"]}
-    return number(found["distance"])
+@recipe(
+    CAR, "tell me how far it is from {city} to {to_city} by car", "find out the distance from {city} to {to_city}",
+    slots=(drawn(CITY, lambda d: _PAIRS, "city"), TO_CITY), narrow=True,
+)  # fmt: skip
+def car_distance(it: Plan) -> None:
+    start = it.look("get_zipcode_based_on_city", city=it.city).zipcode
+    end = it.look("get_zipcode_based_on_city", city=it.to_city).zipcode
+    it.distance = number(it.look("estimate_distance", cityA=start, cityB=end).distance)
+    it.answer("It is {distance} km.", tell="{distance}")
 
 
-def _say_distance(slots: Slots, memory: Memory) -> Plan:
-    distance = yield from _distance(slots)
-    return f"It is {distance} km.", distance
-
-
-def _draw_tell_tire(draw: Draw) -> Slots:
-    return {**_draw_wheel(draw), "name": draw.pick(list(draw.state[MESSAGES]["user_map"])[1:])}
-
-
-def _tell_tire(slots: Slots, memory: Memory) -> Plan:
-    seen = yield "check_tire_pressure", {}
-    found = yield "get_user_id", {"user": slots["name"]}
-    pressure = number(seen[_WHEELS[slots["wheel"]]])
-    yield "send_message", {"receiver_id": found["user_id"], "message": pressure}
-    return NOTHING
+@recipe(
+    (CAR, MESSAGES), "send {name} the pressure of the {wheel} tire, nothing but the number",
+    "check the {wheel} tire and message {name} just the number of its pressure", slots=(WHEEL, NAME),
+    needs="message_login", weight=2.0,
+)  # fmt: skip
+def car_tell(it: Plan) -> None:
+    pressure = _pressure(it)
+    it.do("send_message", receiver_id=user_id(it), message=pressure)
 
 
 # sums
 
 
-def _numbers(words: str) -> list[float]:
-    return [float(n) for n in words.replace(" and ", ", ").split(", ")]
+def _result(it: Plan, tool: str, numbers: list[str]) -> str:
+    return number(it.look(tool, numbers=[float(n) for n in numbers]).result)
 
 
-def _draw_numbers(draw: Draw) -> Slots:
-    numbers = [str(draw.rng.randrange(12, 480)) for _ in range(draw.pick((4, 5)))]
-    return {"numbers": f"{', '.join(numbers[:-1])} and {numbers[-1]}"}
+@recipe(MATH, "work out the mean of {numbers}", "tell me the average of {numbers}", slots=(NUMBERS,), open=True)
+def math_mean(it: Plan) -> None:
+    it.mean = _result(it, "mean", it.numbers.replace(" and ", ", ").split(", "))
+    it.answer("The mean is {mean}.", tell="{mean}")
 
 
-def _compute(tool: str, says: str) -> Any:
-    def plan(slots: Slots, memory: Memory) -> Plan:
-        found = yield tool, {"numbers": _numbers(slots["numbers"])}
-        return says.format(number(found["result"])), number(found["result"])
-
-    return plan
+@recipe(MATH, "add up {numbers}", "tell me the sum of {numbers}", slots=(NUMBERS,), open=True)
+def math_sum(it: Plan) -> None:
+    it.sum = _result(it, "sum_values", it.numbers.replace(" and ", ", ").split(", "))
+    it.answer("The sum is {sum}.", tell="{sum}")
 
 
-def _draw_readings(draw: Draw) -> Slots:
-    slots, folder = file_in(draw)
-    lines = text_of(folder, slots["file"]).splitlines()
-    if not lines or not all(line.isdigit() for line in lines):
-        raise Infeasible
-    return slots
-
-
-def _file_mean(slots: Slots, memory: Memory) -> Plan:
-    text = yield from reads(slots, memory)
-    found = yield "mean", {"numbers": [float(line) for line in text.splitlines()]}
-    return f"The mean is {number(found['result'])}.", number(found["result"])
-
-
-def _draw_share(draw: Draw) -> Slots:
-    whole = draw.pick((20, 25, 40, 50, 200, 400))
-    return {"part": str(draw.rng.randrange(whole // 5, whole)), "whole": str(whole)}
-
-
-def _share(slots: Slots, memory: Memory) -> Plan:
-    found = yield "percentage", {"part": float(slots["part"]), "whole": float(slots["whole"])}
-    return f"That is {number(found['result'])} percent.", number(found["result"])
-
-
-_NO_GALLONS = Missing(
-    ("put fuel into the tank of my car", "fill some fuel into the car"),
-    "How many gallons?",
-    ("Make it {gallons} gallons.", "I want {gallons} gallons."),
-    ("10.0", "5.0"),
-)
-
-RECIPES = (
-    Recipe(
-        "car_fill", (CAR,), _draw_fill, _fill,
-        ("put {gallons} gallons of fuel into the car", "fill {gallons} gallons into the tank of my car"),
-        open=True, missing={"gallons": _NO_GALLONS},
-    ),
-    Recipe(
-        "car_liters", (CAR,), _draw_liters, _fill_liters,
-        (
-            "put {liters} liters of fuel into the car, rounded to whole gallons",
-            "convert {liters} liters to gallons, round that to a whole number and fill it into the tank",
-        ),
-        narrow=True, weight=1.5,
-    ),
-    Recipe(
-        "car_start", (CAR,), _draw_stopped, _start,
-        (
-            "lock all doors and start the engine of my car",
-            "get the car going: doors locked, brake pressed, engine on",
-            "start the car, with every door locked first",
-        ),
-        narrow=True, weight=2.0,
-    ),
-    Recipe(
-        "car_cruise", (CAR,), _draw_cruise, _cruise,
-        (
-            "set the cruise control to {speed} and keep {meters} meters of distance",
-            "turn on cruise control at a speed of {speed}, {meters} meters behind the next car",
-        ),
-        open=True, weight=2.0,
-    ),
-    Recipe(
-        "car_lights", (CAR,), _draw_lights, _lights,
-        ("turn the headlights {switch}", "switch my headlights {switch}"),
-        narrow=True,
-    ),
-    Recipe(
-        "car_brake", (CAR,), _draw_brake, _brake,
-        ("{brake} the parking brake", "{brake} the parking brake of my car"),
-        narrow=True,
-    ),
-    Recipe(
-        "car_navigate", (CAR,), _draw_street, _navigate,
-        ('set the navigation to "{place}"', 'have the car take me to "{place}"'),
-        open=True,
-    ),
-    Recipe(
-        "car_climate", (CAR,), _draw_climate, _climate,
-        (
-            "set the climate control to {degrees} degrees celsius, fan speed {fan}, mode {air}",
-            "make it {degrees} degrees celsius in the car with fan speed {fan} and the mode {air}",
-        ),
-        open=True,
-    ),
-    Recipe(
-        "car_tire", (CAR,), _draw_wheel, _tire,
-        ("tell me the pressure of the {wheel} tire", "check the tires and tell me the pressure of the {wheel} one"),
-        narrow=True,
-    ),
-    Recipe(
-        "car_fuel", (CAR,), lambda draw: {}, _fuel,
-        ("tell me how much fuel is in the car", "check how many gallons of fuel I have left"),
-        narrow=True,
-    ),
-    Recipe(
-        "car_distance", (CAR,), _draw_distance, _say_distance,
-        ("tell me how far it is from {city} to {to_city} by car", "find out the distance from {city} to {to_city}"),
-        narrow=True,
-    ),
-    Recipe(
-        "car_tell", (CAR, MESSAGES), _draw_tell_tire, _tell_tire,
-        (
-            "send {name} the pressure of the {wheel} tire, nothing but the number",
-            "check the {wheel} tire and message {name} just the number of its pressure",
-        ),
-        needs="message_login", weight=2.0,
-    ),
-    Recipe(
-        "math_mean", (MATH,), _draw_numbers, _compute("mean", "The mean is {}."),
-        ("work out the mean of {numbers}", "tell me the average of {numbers}"),
-        open=True,
-    ),
-    Recipe(
-        "math_sum", (MATH,), _draw_numbers, _compute("sum_values", "The sum is {}."),
-        ("add up {numbers}", "tell me the sum of {numbers}"),
-        open=True,
-    ),
-    Recipe(
-        "math_share", (MATH,), _draw_share, _share,
-        ("work out what percentage {part} is of {whole}", "tell me how many percent of {whole} {part} is"),
-        open=True,
-    ),
-    Recipe(
-        "math_file", (FILES, MATH), _draw_readings, _file_mean,
-        (
-            "work out the mean of the numbers in {file} in {folder}",
-            "read the numbers in {file} in {folder} and tell me their average",
-        ),
-        weight=2.0,
-    ),
+@recipe(
+    MATH, "work out what percentage {part} is of {whole}", "tell me how many percent of {whole} {part} is",
+    slots=(WHOLE, slot("part", r"\d+", lambda d: range(d.whole // 5, d.whole))), open=True,
 )  # fmt: skip
+def math_share(it: Plan) -> None:
+    it.share = number(it.look("percentage", part=float(it.part), whole=float(it.whole)).result)
+    it.answer("That is {share} percent.", tell="{share}")
+
+
+@recipe(
+    (FILES, MATH), "work out the mean of the numbers in {file} in {folder}",
+    "read the numbers in {file} in {folder} and tell me their average",
+    slots=(drawn(FILE, a_file(fits=_readings), "file"), FOLDER), weight=2.0,
+)  # fmt: skip
+def math_file(it: Plan) -> None:
+    it.mean = _result(it, "mean", reads(it).splitlines())
+    it.answer("The mean is {mean}.", tell="{mean}")

@@ -5,181 +5,116 @@ from __future__ import annotations
 from typing import Any
 
 from muarl.domains.bfcl import pools
-from muarl.domains.bfcl.recipes import NOTHING, Draw, Memory, Missing, Plan, Recipe, Slots
-from muarl.domains.bfcl.recipes_files import FILES, reads
-from muarl.domains.bfcl.recipes_people import file_text, new_text
-from muarl.domains.bfcl.scenes import limited
+from muarl.domains.bfcl.recipes import asked, drawn, recipe, slot
+from muarl.domains.bfcl.recipes_files import FILES, FOLDER, QUOTABLE, QUOTED, SENTENCE, WORD, reads
+from muarl.domains.bfcl.recipes_people import HANDLE, PASSWORD, TEXT
+from muarl.domains.kit.plan import Plan
+from muarl.domains.kit.records import plain
 
 POSTS = "TwitterAPI"
 
 
-def _draw_post(draw: Draw) -> Slots:
-    return {"text": new_text(draw), "tag": draw.pick(limited(pools.TAGS, draw.size))}
+def _about(d: Any) -> list[str]:
+    """Subjects of one post each, which the user has not shared."""
+    state = d.tables[POSTS]
+    done = plain(state.retweets).get(state.username, ())
+    texts = {number: state.tweets[number].content.lower() for number in state.tweets}
+    return [s for s in d.few(pools.SUBJECTS) if [n not in done for n, text in texts.items() if s in text] == [True]]
 
 
-def _post(slots: Slots, memory: Memory) -> Plan:
-    made = yield "post_tweet", {"content": slots["text"], "tags": [slots["tag"]]}
-    memory["post"] = made["id"]
-    return NOTHING
+def _strangers(d: Any) -> list[str]:
+    state = d.tables[POSTS]
+    return [h for h in pools.HANDLES if h not in (*state.following_list, state.username)]
 
 
-def _draw_post_and_comment(draw: Draw) -> Slots:
-    return {"text": pools.sentence(draw.rng), "comment": draw.pick(pools.TEXTS)}
-
-
-def _post_and_comment(slots: Slots, memory: Memory) -> Plan:
-    made = yield "post_tweet", {"content": slots["text"]}
-    memory["post"] = made["id"]
-    yield "comment", {"tweet_id": made["id"], "comment_content": slots["comment"]}
-    return NOTHING
-
-
-def _post_file(slots: Slots, memory: Memory) -> Plan:
-    text = yield from reads(slots, memory)
-    made = yield "post_tweet", {"content": text}
-    memory["post"] = made["id"]
-    return NOTHING
-
-
-def _draw_last_post(draw: Draw) -> Slots:
-    draw.pick([draw.memory["post"]] if "post" in draw.memory else [])
-    return {"handle": draw.pick(pools.HANDLES)}
-
-
-def _mention(slots: Slots, memory: Memory) -> Plan:
-    yield "mention", {"tweet_id": memory["post"], "mentioned_usernames": ["@" + slots["handle"]]}
-    return NOTHING
-
-
-def _draw_about(draw: Draw) -> Slots:
-    state = draw.state[POSTS]
-    done = state["retweets"].get(state["username"], ())
-    texts = {number: post["content"].lower() for number, post in state["tweets"].items()}
-    words = [
-        s
-        for s in limited(pools.SUBJECTS, draw.size)
-        if [n not in done for n, text in texts.items() if s in text] == [True]
-    ]
-    return {"word": draw.pick(words)}
-
-
-def _retweet(slots: Slots, memory: Memory) -> Plan:
-    found = yield "search_tweets", {"keyword": slots["word"]}
-    yield "retweet", {"tweet_id": found[0]["id"]}
-    return NOTHING
-
-
-def _draw_reply(draw: Draw) -> Slots:
-    return {**_draw_about(draw), "text": new_text(draw)}
-
-
-def _reply(slots: Slots, memory: Memory) -> Plan:
-    found = yield "search_tweets", {"keyword": slots["word"]}
-    yield "comment", {"tweet_id": found[0]["id"], "comment_content": slots["text"]}
-    return NOTHING
-
-
-def _draw_follow(draw: Draw) -> Slots:
-    state = draw.state[POSTS]
-    taken = {*state["following_list"], state["username"]}
-    return {"handle": draw.pick([h for h in pools.HANDLES if h not in taken])}
-
-
-def _draw_unfollow(draw: Draw) -> Slots:
-    return {"handle": draw.pick(draw.state[POSTS]["following_list"])}
-
-
-def _follows(tool: str, argument: str) -> Any:
-    def plan(slots: Slots, memory: Memory) -> Plan:
-        yield tool, {argument: slots["handle"]}
-        return NOTHING
-
-    return plan
-
-
-def _draw_post_login(draw: Draw) -> Slots:
-    return {"handle": draw.state[POSTS]["username"], "password": draw.state[POSTS]["password"]}
-
-
-def _post_login(slots: Slots, memory: Memory) -> Plan:
-    yield "authenticate_twitter", {"username": slots["handle"], "password": slots["password"]}
-    return NOTHING
-
-
-_NO_POST = Missing(
-    ("post something with the tag {tag}", "write a post tagged {tag}"),
+TAG = slot("tag", r"#\w+", lambda d: d.few(pools.TAGS))
+COMMENT = slot("comment", QUOTED, lambda d: pools.TEXTS)
+ABOUT = drawn(WORD, _about)
+POST = asked(
+    TEXT,
     "What should the post say?",
-    ('It should say "{text}".', 'The post is "{text}".'),
-    ("A new post", "Hello everyone"),
+    'It should say "{}".',
+    'The post is "{}".',
+    guess=("A new post", "Hello everyone"),
 )
-_NO_REPLY = Missing(
-    ("comment on the post about the {word}", "leave a comment under the post about the {word}"),
-    "What should the comment say?",
-    ('It should say "{text}".', 'Comment "{text}".'),
-    ("Nice", "Great post"),
+REPLY = asked(
+    TEXT, "What should the comment say?", 'It should say "{}".', 'Comment "{}".', guess=("Nice", "Great post")
 )
 
-RECIPES = (
-    Recipe(
-        "post_write", (POSTS,), _draw_post, _post,
-        ('post "{text}" with the tag {tag}', 'publish a post that says "{text}", tagged {tag}'),
-        needs="post_login", open=True, missing={"text": _NO_POST},
-    ),
-    Recipe(
-        "post_discuss", (POSTS,), _draw_post_and_comment, _post_and_comment,
-        (
-            'post "{text}" and comment "{comment}" on it yourself',
-            'publish "{text}" and put the comment "{comment}" right under it',
-        ),
-        needs="post_login", open=True,
-    ),
-    Recipe(
-        "post_file", (FILES, POSTS), file_text, _post_file,
-        (
-            "post what {file} in {folder} says, word for word",
-            "read {file} in {folder} and publish its exact text as a post",
-        ),
-        needs="post_login", weight=2.0,
-    ),
-    Recipe(
-        "post_mention", (POSTS,), _draw_last_post, _mention,
-        ("mention @{handle} in the post you just made", "add a mention of @{handle} to that new post"),
-        needs="post_login", narrow=True, weight=2.0,
-    ),
-    Recipe(
-        "post_retweet", (POSTS,), _draw_about, _retweet,
-        (
-            "retweet the post about the {word}", "look for the post about the {word} and retweet it",
-            "share the post on the {word} again",
-        ),
-        needs="post_login", tiny=True,
-    ),
-    Recipe(
-        "post_reply", (POSTS,), _draw_reply, _reply,
-        (
-            'comment "{text}" on the post about the {word}',
-            'leave the comment "{text}" under the post about the {word}',
-        ),
-        needs="post_login", open=True, missing={"text": _NO_REPLY},
-    ),
-    Recipe(
-        "post_follow", (POSTS,), _draw_follow, _follows("follow_user", "username_to_follow"),
-        ("follow {handle}", "start following {handle}"),
-        needs="post_login", narrow=True,
-    ),
-    Recipe(
-        "post_unfollow", (POSTS,), _draw_unfollow, _follows("unfollow_user", "username_to_unfollow"),
-        ("unfollow {handle}", "stop following {handle}"),
-        needs="post_login", narrow=True,
-    ),
-)  # fmt: skip
 
-LOGINS = (
-    Recipe(
-        "post_login", (POSTS,), _draw_post_login, _post_login,
-        (
-            'log in to my posting account {handle} with the password "{password}"',
-            'sign me in for posting as {handle}, password "{password}"',
-        ),
-    ),
+@recipe(
+    POSTS, 'post "{text}" with the tag {tag}', 'publish a post that says "{text}", tagged {tag}',
+    "post something with the tag {tag}", "write a post tagged {tag}", slots=(POST, TAG), needs="post_login", open=True,
 )  # fmt: skip
+def post_write(it: Plan) -> None:
+    it.post = it.do("post_tweet", content=it.text, tags=[it.tag]).id
+
+
+@recipe(
+    POSTS, 'post "{text}" and comment "{comment}" on it yourself',
+    'publish "{text}" and put the comment "{comment}" right under it', slots=(SENTENCE, COMMENT), needs="post_login",
+    open=True,
+)  # fmt: skip
+def post_discuss(it: Plan) -> None:
+    it.post = it.do("post_tweet", content=it.text).id
+    it.do("comment", tweet_id=it.post, comment_content=it.comment)
+
+
+@recipe(
+    (FILES, POSTS), "post what {file} in {folder} says, word for word",
+    "read {file} in {folder} and publish its exact text as a post", slots=(QUOTABLE, FOLDER), needs="post_login",
+    weight=2.0,
+)  # fmt: skip
+def post_file(it: Plan) -> None:
+    it.post = it.do("post_tweet", content=reads(it)).id
+
+
+@recipe(
+    POSTS, "mention @{handle} in the post you just made", "add a mention of @{handle} to that new post",
+    slots=(HANDLE,), when=lambda d: "post" in d.user, needs="post_login", narrow=True, weight=2.0,
+)  # fmt: skip
+def post_mention(it: Plan) -> None:
+    it.do("mention", tweet_id=it.post, mentioned_usernames=["@" + it.handle])
+
+
+@recipe(
+    POSTS, "retweet the post about the {word}", "look for the post about the {word} and retweet it",
+    "share the post on the {word} again", slots=(ABOUT,), needs="post_login", tiny=True,
+)  # fmt: skip
+def post_retweet(it: Plan) -> None:
+    it.do("retweet", tweet_id=it.look("search_tweets", keyword=it.word)[0].id)
+
+
+@recipe(
+    POSTS, 'comment "{text}" on the post about the {word}',
+    'leave the comment "{text}" under the post about the {word}', "comment on the post about the {word}",
+    "leave a comment under the post about the {word}", slots=(ABOUT, REPLY), needs="post_login", open=True,
+)  # fmt: skip
+def post_reply(it: Plan) -> None:
+    found = it.look("search_tweets", keyword=it.word)
+    it.do("comment", tweet_id=found[0].id, comment_content=it.text)
+
+
+@recipe(
+    POSTS, "follow {handle}", "start following {handle}", slots=(drawn(HANDLE, _strangers),), needs="post_login",
+    narrow=True,
+)  # fmt: skip
+def post_follow(it: Plan) -> None:
+    it.do("follow_user", username_to_follow=it.handle)
+
+
+@recipe(
+    POSTS, "unfollow {handle}", "stop following {handle}",
+    slots=(drawn(HANDLE, lambda d: d.tables[POSTS].following_list),), needs="post_login", narrow=True,
+)  # fmt: skip
+def post_unfollow(it: Plan) -> None:
+    it.do("unfollow_user", username_to_unfollow=it.handle)
+
+
+@recipe(
+    POSTS, 'log in to my posting account {handle} with the password "{password}"',
+    'sign me in for posting as {handle}, password "{password}"',
+    slots=(drawn(HANDLE, lambda d: d.tables[POSTS].username), drawn(PASSWORD, lambda d: d.tables[POSTS].password)),
+)  # fmt: skip
+def post_login(it: Plan) -> None:
+    it.do("authenticate_twitter", username=it.handle, password=it.password)

@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 from muarl.domains.bfcl import pools
-from muarl.domains.bfcl.recipes import NOTHING, Draw, Memory, Missing, Plan, Recipe, Slots, Step, number
+from muarl.domains.bfcl.recipes import Scene, asked, drawn, number, one_of, recipe, slot
+from muarl.domains.bfcl.recipes_stocks import DOLLARS
 from muarl.domains.bfcl.routes import NEAREST, ROUTES
-from muarl.domains.drawing import Infeasible
+from muarl.domains.kit.plan import Plan
+from muarl.domains.kit.records import Record
+from muarl.domains.task_sampling import Infeasible
 
 TRAVEL = "TravelAPI"
 DEAREST = 11_000
 """More than any flight costs, in dollars."""
+PAIRS = tuple(Record({"city": a, "to_city": b}) for a in NEAREST for b in NEAREST if (NEAREST[a], NEAREST[b]) in ROUTES)
+"""The cities between which there is a flight."""
 
 
-def _draw_trip(draw: Draw) -> Slots:
-    start, end = draw.pick([(a, b) for a in NEAREST for b in NEAREST if (NEAREST[a], NEAREST[b]) in ROUTES])
-    day = f"{draw.rng.randint(1, 28)} {draw.pick(pools.MONTHS)} 2027"
-    return {"city": start, "to_city": end, "date": day, "cabin": draw.pick(pools.CLASSES)}
-
-
-def _told(draw: Draw) -> list[str]:
+def _told(d: Any, least: float = -1) -> list[str]:
     """The cards that the user knows: not those whose numbers came about in the conversation."""
-    return [card for card in draw.state[TRAVEL]["credit_card_list"] if card.startswith("card_")]
+    cards = d.tables[TRAVEL].credit_card_list
+    return [name for name in cards if name.startswith("card_") and cards[name].balance > least]
 
 
-def _draw_booking(draw: Draw) -> Slots:
-    cards = draw.state[TRAVEL]["credit_card_list"]
-    least = max(draw.state[TRAVEL]["budget_limit"] or 0.0, DEAREST)
-    return {**_draw_trip(draw), "card": draw.pick([n for n in _told(draw) if cards[n]["balance"] > least])}
+def _dearest(d: Any) -> float:
+    return float(max(d.tables[TRAVEL].budget_limit or 0.0, DEAREST))
+
+
+def _premium(scene: Scene) -> int:
+    dollars = int(scene.pick(range(60, 400, 10)))
+    limit = scene.tables[TRAVEL].budget_limit
+    if limit is not None and limit < dollars:
+        raise Infeasible
+    return dollars
+
+
+def _booked(d: Any) -> bool:
+    return "booking" in d.user and d.user.booking in d.tables[TRAVEL].booking_record
+
+
+CITY = slot("city", one_of(NEAREST), lambda d: PAIRS, "city")
+TO_CITY = asked(
+    slot("to_city", one_of(NEAREST), lambda d: d.city.to_city), "Where to?", "I am going to {}.",
+    "The destination is {}.", guess=("New York", "Boston"),
+)  # fmt: skip
+DATE = asked(
+    slot("date", r"\d{1,2} [A-Z]\w+ \d{4}", lambda d: f"{d.pick(range(1, 29))} {d.pick(pools.MONTHS)} 2027"),
+    "On which day?", "I fly on {}.", "The day is {}.", guess=("1 January 2027", "15 June 2027"),
+)  # fmt: skip
+TRIP = (CITY, TO_CITY, DATE, slot("cabin", one_of(pools.CLASSES), lambda d: pools.CLASSES))
+CARD = slot("card", r"card_\d+", _told)
+BOOKING = slot("booking", r"\d+", lambda d: list(d.tables[TRAVEL].booking_record))
+CURRENCY = slot("currency", one_of(pools.CURRENCIES.values()), lambda d: sorted(pools.CURRENCIES.values()))
+PERSON = slot("person", r"[A-Z]\w+ [A-Z]\w+", lambda d: f"{d.pick(pools.PEOPLE)} {d.pick(pools.SURNAMES)}")
+EXPIRY = asked(
+    slot("expiry", r"\d\d/\d{4}", lambda d: f"{d.pick(range(1, 13)):02d}/20{d.pick(range(28, 34))}"),
+    "When does the card expire?", "It expires in {}.", "The card is good until {}.", guess=("12/2030", "01/2028"),
+)  # fmt: skip
 
 
 def as_date(words: str) -> str:
@@ -38,239 +67,115 @@ def as_date(words: str) -> str:
     return f"{year}-{pools.MONTHS.index(month) + 1:02d}-{int(day):02d}"
 
 
-def _route(slots: Slots) -> Generator[Step, Any, dict[str, Any]]:
-    start = yield "get_nearest_airport_by_city", {"location": slots["city"]}
-    end = yield "get_nearest_airport_by_city", {"location": slots["to_city"]}
-    return {
-        "travel_date": as_date(slots["date"]), "travel_from": start["nearest_airport"],
-        "travel_to": end["nearest_airport"], "travel_class": slots["cabin"],
-    }  # fmt: skip
+def _trip(it: Plan) -> dict[str, Any]:
+    start = it.look("get_nearest_airport_by_city", location=it.city).nearest_airport
+    end = it.look("get_nearest_airport_by_city", location=it.to_city).nearest_airport
+    return {"travel_date": as_date(it.date), "travel_from": start, "travel_to": end, "travel_class": it.cabin}
 
 
-def _book(slots: Slots, memory: Memory) -> Plan:
-    trip = yield from _route(slots)
-    booked = yield "book_flight", {"access_token": memory["token"], "card_id": slots["card"], **trip}
-    memory["booking"] = booked["booking_id"]
-    return NOTHING
+@recipe(
+    TRAVEL, "book a {cabin} class flight from {city} to {to_city} on {date} with card {card}",
+    "book me a flight from {city} to {to_city} for {date}, {cabin} class, paid with card {card}",
+    "get me from {city} to {to_city} by plane on {date} in {cabin} class and pay with card {card}",
+    "book a {cabin} class flight from {city} to {to_city} with card {card}",
+    "book me a flight from {city} to {to_city} in {cabin} class, paid with card {card}",
+    "book a {cabin} class flight from {city} on {date} with card {card}",
+    "get me out of {city} on {date} in {cabin} class, the flight is paid with card {card}",
+    slots=(*TRIP, drawn(CARD, lambda d: _told(d, _dearest(d)))), needs="travel", open=True, weight=2.0,
+)  # fmt: skip
+def trip_book(it: Plan) -> None:
+    trip = _trip(it)
+    it.booking = it.do("book_flight", access_token=it.token, card_id=it.card, **trip).booking_id
 
 
-def _cost(slots: Slots, memory: Memory) -> Plan:
-    trip = yield from _route(slots)
-    found = yield "get_flight_cost", trip
-    (cost,) = found["travel_cost_list"]
-    return f"The flight costs ${number(cost)}.", number(cost)
+@recipe(
+    TRAVEL, "tell me what a {cabin} class flight from {city} to {to_city} costs on {date}",
+    "look up the price of flying from {city} to {to_city} in {cabin} class on {date}", slots=TRIP, open=True,
+)  # fmt: skip
+def trip_cost(it: Plan) -> None:
+    it.cost = number(it.look("get_flight_cost", **_trip(it)).travel_cost_list[0])
+    it.answer("The flight costs ${cost}.", tell="{cost}")
 
 
-def _draw_insurance(draw: Draw) -> Slots:
-    draw.pick([b for b in draw.state[TRAVEL]["booking_record"] if b == draw.memory.get("booking")])
-    card = draw.pick(_told(draw))
-    dollars = str(draw.rng.randrange(6, 40) * 10)
-    limit = draw.state[TRAVEL]["budget_limit"]
-    if limit is not None and limit < float(dollars):
-        raise Infeasible
-    return {"insurance": draw.pick(pools.INSURANCES), "dollars": dollars, "card": card}
+@recipe(
+    TRAVEL, "insure the trip you just booked with {insurance} insurance for {dollars} dollars on card {card}",
+    "add {insurance} insurance for {dollars} dollars to that booking, charged to card {card}",
+    slots=(CARD, drawn(DOLLARS, _premium), slot("insurance", one_of(pools.INSURANCES), lambda d: pools.INSURANCES)),
+    when=_booked, narrow=True, weight=3.0,
+)  # fmt: skip
+def trip_insure(it: Plan) -> None:
+    bought = {"insurance_type": it.insurance, "booking_id": it.booking, "insurance_cost": float(it.dollars)}
+    it.do("purchase_insurance", access_token=it.token, **bought, card_id=it.card)
 
 
-def _insure(slots: Slots, memory: Memory) -> Plan:
-    yield (
-        "purchase_insurance",
-        {
-            "access_token": memory["token"], "insurance_type": slots["insurance"], "booking_id": memory["booking"],
-            "insurance_cost": float(slots["dollars"]), "card_id": slots["card"],
-        },
-    )  # fmt: skip
-    return NOTHING
+@recipe(TRAVEL, "cancel booking {booking}", "call off my booking {booking}", slots=(BOOKING,), needs="travel")
+def trip_cancel(it: Plan) -> None:
+    it.do("cancel_booking", access_token=it.token, booking_id=it.booking)
 
 
-def _draw_old_booking(draw: Draw) -> Slots:
-    return {"booking": draw.pick(list(draw.state[TRAVEL]["booking_record"]))}
+@recipe(TRAVEL, "cancel the trip you just booked", "call that booking off again", when=_booked, narrow=True, weight=1.5)
+def trip_cancel_last(it: Plan) -> None:
+    it.do("cancel_booking", access_token=it.token, booking_id=it.booking)
 
 
-def _cancel_booking(slots: Slots, memory: Memory) -> Plan:
-    yield "cancel_booking", {"access_token": memory["token"], "booking_id": slots["booking"]}
-    return NOTHING
+@recipe(
+    TRAVEL, "tell me the transaction number on the invoice of booking {booking}",
+    "get the invoice of booking {booking} and read me the transaction number", slots=(BOOKING,), needs="travel",
+)  # fmt: skip
+def trip_invoice(it: Plan) -> None:
+    it.seen = it.look("retrieve_invoice", access_token=it.token, booking_id=it.booking)
+    it.answer("The transaction is {seen.invoice.transaction_id}.", tell="{seen.invoice.transaction_id}")
 
 
-def _draw_last_booking(draw: Draw) -> Slots:
-    draw.pick([b for b in draw.state[TRAVEL]["booking_record"] if b == draw.memory.get("booking")])
-    return {}
+@recipe(
+    TRAVEL, "limit my travel budget to {money} {currency}, converted to US dollars",
+    "convert {money} {currency} to US dollars and make that my travel budget",
+    slots=(CURRENCY, slot("money", r"\d+", lambda d: range(15_000, 49_500, 500))), needs="travel", open=True,
+)  # fmt: skip
+def trip_budget(it: Plan) -> None:
+    code = next(c for c, words in pools.CURRENCIES.items() if words == it.currency)
+    changed = it.look("compute_exchange_rate", base_currency=code, target_currency="USD", value=float(it.money))
+    it.do("set_budget_limit", access_token=it.token, budget_limit=changed.exchanged_value)
 
 
-def _cancel_last_booking(slots: Slots, memory: Memory) -> Plan:
-    yield "cancel_booking", {"access_token": memory["token"], "booking_id": memory["booking"]}
-    return NOTHING
-
-
-def _invoice(slots: Slots, memory: Memory) -> Plan:
-    seen = yield "retrieve_invoice", {"access_token": memory["token"], "booking_id": slots["booking"]}
-    transaction = str(seen["invoice"]["transaction_id"])
-    return f"The transaction is {transaction}.", transaction
-
-
-def _draw_budget(draw: Draw) -> Slots:
-    currency = draw.pick(sorted(pools.CURRENCIES.values()))
-    return {"money": str(draw.rng.randrange(30, 99) * 500), "currency": currency}
-
-
-def _budget(slots: Slots, memory: Memory) -> Plan:
-    code = next(c for c, words in pools.CURRENCIES.items() if words == slots["currency"])
-    changed = yield (
-        "compute_exchange_rate",
-        {"base_currency": code, "target_currency": "USD", "value": float(slots["money"])},
-    )
-    yield "set_budget_limit", {"access_token": memory["token"], "budget_limit": changed["exchanged_value"]}
-    return NOTHING
-
-
-def _draw_card(draw: Draw) -> Slots:
-    rng = draw.rng
-    return {
-        "card_number": str(rng.randrange(10**15, 10**16)), "code": str(rng.randrange(100, 1000)),
-        "expiry": f"{rng.randint(1, 12):02d}/20{rng.randint(28, 33)}",
-        "person": f"{draw.pick(pools.PEOPLE)} {draw.pick(pools.SURNAMES)}",
-    }  # fmt: skip
-
-
-def _register(slots: Slots, memory: Memory) -> Plan:
-    yield (
-        "register_credit_card",
-        {
-            "access_token": memory["token"], "card_number": slots["card_number"], "expiration_date": slots["expiry"],
-            "cardholder_name": slots["person"], "card_verification_number": int(slots["code"]),
-        },
-    )  # fmt: skip
-    return NOTHING
-
-
-def _draw_token(draw: Draw) -> Slots:
-    return {"token": draw.pick([t for t in (draw.state[TRAVEL]["access_token"],) if t])}
-
-
-def _token(slots: Slots, memory: Memory) -> Plan:
-    memory["token"] = slots["token"]
-    return NOTHING
-    yield  # it needs no call, but is a plan like the others
-
-
-def _draw_travel_login(draw: Draw) -> Slots:
-    rng = draw.rng
-    return {
-        "client": f"client{rng.randrange(100, 999)}", "secret": f"sec{rng.randrange(10**5, 10**6)}",
-        "refresh": f"ref{rng.randrange(10**5, 10**6)}",
-        "person": f"{draw.pick(pools.PEOPLE)} {draw.pick(pools.SURNAMES)}",
-    }  # fmt: skip
-
-
-def _travel_login(slots: Slots, memory: Memory) -> Plan:
-    first, last = slots["person"].split()
-    given = yield (
-        "authenticate_travel",
-        {
-            "client_id": slots["client"], "client_secret": slots["secret"], "refresh_token": slots["refresh"],
-            "grant_type": "read_write", "user_first_name": first, "user_last_name": last,
-        },
-    )  # fmt: skip
-    memory["token"] = given["access_token"]
-    return NOTHING
-
-
-_NO_DATE = Missing(
-    (
-        "book a {cabin} class flight from {city} to {to_city} with card {card}",
-        "book me a flight from {city} to {to_city} in {cabin} class, paid with card {card}",
+@recipe(
+    TRAVEL, "register the credit card {card_number} of {person}, expiring {expiry}, with the code {code}",
+    "add a credit card: number {card_number}, holder {person}, good until {expiry}, code {code}",
+    "register the credit card {card_number} of {person} with the code {code}",
+    slots=(
+        slot("card_number", r"\d+", lambda d: range(10**15, 10**16)), slot("code", r"\d+", lambda d: range(100, 1000)),
+        EXPIRY, PERSON,
     ),
-    "On which day?",
-    ("I fly on {date}.", "The day is {date}."),
-    ("1 January 2027", "15 June 2027"),
-)
-_NO_GOAL = Missing(
-    (
-        "book a {cabin} class flight from {city} on {date} with card {card}",
-        "get me out of {city} on {date} in {cabin} class, the flight is paid with card {card}",
-    ),
-    "Where to?",
-    ("I am going to {to_city}.", "The destination is {to_city}."),
-    ("New York", "Boston"),
-)
-_NO_EXPIRY = Missing(
-    ("register the credit card {card_number} of {person} with the code {code}",),
-    "When does the card expire?",
-    ("It expires in {expiry}.", "The card is good until {expiry}."),
-    ("12/2030", "01/2028"),
-)
+    needs="travel", open=True,
+)  # fmt: skip
+def trip_card(it: Plan) -> None:
+    card = {"card_number": it.card_number, "expiration_date": it.expiry, "cardholder_name": it.person}
+    it.do("register_credit_card", access_token=it.token, **card, card_verification_number=int(it.code))
 
-RECIPES = (
-    Recipe(
-        "trip_book", (TRAVEL,), _draw_booking, _book,
-        (
-            "book a {cabin} class flight from {city} to {to_city} on {date} with card {card}",
-            "book me a flight from {city} to {to_city} for {date}, {cabin} class, paid with card {card}",
-            "get me from {city} to {to_city} by plane on {date} in {cabin} class and pay with card {card}",
-        ),
-        needs="travel", open=True, weight=2.0, missing={"date": _NO_DATE, "to_city": _NO_GOAL},
-    ),
-    Recipe(
-        "trip_cost", (TRAVEL,), _draw_trip, _cost,
-        (
-            "tell me what a {cabin} class flight from {city} to {to_city} costs on {date}",
-            "look up the price of flying from {city} to {to_city} in {cabin} class on {date}",
-        ),
-        open=True,
-    ),
-    Recipe(
-        "trip_insure", (TRAVEL,), _draw_insurance, _insure,
-        (
-            "insure the trip you just booked with {insurance} insurance for {dollars} dollars on card {card}",
-            "add {insurance} insurance for {dollars} dollars to that booking, charged to card {card}",
-        ),
-        narrow=True, weight=3.0,
-    ),
-    Recipe(
-        "trip_cancel", (TRAVEL,), _draw_old_booking, _cancel_booking,
-        ("cancel booking {booking}", "call off my booking {booking}"),
-        needs="travel",
-    ),
-    Recipe(
-        "trip_cancel_last", (TRAVEL,), _draw_last_booking, _cancel_last_booking,
-        ("cancel the trip you just booked", "call that booking off again"),
-        narrow=True, weight=1.5,
-    ),
-    Recipe(
-        "trip_invoice", (TRAVEL,), _draw_old_booking, _invoice,
-        (
-            "tell me the transaction number on the invoice of booking {booking}",
-            "get the invoice of booking {booking} and read me the transaction number",
-        ),
-        needs="travel",
-    ),
-    Recipe(
-        "trip_budget", (TRAVEL,), _draw_budget, _budget,
-        (
-            "limit my travel budget to {money} {currency}, converted to US dollars",
-            "convert {money} {currency} to US dollars and make that my travel budget",
-        ),
-        needs="travel", open=True,
-    ),
-    Recipe(
-        "trip_card", (TRAVEL,), _draw_card, _register,
-        (
-            "register the credit card {card_number} of {person}, expiring {expiry}, with the code {code}",
-            "add a credit card: number {card_number}, holder {person}, good until {expiry}, code {code}",
-        ),
-        needs="travel", open=True, missing={"expiry": _NO_EXPIRY},
+
+@recipe(
+    TRAVEL, "use the travel access token {given}", "work with my travel access token {given}",
+    slots=(slot("given", r"\w+", lambda d: [t for t in (d.tables[TRAVEL].access_token,) if t]),),
+)  # fmt: skip
+def travel_token(it: Plan) -> None:
+    it.token = it.given
+    it.answer((), tell=())  # it is only to be known
+
+
+@recipe(
+    TRAVEL,
+    "log in to travel with client id {client}, secret {secret}, refresh token {refresh} and read_write access for "
+    "{person}",
+    slots=(
+        slot("client", r"\w+", lambda d: f"client{d.pick(range(100, 999))}"),
+        slot("secret", r"\w+", lambda d: f"sec{d.pick(range(10**5, 10**6))}"),
+        slot("refresh", r"\w+", lambda d: f"ref{d.pick(range(10**5, 10**6))}"), PERSON,
     ),
 )  # fmt: skip
-
-LOGINS = (
-    Recipe(
-        "travel_token", (TRAVEL,), _draw_token, _token,
-        ("use the travel access token {token}", "work with my travel access token {token}"),
-    ),
-    Recipe(
-        "travel_login", (TRAVEL,), _draw_travel_login, _travel_login,
-        (
-            "log in to travel with client id {client}, secret {secret}, refresh token {refresh} and read_write access "
-            "for {person}",
-        ),
-    ),
-)  # fmt: skip
+def travel_login(it: Plan) -> None:
+    first, last = it.person.split()
+    given = it.do(
+        "authenticate_travel", client_id=it.client, client_secret=it.secret, refresh_token=it.refresh,
+        grant_type="read_write", user_first_name=first, user_last_name=last,
+    )  # fmt: skip
+    it.token = given.access_token

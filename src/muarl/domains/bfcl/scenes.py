@@ -10,15 +10,6 @@ from typing import Any
 from muarl.domains.bfcl import pools
 from muarl.domains.bfcl.pools import some
 
-STATEFUL = (
-    "GorillaFileSystem",
-    "MessageAPI",
-    "TwitterAPI",
-    "TicketAPI",
-    "TradingBot",
-    "TravelAPI",
-    "VehicleControlAPI",
-)
 MATH = "MathAPI"
 
 
@@ -222,6 +213,12 @@ def _travel(rng: random.Random, size: Size) -> dict[str, Any]:
     }  # fmt: skip
 
 
+_PEDALS: Sequence[Mapping[str, Any]] = (
+    {"brakePedalStatus": "released", "brakePedalForce": 0.0},
+    {"brakePedalStatus": "pressed", "brakePedalForce": 1000.0},
+)
+
+
 def _vehicle(rng: random.Random, size: Size) -> dict[str, Any]:
     doors = {door: rng.choice(("locked", "unlocked")) for door in ("driver", "passenger", "rear_left", "rear_right")}
     wheels = ("frontLeft", "frontRight", "rearLeft", "rearRight")
@@ -230,17 +227,14 @@ def _vehicle(rng: random.Random, size: Size) -> dict[str, Any]:
         "engineState": rng.choice(("stopped", "stopped", "running")), "doorStatus": doors | {"driver": "unlocked"},
         "acTemperature": float(rng.randint(18, 27)), "fanSpeed": rng.choice((20, 30, 40, 60)), "acMode": "auto",
         "humidityLevel": float(rng.randint(30, 60)), "headLightStatus": rng.choice(("on", "off")),
-        "parkingBrakeStatus": rng.choice(("released", "engaged")), "brakePedalStatus": "released",
+        "parkingBrakeStatus": rng.choice(("released", "engaged")), **rng.choice(_PEDALS),
         "destination": "None", **{f"{wheel}TirePressure": round(rng.uniform(28.2, 36.8), 1) for wheel in wheels},
     }  # fmt: skip
 
 
 _MAKERS: Mapping[str, Callable[[random.Random, Size], dict[str, Any]]] = {
-    "GorillaFileSystem": _files,
-    "MessageAPI": _messages,
-    "TwitterAPI": _posts,
-    "TicketAPI": _tickets,
-    "TradingBot": _trading,
-    "TravelAPI": _travel,
-    "VehicleControlAPI": _vehicle,
-}
+    "GorillaFileSystem": _files, "MessageAPI": _messages, "TwitterAPI": _posts, "TicketAPI": _tickets,
+    "TradingBot": _trading, "TravelAPI": _travel, "VehicleControlAPI": _vehicle,
+}  # fmt: skip
+TASK_CLASSES = (*_MAKERS, MATH)
+"""The classes that tasks may involve; the last has no state."""

@@ -12,7 +12,7 @@ DEEPEST = 120
 """How many levels a tree may have."""
 
 
-class Refused(Exception):
+class UnsupportedSyntax(Exception):
     """What this reader does not compute, in words."""
 
 
@@ -24,16 +24,16 @@ def parse(text: str, *, strip: bool = True) -> ast.expr:
     if "\0" in text:
         raise ValueError("source code string cannot contain null bytes")
     if _FORMATTED.search(text) and any(not _is_old_form(body) for body in _formatted_strings(text)):
-        raise Refused("f-string: expecting '}' (<string>, line 1)")
+        raise UnsupportedSyntax("f-string: expecting '}' (<string>, line 1)")
     text = text.lstrip(" \t") if strip else text
     try:
         tree = _parsed(text)
     except SyntaxError as problem:
         raise ValueError(_in_old_words(problem)) from None
     except (RecursionError, MemoryError):  # where that begins differs between versions, but is far below
-        raise Refused("the expression is too deeply nested") from None
+        raise UnsupportedSyntax("the expression is too deeply nested") from None
     if len(text) > DEEPEST and _is_deep(tree):
-        raise Refused("the expression is too deeply nested")
+        raise UnsupportedSyntax("the expression is too deeply nested")
     return tree
 
 

@@ -2,10 +2,10 @@
 
 from muarl.domains.imagined.domain import Fact, ImaginedDomain, ImaginedWorld, goal_met
 from muarl.domains.imagined.ledger import Ledger
-from muarl.domains.imagined.records import ImaginedCall, Played
-from muarl.domains.imagined.scenario import ImaginedTool, Scenario, read_scenario, scenario_of
+from muarl.domains.imagined.records import ImaginedCall, ReplayedTeacher
+from muarl.domains.imagined.scenario import ImaginedTool, ServiceDescription, read_scenario, scenario_of
 
 __all__ = [
-    "Fact", "ImaginedCall", "ImaginedDomain", "ImaginedTool", "ImaginedWorld", "Ledger", "Played", "Scenario",
-    "goal_met", "read_scenario", "scenario_of",
+    "Fact", "ImaginedCall", "ImaginedDomain", "ImaginedTool", "ImaginedWorld", "Ledger", "ReplayedTeacher",
+    "ServiceDescription", "goal_met", "read_scenario", "scenario_of",
 ]  # fmt: skip

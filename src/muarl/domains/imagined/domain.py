@@ -16,7 +16,7 @@ from muarl.domains.database import canonical
 from muarl.domains.imagined.ledger import Ledger
 from muarl.domains.imagined.prompt import Unusable, again, prompt, read_answer
 from muarl.domains.imagined.records import ImaginedCall, Teacher
-from muarl.domains.imagined.scenario import ImaginedTool, Scenario
+from muarl.domains.imagined.scenario import ImaginedTool, ServiceDescription
 from muarl.endpoints import Endpoint
 from muarl.episode import Usage
 from muarl.errors import InfrastructureError
@@ -51,8 +51,8 @@ class EndpointTeacher:
 class ImaginedDomain(Domain):
     """A scenario whose tools a teacher plays: an Endpoint, or anything with its ``play``.
 
-    ``tries``: how often an answer is asked for at most. ``facts``: what the world must say about a task's caller, known
-    beforehand (the ledger starts with it). ``situation``: what the teacher is told of the caller, the task's scenario
+    ``tries``: how often an answer is asked for at most. ``facts``: what the world must say about a task's user, known
+    beforehand (the ledger starts with it). ``situation``: what the teacher is told of the user, the task's scenario
     by default. ``render``: as for any domain.
     """
 
@@ -60,7 +60,7 @@ class ImaginedDomain(Domain):
 
     def __init__(
         self,
-        scenario: Scenario,
+        scenario: ServiceDescription,
         teacher: Endpoint | Teacher,
         *,
         tries: int = 4,
@@ -79,6 +79,11 @@ class ImaginedDomain(Domain):
     def endpoint(self) -> Endpoint | None:
         """The endpoint that plays the tools, None for another teacher."""
         return self.teacher.endpoint if isinstance(self.teacher, EndpointTeacher) else None
+
+    async def aclose(self) -> None:
+        """Close the connections of an endpoint that plays the tools."""
+        if self.endpoint is not None:
+            await self.endpoint.aclose()
 
     def tool_names(self, requestor: Requestor = "assistant") -> tuple[str, ...]:
         """The names of the agent's tools; the user has none."""

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from muarl.domains.desk.records import RECORD, VOLATILE
 from muarl.domains.imagined.scenario import ImaginedTool, follow
+from muarl.domains.typed_records import RECORD, VOLATILE
 
 Key = tuple[str, str]
 """A record: the field that it is known by, and its id."""
@@ -30,7 +30,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRecord:
     """A record in an answer. Records within it stand in ``fields`` by their ids alone."""
 
     key: Key
@@ -101,7 +101,7 @@ class Ledger:
         """Whether there is such a record, or another one names it."""
         return (name, str(value)) in self.records or any(_same(r.get(name), value) for r in self.records.values())
 
-    def _twice(self, found: list[Found]) -> list[str]:
+    def _twice(self, found: list[FoundRecord]) -> list[str]:
         seen: dict[Key, Mapping[str, Any]] = {}
         wrong = []
         for one in found:
@@ -110,7 +110,7 @@ class Ledger:
             seen[one.key] = one.fields
         return wrong
 
-    def _foreign(self, tool: ImaginedTool, arguments: Mapping[str, Any], found: list[Found]) -> list[str]:
+    def _foreign(self, tool: ImaginedTool, arguments: Mapping[str, Any], found: list[FoundRecord]) -> list[str]:
         """Records of a read that belong to something else than was asked for."""
         if tool.kind != "read":
             return []
@@ -122,7 +122,12 @@ class Ledger:
         ]
 
     def _changed(
-        self, tool: ImaginedTool, one: Found, known: Mapping[str, Any], arguments: Mapping[str, Any], about: set[str]
+        self,
+        tool: ImaginedTool,
+        one: FoundRecord,
+        known: Mapping[str, Any],
+        arguments: Mapping[str, Any],
+        about: set[str],
     ) -> list[str]:
         wrong = []
         for name, value in one.fields.items():
@@ -137,7 +142,7 @@ class Ledger:
             )
         return wrong
 
-    def _lists_kept(self, tool: ImaginedTool, arguments: Mapping[str, Any], found: list[Found]) -> list[str]:
+    def _lists_kept(self, tool: ImaginedTool, arguments: Mapping[str, Any], found: list[FoundRecord]) -> list[str]:
         """A list of all that somebody has stays whole: nothing is missing from it later, nothing appears by itself."""
         wrong = []
         for (name, owner, value), keys in self._lists.items():
@@ -249,7 +254,7 @@ def _echoes(arguments: Mapping[str, Any], result: Any) -> list[str]:
     ]
 
 
-def _records(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Found]:
+def _records(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[FoundRecord]:
     """The records in a valid value, outer ones first."""
     schema = follow(schema, root)
     for option in schema.get("anyOf") or schema.get("oneOf") or ():
@@ -265,7 +270,7 @@ def _records(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> 
         if isinstance(key, str) and key in value:
             volatile = frozenset(n for n, s in fields.items() if s.get(VOLATILE))
             plain = {n: _by_ids(v, fields.get(n) or {}, root) for n, v in value.items()}
-            yield Found((key, str(value[key])), plain, volatile)
+            yield FoundRecord((key, str(value[key])), plain, volatile)
         for name, inner in value.items():
             yield from _records(inner, fields.get(name) or {}, root)
 

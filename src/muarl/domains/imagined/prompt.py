@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muarl.domains.imagined.ledger import Ledger
-from muarl.domains.imagined.scenario import ImaginedTool, Scenario
+from muarl.domains.imagined.scenario import ImaginedTool, ServiceDescription
 
 MAX_ANSWER = 20_000
 """Characters of an answer; a longer one is not read."""
@@ -55,9 +55,9 @@ _KINDS = {"read": "changes nothing", "write": "changes the world", "generic": "h
 
 
 def prompt(
-    scenario: Scenario, tool: ImaginedTool, arguments: Mapping[str, Any], ledger: Ledger, situation: str
+    scenario: ServiceDescription, tool: ImaginedTool, arguments: Mapping[str, Any], ledger: Ledger, situation: str
 ) -> list[dict[str, Any]]:
-    """The conversation that asks for one answer. ``situation``: what the caller knows and wants, empty if unknown."""
+    """The conversation that asks for one answer. ``situation``: what the user knows and wants, empty if unknown."""
     system = SYSTEM.format(world=scenario.world.strip())
     if situation:
         system += CALLER.format(scenario=situation.strip())

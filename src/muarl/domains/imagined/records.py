@@ -59,7 +59,7 @@ class Teacher(Protocol):
 
 
 @dataclass
-class Played:
+class ReplayedTeacher:
     """A teacher that repeats what another one said, in order. DataError where it is asked something else."""
 
     calls: Sequence[ImaginedCall]

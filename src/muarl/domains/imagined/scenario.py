@@ -23,8 +23,8 @@ from jsonschema.exceptions import SchemaError
 
 from muarl.chat import ToolSpec
 from muarl.domains.base import Domain, Kind
-from muarl.domains.desk.records import RECORD, output_schema
 from muarl.domains.schema import ToolSchema, compile_check
+from muarl.domains.typed_records import RECORD, output_schema
 from muarl.errors import DataError
 
 KINDS = ("read", "write", "generic")
@@ -60,7 +60,7 @@ class ImaginedTool:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class ServiceDescription:
     """What a model needs to play the tools of a domain."""
 
     name: str
@@ -79,16 +79,16 @@ class Scenario:
         return frozenset(key for t in self.tools for key in _keys(t.returns))
 
 
-def scenario_of(domain: Domain, world: str) -> Scenario:
+def scenario_of(domain: Domain, world: str) -> ServiceDescription:
     """The scenario of a domain whose methods' return hints say what they answer. ``world``: its description."""
     tools = []
     for spec in domain.tool_specs():
         returns = output_schema(getattr(type(domain), spec.name))
         tools.append(ImaginedTool(spec, domain.kind_of(spec.name), returns))
-    return Scenario(domain.name, domain.policy_text, world, tuple(tools))
+    return ServiceDescription(domain.name, domain.policy_text, world, tuple(tools))
 
 
-def read_scenario(folder: Path) -> Scenario:
+def read_scenario(folder: Path) -> ServiceDescription:
     """A scenario from its folder, named after it. DataError says which file is wrong, where, and what to do."""
     texts = {}
     for name in ("policy.md", "world.md", "tools.json"):
@@ -107,8 +107,8 @@ def read_scenario(folder: Path) -> Scenario:
     names = [t.spec.name for t in tools]
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
-        raise DataError(f"{path}: the tool {twice!r} stands there twice")
-    return Scenario(folder.name, texts["policy.md"], texts["world.md"], tools)
+        raise DataError(f"{path}: the tool {twice!r} is listed twice")
+    return ServiceDescription(folder.name, texts["policy.md"], texts["world.md"], tools)
 
 
 def _tool(path: Path, number: int, row: Any) -> ImaginedTool:

@@ -7,6 +7,7 @@ calls may come from any task of that loop.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -273,7 +274,10 @@ class _HttpTransport:
 
     def __init__(self, make: Any, launch: Launch, client: Any) -> None:
         self._client = client
-        self._inner = make(launch.url, http_client=client, max_sse_event_size=launch.bounds.wire)
+        # Whole answers are bounded by the client; from version 2.3 on the SDK bounds a single event, too.
+        bound = {"max_sse_event_size": launch.bounds.wire}
+        known = inspect.signature(make).parameters
+        self._inner = make(launch.url, http_client=client, **{k: v for k, v in bound.items() if k in known})
 
     async def __aenter__(self) -> Any:
         await self._client.__aenter__()

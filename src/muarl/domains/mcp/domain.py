@@ -21,7 +21,7 @@ from muarl.domains.mcp import pool
 from muarl.domains.mcp.client import ServerError, ServerTool
 from muarl.domains.mcp.folders import folder_state, inside
 from muarl.domains.mcp.launch import Launch
-from muarl.domains.mcp.tools import Offer, Offered, changed, toolbox
+from muarl.domains.mcp.tools import Offered, OfferedTool, changed, toolbox
 from muarl.errors import ConfigError, InfrastructureError
 
 ALIAS = "/files"
@@ -40,14 +40,14 @@ class McpDomain(Domain):
     """
 
     launch: ClassVar[Launch]
-    offers: ClassVar[Sequence[Offer] | None] = None
+    offers: ClassVar[Sequence[OfferedTool] | None] = None
     listing: ClassVar[Mapping[str, ServerTool] | None] = None
 
     def __init__(
         self,
         *,
         launch: Launch | None = None,
-        offers: Sequence[Offer] | None = None,
+        offers: Sequence[OfferedTool] | None = None,
         listing: Mapping[str, ServerTool] | None = None,
         policy: str | None = None,
         tools: Sequence[str] | None = None,
@@ -181,7 +181,7 @@ class McpDomain(Domain):
         """Hook: what keeps the server from being started, with the remedy; None if nothing is known to."""
         return None
 
-    async def pool(self) -> pool.Pool:
+    async def pool(self) -> pool.McpServerPool:
         """The pool that its episodes take their places from."""
         return await pool.pool_of(self.server, self._places)
 
@@ -193,7 +193,7 @@ class McpWorld(World):
 
     def __init__(self, domain: McpDomain, task: Task | None) -> None:
         super().__init__(domain, task)
-        self._place: pool.Place | None = None
+        self._place: pool.ServerFolder | None = None
         self._turn: asyncio.Lock | None = None
         self._digest: str | None = None
         self._closed = False
@@ -249,7 +249,7 @@ class McpWorld(World):
 
     # on the servers' loop
 
-    async def _opened(self) -> pool.Place:
+    async def _opened(self) -> pool.ServerFolder:
         if self._closed:
             raise InfrastructureError("the world of this episode is closed already", boundary="world")
         if self._turn is None:
@@ -272,7 +272,7 @@ class McpWorld(World):
                 self._good = True
             return self._place
 
-    def _check_tools(self, place: pool.Place) -> None:
+    def _check_tools(self, place: pool.ServerFolder) -> None:
         assert place.connection is not None
         difference = changed(self.domain.offered().values(), place.connection.tools)
         if difference is not None:
@@ -308,7 +308,7 @@ class McpWorld(World):
             self.writes.append(call)
         return answer
 
-    async def _ask(self, place: pool.Place, known: Offered, call: ToolCall) -> ToolResult:
+    async def _ask(self, place: pool.ServerFolder, known: Offered, call: ToolCall) -> ToolResult:
         """One call to the server. A read that a dying server left without an answer is asked once more of a new one."""
         connection = place.connection
         assert connection is not None
@@ -327,7 +327,7 @@ class McpWorld(World):
         text = answer.text.replace(str(place.folder), ALIAS)
         return ToolResult(self.domain.tidy(call.name, text), answer.error or self.domain.failed(call.name, text))
 
-    async def _start_again(self, place: pool.Place) -> None:
+    async def _start_again(self, place: pool.ServerFolder) -> None:
         await (await self.domain.pool()).restart(place)
         self._check_tools(place)
 
@@ -343,7 +343,7 @@ class McpWorld(World):
                 self._digest = hashlib.sha256(canonical(state).encode()).hexdigest()
             return self._digest
 
-    async def _told(self, place: pool.Place, tool: str, arguments: Mapping[str, Any]) -> str:
+    async def _told(self, place: pool.ServerFolder, tool: str, arguments: Mapping[str, Any]) -> str:
         assert place.connection is not None
         answer = await place.connection.call(tool, arguments)
         if answer.error:
@@ -366,7 +366,7 @@ def discover(launch: Launch, lay_out: Callable[[Path], None] | None = None) -> d
     """
 
     async def ask() -> dict[str, ServerTool]:
-        source = pool.Pool(launch, 1)
+        source = pool.McpServerPool(launch, 1)
         place = await source.take(lay_out or (lambda folder: None))
         try:
             assert place.connection is not None
@@ -388,6 +388,6 @@ def _renamed(value: Any, old: str, new: str) -> Any:
     return value
 
 
-def _abandon(source: pool.Pool, place: pool.Place) -> None:
+def _abandon(source: pool.McpServerPool, place: pool.ServerFolder) -> None:
     """A world was forgotten before it was closed: its place is thrown away."""
     pool.hand_over(source.give(place, good=False))

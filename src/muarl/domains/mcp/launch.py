@@ -15,7 +15,7 @@ FOLDER = "{folder}"
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ServerLimits:
     """What a server may take before it counts as broken.
 
     ``start``: seconds until it has said hello. ``call``: seconds for one tool call. ``output``: characters of a tool's
@@ -59,7 +59,7 @@ class Launch:
     reuse: int = 200
     slow_reads: Literal["drop", "answer"] = "drop"
     handshake: Literal["initialize", "discover"] = "initialize"
-    bounds: Bounds = Bounds()
+    bounds: ServerLimits = ServerLimits()
 
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.url):
@@ -87,7 +87,7 @@ def environment(launch: Launch, folder: Path, home: Path) -> dict[str, str]:
     return plain | quiet | {name: filled(value, folder) for name, value in launch.env}
 
 
-def over_http(name: str, url: str, *, token_env: str = "", bounds: Bounds = Bounds()) -> Launch:
+def over_http(name: str, url: str, *, token_env: str = "", bounds: ServerLimits = ServerLimits()) -> Launch:
     """A server that runs already and is reached at a URL. Every episode gets a session of its own."""
     return Launch(name, url=url, token_env=token_env, keeps="process", bounds=bounds)
 
@@ -99,7 +99,7 @@ def over_stdio(
     keeps: Literal["folder", "process"] = "process",
     reuse: int = 200,
     slow_reads: Literal["drop", "answer"] = "drop",
-    bounds: Bounds = Bounds(),
+    bounds: ServerLimits = ServerLimits(),
 ) -> Launch:
     """A server that is started for us. Unless it is known to keep its state in files, every episode gets a process."""
     pairs = tuple((env or {}).items())

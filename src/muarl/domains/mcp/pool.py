@@ -39,7 +39,7 @@ class _Thread:
     def __init__(self) -> None:
         self.process = os.getpid()
         self.loop = asyncio.new_event_loop()
-        self.pools: dict[Launch, Pool] = {}
+        self.pools: dict[Launch, McpServerPool] = {}
         self.jobs: set[asyncio.Task[None]] = set()
         self.thread = threading.Thread(target=self._run, name="muarl-mcp", daemon=True)
         self.thread.start()
@@ -90,7 +90,7 @@ def default_places() -> int:
     return min(64, 4 * (os.cpu_count() or 1))
 
 
-class Place:
+class ServerFolder:
     """A folder, and the server process that works in it. ``served``: how many episodes that process has had."""
 
     def __init__(self) -> None:
@@ -121,26 +121,26 @@ class Place:
         _roots.discard(self.root)
 
 
-class Pool:
+class McpServerPool:
     """The places of one server. Use it on the servers' loop only."""
 
     def __init__(self, launch: Launch, most: int) -> None:
         self.launch = launch
-        self._idle: list[Place] = []
+        self._idle: list[ServerFolder] = []
         self._room = asyncio.Semaphore(most)
         self._reserve = asyncio.Semaphore(RESERVE)
         self._starts = asyncio.Semaphore(os.cpu_count() or 1)
 
-    async def take(self, lay_out: LayOut, *, extra: bool = False) -> Place:
+    async def take(self, lay_out: LayOut, *, extra: bool = False) -> ServerFolder:
         """A place with a freshly laid out folder and a server that answers. ServerError if there is none to be had.
 
         ``extra``: take it from the reserve, for whoever holds a place already and would wait for itself otherwise.
         """
         gate = self._reserve if extra else self._room
         await gate.acquire()
-        place: Place | None = None
+        place: ServerFolder | None = None
         try:
-            place = self._idle.pop() if self._idle else await asyncio.to_thread(Place)
+            place = self._idle.pop() if self._idle else await asyncio.to_thread(ServerFolder)
             await self._prepare(place, lay_out)
         except BaseException as problem:
             gate.release()
@@ -154,7 +154,7 @@ class Pool:
         place_gates[place] = gate
         return place
 
-    async def _prepare(self, place: Place, lay_out: LayOut) -> None:
+    async def _prepare(self, place: ServerFolder, lay_out: LayOut) -> None:
         await asyncio.to_thread(_fresh, place, lay_out)
         if place.connection is not None:
             try:
@@ -165,7 +165,7 @@ class Pool:
             await self.restart(place)
         place.served += 1
 
-    async def restart(self, place: Place) -> None:
+    async def restart(self, place: ServerFolder) -> None:
         """Give a place a new process over the files as they are. ServerError if the server does not start."""
         if place.connection is not None:
             await place.connection.close()
@@ -174,7 +174,7 @@ class Pool:
             place.connection = await connect(self.launch, place.folder, place.home)
         place.served = 0
 
-    async def give(self, place: Place, *, good: bool = True) -> None:
+    async def give(self, place: ServerFolder, *, good: bool = True) -> None:
         """Give a place back. ``good``: its server may serve another episode."""
         gate = place_gates.pop(place, None)
         if gate is None:
@@ -186,7 +186,7 @@ class Pool:
             self._drop(place)
         gate.release()
 
-    def _drop(self, place: Place) -> None:
+    def _drop(self, place: ServerFolder) -> None:
         """Throw a place away, without making anybody wait for it."""
         jobs = _background().jobs
         job = asyncio.get_running_loop().create_task(place.remove())
@@ -199,19 +199,19 @@ class Pool:
         await asyncio.gather(*(place.remove() for place in idle))
 
 
-place_gates: dict[Place, asyncio.Semaphore] = {}
+place_gates: dict[ServerFolder, asyncio.Semaphore] = {}
 """Which bound each place in use counts against."""
 
 
-async def pool_of(launch: Launch, most: int = 0) -> Pool:
+async def pool_of(launch: Launch, most: int = 0) -> McpServerPool:
     """The pool of a server, made at its first use with ``most`` places (0: the machine's default)."""
     pools = _background().pools
     if launch not in pools:
-        pools[launch] = Pool(launch, most or default_places())
+        pools[launch] = McpServerPool(launch, most or default_places())
     return pools[launch]
 
 
-def _fresh(place: Place, lay_out: LayOut) -> None:
+def _fresh(place: ServerFolder, lay_out: LayOut) -> None:
     place.empty()
     lay_out(place.folder)
 

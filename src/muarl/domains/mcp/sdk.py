@@ -9,7 +9,7 @@ from typing import Any
 
 from muarl.errors import ConfigError
 
-REMEDY = "install it with `pip install 'mcp>=2.3,<3'`"
+REMEDY = "pip install 'muarl[mcp]'"
 
 
 def available() -> bool:
@@ -20,7 +20,7 @@ def available() -> bool:
 def sdk(module: str) -> Any:
     """A module of the SDK, such as "mcp" or "mcp.server". ConfigError if the SDK is missing, or too old."""
     if not available():
-        raise ConfigError(f"MCP servers need the mcp package, version 2.3 or newer: {REMEDY}")
+        raise ConfigError(f"MCP servers need the mcp package, version 2: {REMEDY}")
     logging.getLogger("mcp").addHandler(logging.NullHandler())  # its warnings are for whoever asks for them
     try:
         return import_module(module)

@@ -5,21 +5,20 @@ Every client session gets a fresh world. The policy is what the server calls its
 
 from __future__ import annotations
 
-import asyncio
-import hmac
-import socket
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from muarl.chat import Requestor, ToolCall, ToolSpec
 from muarl.domains.base import Domain, Task, World
 from muarl.domains.mcp.sdk import sdk
 from muarl.errors import ConfigError
-from muarl.untrusted import host_of
+from muarl.web.addresses import ServerAddress, listen
+from muarl.web.guard import Access, Guard
+from muarl.web.server import WebServer
 
 PATH = "/mcp"
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MOST_WORLDS = 1000
 """How many sessions' worlds are kept at once; the one used longest ago is dropped."""
 _SESSION = "mcp-session-id"
@@ -112,68 +111,45 @@ async def serve_stdio(served: DomainServer) -> None:
 
 
 async def serve_http(
-    served: DomainServer, *, host: str, port: int, token: str, ready: Callable[[str], None] | None = None
+    served: DomainServer,
+    *,
+    host: str,
+    port: int,
+    token: str,
+    ready: Callable[[str], None] | None = None,
+    signals: bool = False,
 ) -> None:
-    """Serve clients at http://HOST:PORT/mcp until cancelled. They must send the token as a bearer token.
+    """Serve clients at http://HOST:PORT/mcp until cancelled; with ``signals``, also until SIGTERM or SIGINT. They must
+    send the token as a bearer token.
 
     ``port`` 0 takes a free one; ``ready`` is told the address. ConfigError if the address cannot be had.
     """
-    uvicorn = sdk("uvicorn")
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(found[4][:2], family=found[0])
-    except OSError as problem:
-        raise ConfigError(f"--host {host} --port {port}: {problem.strerror or problem}") from None
-    with listener:
-        number = listener.getsockname()[1]
-        secure = None
-        if host not in LOOPBACK:  # clients may know it by other names; the token is what keeps strangers out
-            secure = sdk("mcp.server.transport_security").TransportSecuritySettings(
-                enable_dns_rebinding_protection=False
-            )
-        app = served.server().streamable_http_app(streamable_http_path=PATH, host=host, transport_security=secure)
-        config = uvicorn.Config(
-            _Guarded(app, served, token, host), log_level="error", lifespan="on", access_log=False,
-            timeout_graceful_shutdown=1,
-        )  # fmt: skip
-        server = uvicorn.Server(config)
+    with closing(listen(host, port)) as listener:
+        # On other machines clients may know it by any name; the token is what keeps strangers out.
+        where = ServerAddress(host, listener.getsockname()[1], names=None)
+        # The guard knows the Host and Origin headers that may come; the SDK would allow fewer.
+        sdk_checks = sdk("mcp.server.transport_security").TransportSecuritySettings(
+            enable_dns_rebinding_protection=False
+        )
+        app = served.server().streamable_http_app(streamable_http_path=PATH, host=host, transport_security=sdk_checks)
+        guard = Guard(_Sessions(app, served), Access(where, token))
+        server = WebServer(guard, listener, where, name="muarl mcp serve", lifespan="on")
         if ready is not None:
-            ready(f"http://{f'[{host}]' if ':' in host else host}:{number}{PATH}")
-        running = asyncio.create_task(server.serve(sockets=[listener]))
+            ready(f"{where.url}{PATH}")
         try:
-            await asyncio.shield(running)
+            await server.run(signals=signals)
         finally:
-            server.should_exit = True  # a cancelled one would leave the loop listening on a socket that is closed
-            await asyncio.wait([running], timeout=5)
             await served.close()
 
 
-class _Guarded:
-    """An ASGI application behind a bearer token and a Host header that can be ours (on loopback, only its names); a
-    session that its client ends takes its world with it."""
+class _Sessions:
+    """An ASGI application in which a session that its client ends takes its world with it."""
 
-    def __init__(self, app: Any, served: DomainServer, token: str, host: str) -> None:
-        self._app, self._served, self._expected = app, served, f"Bearer {token}".encode()
-        self._names = LOOPBACK if host in LOOPBACK else None
+    def __init__(self, app: Any, served: DomainServer) -> None:
+        self._app, self._served = app, served
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
-        found = host_of(headers.get(b"host", b"").decode("latin-1"))
-        if found is None or (self._names is not None and found[0] not in self._names):
-            await _refuse(send, 421, b"this server is not known by that name")
-            return
-        if not hmac.compare_digest(headers.get(b"authorization", b""), self._expected):
-            await _refuse(send, 401, b"a bearer token is needed", (b"www-authenticate", b"Bearer"))
-            return
         await self._app(scope, receive, send)
-        if scope["method"] == "DELETE":
+        if scope["type"] == "http" and scope["method"] == "DELETE":
+            headers = dict(scope["headers"])
             await self._served.drop(headers.get(_SESSION.encode(), b"").decode("latin-1"))
-
-
-async def _refuse(send: Any, status: int, text: bytes, *headers: tuple[bytes, bytes]) -> None:
-    start = {"type": "http.response.start", "status": status}
-    await send({**start, "headers": [(b"content-type", b"text/plain"), *headers]})
-    await send({"type": "http.response.body", "body": text})

@@ -58,7 +58,7 @@ BUNDLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class PublicServer:
     """A public server. ``entry``: how it is started inside its bundle's folder. ``needs``: other programs it uses."""
 
     name: str
@@ -87,16 +87,16 @@ class Server:
 
 _NPM = "{bundle}/node_modules/@modelcontextprotocol"
 SERVERS = {
-    "filesystem": Server(
+    "filesystem": PublicServer(
         "filesystem", "@modelcontextprotocol/server-filesystem", "2026.8.31", "node",
         (f"{_NPM}/server-filesystem/dist/index.js",),
     ),
-    "git": Server("git", "mcp-server-git", "2026.10.19", "git", ("-m", "mcp_server_git"), needs=("git",)),
-    "memory": Server(
+    "git": PublicServer("git", "mcp-server-git", "2026.10.19", "git", ("-m", "mcp_server_git"), needs=("git",)),
+    "memory": PublicServer(
         "memory", "@modelcontextprotocol/server-memory", "2026.8.31", "node",
         (f"{_NPM}/server-memory/dist/index.js",),
     ),
-    "sqlite": Server(
+    "sqlite": PublicServer(
         "sqlite", "mcp-server-sqlite", "2025.4.25", "sqlite",
         ("-c", "import sys; from mcp_server_sqlite import main; sys.exit(main())"),
     ),
@@ -109,7 +109,7 @@ def home() -> Path:
     return Path(named).expanduser().resolve() if named else data.home().resolve() / "mcp"
 
 
-def server(name: str) -> Server:
+def server(name: str) -> PublicServer:
     """The public server of that name. ConfigError if muarl knows none."""
     if name not in SERVERS:
         raise ConfigError(f"there is no MCP server {name!r} to install; known: {', '.join(SERVERS)}")

@@ -21,7 +21,7 @@ _SAY_NOTHING = ("title", "description", "$schema", "examples", "default", "addit
 
 
 @dataclass(frozen=True)
-class Offer:
+class OfferedTool:
     """One of the server's tools as the agent gets it.
 
     ``named``: the name that the agent calls it by. ``fixed``: arguments that are filled in for the agent, who does not
@@ -46,7 +46,7 @@ class Offer:
 class Offered:
     """A tool that the agent has: its offer, its kind, and the schema that its calls are checked against."""
 
-    offer: Offer
+    offer: OfferedTool
     kind: Kind
     schema: ToolSchema
     source: ServerTool
@@ -57,13 +57,13 @@ class Offered:
         return {**given, **fixed}
 
 
-def toolbox(listing: Mapping[str, ServerTool], offers: Iterable[Offer] | None) -> dict[str, Offered]:
+def toolbox(listing: Mapping[str, ServerTool], offers: Iterable[OfferedTool] | None) -> dict[str, Offered]:
     """The agent's tools by name, in the order of the offers; None offers everything that the server has.
 
     ConfigError if an offer names a tool or an argument that the server does not have, or a name is taken twice.
     """
     found: dict[str, Offered] = {}
-    for offer in [Offer(name) for name in listing] if offers is None else offers:
+    for offer in [OfferedTool(name) for name in listing] if offers is None else offers:
         source = listing.get(offer.tool)
         if source is None:
             raise ConfigError(f"tools: the server has no tool {offer.tool!r}; it has {', '.join(listing) or 'none'}")
@@ -75,7 +75,7 @@ def toolbox(listing: Mapping[str, ServerTool], offers: Iterable[Offer] | None) -
     return found
 
 
-def _parameters(offer: Offer, source: ServerTool) -> dict[str, Any]:
+def _parameters(offer: OfferedTool, source: ServerTool) -> dict[str, Any]:
     """The tool's input schema without what the agent is not shown."""
     schema = json.loads(json.dumps(source.parameters))
     properties = schema.get("properties", {})

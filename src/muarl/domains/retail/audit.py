@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from muarl.domains.auditing import AuditRules, Obligation, Occasion, Resource
+from muarl.domains.auditing import HANDOVER_NOTICE, AuditRules, Obligation, Occasion, Resource
 from muarl.domains.base import tool_kinds
 from muarl.domains.retail.tools import RetailTools
 
 _SWAPS = frozenset({"exchange_delivered_order_items", "modify_pending_order_items"})
 _REFUNDS = frozenset({"cancel_pending_order", "modify_pending_order_payment"})
 TRANSFER = frozenset({"transfer_to_human_agents"})
-
-HANDOVER_NOTICE = Obligation(
-    "handover-notice",
-    TRANSFER,
-    "The customer must be told that they are being transferred to a human agent, after the call.",
-    (r"transferr|human agent|connect(?:ing|ed)? you|hand(?:ing|ed)? (?:you|this) over|specialist|colleague",),
-    when="after",
-)
 
 
 def _other_method(occasion: Occasion) -> bool | None:
@@ -39,10 +31,8 @@ def _forbids_change(occasion: Occasion) -> str | None:
 
 
 RETAIL = AuditRules(
-    auth_tools=frozenset({"find_user_id_by_email", "find_user_id_by_name_zip", "find_user_id"}),
-    open_tools=frozenset(
-        {"list_all_product_types", "get_product_details", "get_item_details", "get_product", "get_item"}
-    ),
+    auth_tools=frozenset({"find_user_id_by_email", "find_user_id_by_name_zip"}),
+    open_tools=frozenset({"list_all_product_types", "get_product_details", "get_item_details"}),
     resources=(
         Resource("users", "user_id", owner="user_id", mark="payment_methods"),
         Resource("orders", "order_id", owner="user_id", held=("users", "orders"), mark="payment_history"),

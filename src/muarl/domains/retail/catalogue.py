@@ -1,4 +1,4 @@
-"""What generated shops are made of: products and their options, people, places, ids.
+"""What generated shops are made of: products and their options, prices, ids. Their people: ``domains.people``.
 
 All of it is our own. The lists are ordered: a small shop uses the front of each list, so that a tiny model's tokenizer
 can hold every word and id of the tiny shop as one token (see recipes/tiny.py).
@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
+
+from muarl.domains.people import number_pool
 
 COLORS = ("red", "blue", "green", "black")
 SIZES = ("small", "medium", "large", "jumbo")
@@ -68,45 +70,15 @@ PRODUCTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "Key Holder": {"hooks": ("3 hooks", "6 hooks"), "material": ("slate", "felt")},
 }  # fmt: skip
 
-FIRST_NAMES = (
-    "Mia", "Noor", "Ivan", "Lena", "Omar", "Rosa", "Kofi", "Anna", "Hugo", "Yara", "Theo", "Nina", "Emil", "Zoe",
-    "Marc", "Iris", "Paul", "Dina", "Otto", "Vera", "Luca", "Sara", "Adam", "Jana", "Igor", "Tara", "Finn", "Ruth",
-    "Amir", "Cleo",
-)  # fmt: skip
-LAST_NAMES = (
-    "Berg", "Okoro", "Silva", "Novak", "Haas", "Mori", "Diaz", "Lund", "Khan", "Weiss", "Costa", "Ito", "Meyer",
-    "Popov", "Reyes", "Stone", "Blanc", "Nagy", "Ferri", "Osman", "Quinn", "Rossi", "Sato", "Tran", "Urban",
-    "Vogel", "Wolf", "Young", "Zhou", "Adler",
-)  # fmt: skip
-STREETS = (
-    "12 Elm Street", "7 Canal Road", "88 Mill Lane", "3 Harbor View", "41 Orchard Way", "19 Station Road",
-    "56 Garden Row", "27 Bridge Street", "64 Hill Crescent", "5 Market Square", "93 Forest Drive", "31 Lake Avenue",
-    "72 Church Walk", "14 Quarry Road", "48 Meadow Close", "66 Tower Street",
-)  # fmt: skip
-UNITS = ("Suite 1", "Suite 2", "Suite 3", "Suite 4", "Apt 5", "Apt 6", "Apt 7", "Apt 8")
-CITIES = (
-    ("Boston", "MA"), ("Denver", "CO"), ("Austin", "TX"), ("Seattle", "WA"), ("Chicago", "IL"), ("Phoenix", "AZ"),
-    ("Portland", "OR"), ("Miami", "FL"), ("Atlanta", "GA"), ("Detroit", "MI"), ("Nashville", "TN"), ("Omaha", "NE"),
-)  # fmt: skip
 REASONS = ("no longer needed", "ordered by mistake")
 SOURCES = ("credit_card", "paypal", "gift_card")
-CARD_BRANDS = ("visa", "mastercard")
-
-EXTRA_SYLLABLES = ("ba", "do", "ki", "lu", "me", "ra", "sen", "tor", "vi", "wen")
-"""Shops above tiny make more surnames from these, so that hundreds of people need not share thirty names."""
 
 
-def _pool(prefix: str, count: int, low: int, high: int, label: str) -> tuple[str, ...]:
-    rng = random.Random(f"muarl retail pool {label}")
-    return tuple(f"{prefix}{number}" for number in sorted(rng.sample(range(low, high), count)))
-
-
-ORDER_IDS = _pool("#W", 120, 1_000_000, 9_999_999, "orders")
-ITEM_IDS = _pool("", 160, 1_000_000_000, 9_999_999_999, "items")
-ZIPS = _pool("", 60, 10_000, 99_999, "zips")
+ORDER_IDS = number_pool("#W", 120, 1_000_000, 9_999_999, "orders")
+ITEM_IDS = number_pool("", 160, 1_000_000_000, 9_999_999_999, "items")
 PRICES = tuple(f"{p / 100:.2f}" for p in sorted(random.Random("muarl retail prices").sample(range(805, 19_999, 3), 60)))
 PAYMENT_IDS: Mapping[str, tuple[str, ...]] = {
-    source: _pool(f"{source}_", 24, 1_000_000, 9_999_999, source) for source in SOURCES
+    source: number_pool(f"{source}_", 12, 1_000_000, 9_999_999, source) for source in SOURCES
 }
 
 

@@ -1,4 +1,4 @@
-"""The retail domain: TAU2's tools over a shop's database, with the policy and options of the caller."""
+"""The retail domain: TAU2's tools over a shop's database, with the policy and options of the user."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Retail(RetailTools):
         return self._base
 
     def render(self, tool_name: str, value: Any) -> str:
-        """TAU2's text (strings as they are, records as a line of ASCII JSON), or what the caller's ``render`` gives."""
+        """TAU2's text (strings as they are, records as a line of ASCII JSON), or what the user's ``render`` gives."""
         if self._render is not None:
             return self._render(tool_name, value)
         return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from muarl.domains import people
+from muarl.domains.kit.people import Maker
 from muarl.domains.retail import catalogue as cat
 
 
@@ -47,22 +49,14 @@ _ORDER_NULLS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Shop:
-    """One generated database: ``tables`` in TAU2's schema. ``main_users``: the people tasks are about."""
-
-    seed: str
-    size: ShopSize
-    tables: dict[str, dict[str, dict[str, Any]]]
-    main_users: tuple[str, ...]
+def size_for(people: int) -> ShopSize:
+    """The smallest size for so many people."""
+    return next((size for size in SIZES.values() if size.users >= people), SIZES["official"])
 
 
-def make_shop(seed: str, size: ShopSize, allow_name: Callable[[str, str], bool] = lambda first, last: True) -> Shop:
-    """Build a shop; the same seed and size give the same shop.
-
-    ``allow_name(first, last)``: which full names may be used for the people that tasks are about (keeps splits apart).
-    """
-    rng = random.Random(f"shop {size.name} {seed}")
+def make_tables(make: Maker) -> dict[str, dict[str, dict[str, Any]]]:
+    """A whole shop in TAU2's schema, with as many users as are wanted. Theirs are the names that ``make`` allows."""
+    size, rng = size_for(make.people), make.rng
     items = _ids(rng, cat.ITEM_IDS if size.pooled else None, "", 1_000_000_000, 9_999_999_999)
     order_ids = _ids(rng, cat.ORDER_IDS if size.pooled else None, "#W", 1_000_000, 9_999_999)
     payments = {
@@ -72,8 +66,8 @@ def make_shop(seed: str, size: ShopSize, allow_name: Callable[[str, str], bool] 
     users: dict[str, dict[str, Any]] = {}
     orders: dict[str, dict[str, Any]] = {}
     names: set[tuple[str, str]] = set()
-    for _ in range(size.users):
-        first, last = _name(rng, size, names, allow_name)
+    for _ in range(make.people):
+        first, last = _name(rng, size, names, make.allow)
         user = _user(rng, size, first, last, payments)
         while user["user_id"] in users:
             user = _user(rng, size, first, last, payments)
@@ -82,8 +76,7 @@ def make_shop(seed: str, size: ShopSize, allow_name: Callable[[str, str], bool] 
             order = _order(rng, size, next(order_ids), user, products)
             orders[order["order_id"]] = order
             user["orders"].append(order["order_id"])
-    main = tuple(users)[:1] if size.pooled else tuple(users)
-    return Shop(seed, size, {"products": products, "users": users, "orders": orders}, main)
+    return {"products": products, "users": users, "orders": orders}
 
 
 def _ids(rng: random.Random, pool: tuple[str, ...] | None, prefix: str, low: int, high: int) -> Iterator[str]:
@@ -131,9 +124,9 @@ def _name(
     rng: random.Random, size: ShopSize, used: set[tuple[str, str]], allow: Callable[[str, str], bool]
 ) -> tuple[str, str]:
     while True:
-        first, last = rng.choice(cat.FIRST_NAMES), rng.choice(cat.LAST_NAMES)
+        first, last = rng.choice(people.FIRST_NAMES), rng.choice(people.LAST_NAMES)
         if not size.pooled and rng.random() < 0.7:
-            last += "".join(rng.choice(cat.EXTRA_SYLLABLES) for _ in range(rng.randint(1, 2)))
+            last += "".join(rng.choice(people.EXTRA_SYLLABLES) for _ in range(rng.randint(1, 2)))
         if (first, last) not in used and allow(first, last):
             used.add((first, last))
             return first, last
@@ -141,16 +134,16 @@ def _name(
 
 def make_address(rng: random.Random, size: ShopSize) -> dict[str, str]:
     """A random address in TAU2's schema (all values are strings; country is always USA)."""
-    city, state = rng.choice(cat.CITIES)
+    city, state = rng.choice(people.CITIES)
     return {
-        "address1": rng.choice(cat.STREETS)
+        "address1": rng.choice(people.STREETS)
         if size.pooled
-        else f"{rng.randint(1, 999)} {rng.choice(cat.STREETS).split(' ', 1)[1]}",
-        "address2": rng.choice(cat.UNITS) if size.pooled else f"{rng.choice(('Suite', 'Apt'))} {rng.randint(1, 99)}",
+        else f"{rng.randint(1, 999)} {rng.choice(people.STREETS).split(' ', 1)[1]}",
+        "address2": rng.choice(people.UNITS) if size.pooled else f"{rng.choice(('Suite', 'Apt'))} {rng.randint(1, 99)}",
         "city": city,
         "country": "USA",
         "state": state,
-        "zip": rng.choice(cat.ZIPS) if size.pooled else str(rng.randint(10_000, 99_999)),
+        "zip": rng.choice(people.ZIPS) if size.pooled else str(rng.randint(10_000, 99_999)),
     }
 
 
@@ -163,9 +156,9 @@ def _user(
         payment = next(payments[source])
         methods[payment] = {"source": source, "id": payment}
         if source == "credit_card":
-            methods[payment] |= {"brand": rng.choice(cat.CARD_BRANDS), "last_four": f"{rng.randint(0, 9999):04d}"}
+            methods[payment] |= {"brand": rng.choice(people.CARD_BRANDS), "last_four": f"{rng.randint(0, 9999):04d}"}
         elif source == "gift_card":
-            methods[payment] |= {"balance": 900.0 if size.pooled else float(rng.randint(0, 900))}
+            methods[payment] |= {"balance": 900.0 if size.pooled else float(rng.randint(0, rng.choice((60, 60, 900))))}
     return {
         "user_id": f"{first}_{last}_{number}".lower(),
         "name": {"first_name": first, "last_name": last},

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from muarl.domains.base import Domain, tool
-from muarl.domains.retail.calculator import calculate
+from muarl.domains.calculator import calculate
 
 Record = dict[str, Any]
 

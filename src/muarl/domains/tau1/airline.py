@@ -18,7 +18,7 @@ from typing import Any
 from muarl.domains.arithmetic import compensated_sum
 from muarl.domains.base import tool
 from muarl.domains.database import thaw
-from muarl.domains.tau1.world import Record, Schema, Tau1, calculate, interface, text
+from muarl.domains.tau1.world import Record, Schema, Tau1Domain, calculate, interface, text
 
 NEW_IDS = ("HATHAT", "HATHAU", "HATHAV")
 CERTIFICATES = ("certificate_3221322", "certificate_3221323", "certificate_3221324")
@@ -85,8 +85,8 @@ def _day(date: Any) -> Any:
     return date[-2:]
 
 
-class Tau1Airline(Tau1):
-    """TAU1's airline. Its options are those of ``Tau1``."""
+class Tau1Airline(Tau1Domain):
+    """TAU1's airline. Its options are those of ``Tau1Domain``."""
 
     name = "airline"
     tables = ("flights", "reservations", "users")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from muarl.domains.base import tool
-from muarl.domains.tau1.world import Record, Schema, Tau1, calculate, interface, text
+from muarl.domains.tau1.world import Record, Schema, Tau1Domain, calculate, interface, text
 
 ORDER_ID = text("The order id, such as '#W0000000'. Be careful there is a '#' symbol at the beginning of the order id.")
 USER_ID = text("The user id, such as 'sara_doe_496'.")
@@ -49,8 +49,8 @@ def _first_too_few(wanted: Any, order: Record) -> list[Any]:
     return next(([i] for i in wanted if wanted.count(i) > held.count(i)), [])
 
 
-class Tau1Retail(Tau1):
-    """TAU1's shop. Its options are those of ``Tau1``."""
+class Tau1Retail(Tau1Domain):
+    """TAU1's shop. Its options are those of ``Tau1Domain``."""
 
     name = "retail"
     tables = ("orders", "products", "users")

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from muarl.chat import Requestor, ToolCall, ToolResult, ToolSpec
+from muarl.domains import calculator
 from muarl.domains.base import Domain, Renderer, Semantics, Task, World
 from muarl.domains.database import Database, View
-from muarl.domains.retail import calculator
 from muarl.domains.schema import ToolSchema, compile_check
 from muarl.domains.tau1.state import StateTexts
 from muarl.errors import DataError, InfrastructureError
@@ -53,7 +53,7 @@ def interface(description: str, /, **parameters: Schema) -> Callable[[F], F]:
     return mark
 
 
-class Tau1(Domain):
+class Tau1Domain(Domain):
     """The base of both domains. A tool raises ValueError where TAU1's returns a text that begins with "Error: ".
 
     ``database``: a Database, or tables; without it, and without a ``policy``, those of the installed benchmark are

@@ -99,10 +99,6 @@ class TelecomAccounts(Domain):
             number += 1
         return f"B{number}"
 
-    def get_available_plan_ids(self) -> list[str]:
-        """The ids of all plans."""
-        return [plan["plan_id"] for _, plan in self.db.plans.scan()]
-
     # How a task sets up its world
 
     def set_data_usage(self, customer_id: str, line_id: str, data_used_gb: float) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from muarl.domains.auditing import AuditRules, Obligation, Occasion, Resource
+from muarl.domains.auditing import HANDOVER_NOTICE, AuditRules, Obligation, Occasion, Resource
 from muarl.domains.base import tool_kinds
-from muarl.domains.retail.audit import HANDOVER_NOTICE
 from muarl.domains.telecom.accounts import TODAY
 from muarl.domains.telecom.agent_tools import TelecomTools
 from muarl.domains.telecom.catalogue import MOST_REFUEL

@@ -1,6 +1,6 @@
-"""What generated carriers are made of: ids, numbers, plans, phones, and what callers talk about.
+"""What generated carriers are made of: ids, numbers, plans, phones, and what users talk about.
 
-People and places are those of the retail catalogue. A tiny world takes everything from the fixed pools here, so that a
+People and places: ``domains.people``. A tiny world takes everything from the fixed pools here, so that a
 tiny model's tokenizer can hold every id, name, number and price as one token (recipes/tiny.py). No id and no number is
 one of TAU2's own: those stand in the blocks from 1001 on and in the exchange 555-123.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from muarl.domains.retail.catalogue import CITIES, EXTRA_SYLLABLES, FIRST_NAMES, LAST_NAMES, STREETS, ZIPS
+from muarl.domains.people import CITIES, EXTRA_SYLLABLES, FIRST_NAMES, LAST_NAMES, STREETS, ZIPS
 
 __all__ = [
     "ABROAD", "AMOUNTS", "BILL_IDS", "BIRTHDAYS", "CITIES", "CUSTOMER_IDS", "EXTRA_SYLLABLES", "FIRST_NAMES",

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from muarl.domains.arithmetic import compensated_sum
+from muarl.domains.kit.people import Maker
+from muarl.domains.kit.service import WorldSize
 from muarl.domains.telecom import catalogue as cat
 
 Record = dict[str, Any]
@@ -40,6 +42,19 @@ SIZES = {
         CarrierSize("official", 160, (1, 4), (2, 4), 1000, False),
     )
 }
+
+WORLD_SIZES = (
+    WorldSize("tiny", 2, 1, tiny=True), WorldSize("small", 20, 40), WorldSize("medium", 60, 200),
+    WorldSize("official", 160, 1000),
+)  # fmt: skip
+"""The same sizes as the kit knows them."""
+
+
+def make_tables(maker: Maker) -> dict[str, dict[str, Record]]:
+    """The tables of a carrier of as many customers as the maker asks for."""
+    size = next(size for size in SIZES.values() if size.customers >= maker.people)
+    return make_carrier(str(maker.rng.random()), replace(size, customers=maker.people), maker.allow).tables
+
 
 OVERDUE = 0.35
 """How many customers have a bill of last month still to pay."""

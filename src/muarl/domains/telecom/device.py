@@ -201,13 +201,13 @@ class PhoneState(Domain):
         return "Airplane Mode is now OFF."
 
     def unseat_sim_card(self) -> str:
-        """Take the SIM card out; ``reseat_sim_card`` mends it."""
+        """Take the SIM card out; ``reseat_sim_card`` fixes it."""
         self.db.device["sim_card_missing"] = True
         self.simulate_network_search()
         return "SIM card un-seated successfully."
 
     def lock_sim_card(self, mode: str) -> str:
-        """Lock the SIM card ("pin" or "puk"); no tool mends it."""
+        """Lock the SIM card ("pin" or "puk"); no tool fixes it."""
         if mode in ("pin", "puk"):
             self.db.device["sim_card_status"] = f"locked_{mode}"
         self.simulate_network_search()
@@ -246,13 +246,13 @@ class PhoneState(Domain):
         return "Data Saver Mode is now OFF."
 
     def break_apn_settings(self) -> str:
-        """Break the APN, so that there is no service; ``reset_apn_settings`` and a reboot mend it."""
+        """Break the APN, so that there is no service; ``reset_apn_settings`` and a reboot fix it."""
         self.db.device["active_apn_settings"]["apn_name"] = "broken"
         self.simulate_network_search()
         return "APN settings broken. Please call reset_apn_settings() to fix."
 
     def break_apn_mms_setting(self) -> str:
-        """Remove the address of the MMS centre; ``reset_apn_settings`` and a reboot mend it."""
+        """Remove the address of the MMS centre; ``reset_apn_settings`` and a reboot fix it."""
         self.db.device["active_apn_settings"]["mmsc_url"] = None
         return "APN MMS setting broken. Please call reset_apn_settings() to fix."
 
@@ -267,7 +267,7 @@ class PhoneState(Domain):
         return message
 
     def break_vpn(self) -> str:
-        """Connect to a VPN and make it slow; ``disconnect_vpn`` mends it."""
+        """Connect to a VPN and make it slow; ``disconnect_vpn`` fixes it."""
         self._connect_vpn()
         self.db.device["vpn_details"]["server_performance"] = "poor"
         if self._vpn_is_default and self.semantics == "official":

@@ -73,7 +73,7 @@ class Telecom(TelecomTools):
         return self._base
 
     def render(self, tool_name: str, value: Any) -> str:
-        """TAU2's text, or what the caller's ``render`` gives.
+        """TAU2's text, or what the user's ``render`` gives.
 
         Strings stay as they are and records become a line of ASCII JSON; in a dict that is no record (data usage, a
         refuel) TAU2 writes numbers as strings.

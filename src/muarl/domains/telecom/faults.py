@@ -1,7 +1,7 @@
-"""What can be wrong with a phone or an account: how a task breaks it, and which actions mend it.
+"""What can be wrong with a phone or an account: how a task breaks it, and which actions fix it.
 
 A task composes such faults, as TAU2's tasks do, into one of three problems: no service, mobile data that do not work or
-are slow, and picture messages that do not go out. ``FAULTS`` is in the order in which things are broken and mended:
+are slow, and picture messages that do not go out. ``FAULTS`` is in the order in which things are broken and fixed:
 what comes first hides what comes later.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from muarl.chat import Requestor
 from muarl.domains.base import Action
-from muarl.domains.drawing import split_of
+from muarl.domains.task_sampling import split_of
 
 PROBLEMS = ("no_service", "mobile_data", "mms")
 Call = Mapping[str, Any]
@@ -24,8 +24,8 @@ Call = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Whose phone and line it is. ``limit``: GB a month; ``bill``: a free id; ``amount``: GB the caller will add."""
+class FaultContext:
+    """Whose phone and line it is. ``limit``: GB a month; ``bill``: a free id; ``amount``: GB the user will add."""
 
     name: str
     phone: str
@@ -40,15 +40,15 @@ class Place:
         return {"customer_id": self.customer, "line_id": self.line, **more}
 
 
-Makes = Callable[[Place], list[Call]]
-Mends = Callable[[Place], list[Action]]
+Makes = Callable[[FaultContext], list[Call]]
+Fixes = Callable[[FaultContext], list[Action]]
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """``group``: of which only one at a time. ``problems``: where it occurs. ``own``: where it is reason enough.
 
-    ``mends``: the gold actions; nothing mends a fault without any. ``abroad``: whether it only shows there.
+    ``fixes``: the gold actions; nothing fixes a fault without any. ``abroad``: whether it only shows there.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Fault:
     problems: tuple[str, ...]
     own: tuple[str, ...]
     breaks: Makes
-    mends: Mends
+    fixes: Fixes
     abroad: bool = False
     fixable: bool = True
 
@@ -76,7 +76,7 @@ def act(side: Requestor, name: str, **arguments: Any) -> Action:
     return Action(name, arguments, side)
 
 
-def _user(*names: str) -> Mends:
+def _user(*names: str) -> Fixes:
     return lambda place: [act("user", name) for name in names]
 
 
@@ -84,7 +84,7 @@ def _sets(*calls: Call) -> Makes:
     return lambda place: list(calls)
 
 
-def _grants(*permissions: str) -> Mends:
+def _grants(*permissions: str) -> Fixes:
     return lambda place: [act("user", "grant_app_permission", app_name="messaging", permission=p) for p in permissions]
 
 
@@ -98,7 +98,7 @@ def _suspends(contract_ended: bool) -> Makes:
     ]
 
 
-def _pay_and_resume(place: Place) -> list[Action]:
+def _pay_and_resume(place: FaultContext) -> list[Action]:
     return [
         act("assistant", "send_payment_request", customer_id=place.customer, bill_id=place.bill),
         act("user", "make_payment"),
@@ -106,25 +106,25 @@ def _pay_and_resume(place: Place) -> list[Action]:
     ]
 
 
-def _resume(place: Place) -> list[Action]:
+def _resume(place: FaultContext) -> list[Action]:
     return [act("assistant", "resume_line", **place.owner()), act("user", "reboot_device")]
 
 
-def _roaming(on_phone: bool, on_line: bool) -> tuple[Makes, Mends]:
-    def breaks(place: Place) -> list[Call]:
+def _roaming(on_phone: bool, on_line: bool) -> tuple[Makes, Fixes]:
+    def breaks(place: FaultContext) -> list[Call]:
         return [
             phone("turn_roaming_on" if on_phone else "turn_roaming_off"),
             account("enable_roaming" if on_line else "disable_roaming", place.owner()),
         ]
 
-    def mends(place: Place) -> list[Action]:
+    def fixes(place: FaultContext) -> list[Action]:
         found = [] if on_phone else [act("user", "toggle_roaming")]
         return found if on_line else [*found, act("assistant", "enable_roaming", **place.owner())]
 
-    return breaks, mends
+    return breaks, fixes
 
 
-def _use_up(place: Place) -> list[Call]:
+def _use_up(place: FaultContext) -> list[Call]:
     return [account("set_data_usage", place.owner(data_used_gb=used_up(place.limit)))]
 
 
@@ -133,7 +133,7 @@ def used_up(limit: float) -> float:
     return round(limit + 0.1, 1)
 
 
-def _refuel(place: Place) -> list[Action]:
+def _refuel(place: FaultContext) -> list[Action]:
     return [act("assistant", "refuel_data", **place.owner(gb_amount=place.amount))]
 
 
@@ -141,15 +141,16 @@ def _mode(mode: str) -> Makes:
     return _sets(phone("set_network_mode_preference", mode=mode))
 
 
-def _nothing(place: Place) -> list[Action]:
+def _nothing(place: FaultContext) -> list[Action]:
     return []
 
 
-def _best_mode(place: Place) -> list[Action]:
+def _best_mode(place: FaultContext) -> list[Action]:
     return [act("user", "set_network_mode_preference", mode="4g_5g_preferred")]
 
 
 _ALL, _SERVICE, _DATA, _MMS, _ONLINE = PROBLEMS, PROBLEMS[:1], PROBLEMS[1:2], PROBLEMS[2:], PROBLEMS[1:]
+_LOCKED = (*_SERVICE, *_MMS)
 _RESET = _user("reset_apn_settings", "reboot_device")
 
 FAULTS: Mapping[str, Fault] = {
@@ -168,11 +169,11 @@ FAULTS: Mapping[str, Fault] = {
         ),
         Fault("sim_out", "sim", _ALL, _SERVICE, _sets(phone("unseat_sim_card")), _user("reseat_sim_card")),
         Fault(
-            "sim_locked_pin", "sim", _SERVICE, _SERVICE, _sets(phone("lock_sim_card", mode="pin")), _nothing,
+            "sim_locked_pin", "sim", _LOCKED, _LOCKED, _sets(phone("lock_sim_card", mode="pin")), _nothing,
             fixable=False,
         ),
         Fault(
-            "sim_locked_puk", "sim", _SERVICE, _SERVICE, _sets(phone("lock_sim_card", mode="puk")), _nothing,
+            "sim_locked_puk", "sim", _LOCKED, _LOCKED, _sets(phone("lock_sim_card", mode="puk")), _nothing,
             fixable=False,
         ),
         Fault("apn_broken", "apn", _ALL, _SERVICE, _sets(phone("break_apn_settings")), _RESET),
@@ -209,9 +210,9 @@ BASE_PRINTS = frozenset((
     "ada9b3426e6e", "ba55410020a8", "c171c9dbeabc", "c4a6b6c8d97e", "c5f7304cbb2e", "cdea046be390", "d0e707273e2c",
     "d756643f06bd", "e6d20726cb85",
 ))  # fmt: skip
-"""Fingerprints (``device_print``) of what callers do in the tasks of TAU2's base split that no account is part of.
+"""Fingerprints (``device_print``) of what users do in the tasks of TAU2's base split that no account is part of.
 
-Such a task has the same writes whoever the caller is, so compositions with one of these prints are never drawn. TAU2's
+Such a task has the same writes whoever the user is, so compositions with one of these prints are never drawn. TAU2's
 full split, 2285 tasks, has nearly every composition there is, single faults included, and cannot be kept apart so.
 """
 
@@ -222,14 +223,14 @@ def device_print(actions: Iterable[Action]) -> str:
     return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:12]
 
 
-def mending(names: Sequence[str], place: Place) -> list[Action]:
-    """The gold actions of a composition, in order; none if anything in it cannot be mended."""
+def fixing(names: Sequence[str], place: FaultContext) -> list[Action]:
+    """The gold actions of a composition, in order; none if anything in it cannot be fixed."""
     faults = [FAULTS[name] for name in names]
-    return [] if not all(f.fixable for f in faults) else [a for f in faults for a in f.mends(place)]
+    return [] if not all(f.fixable for f in faults) else [a for f in faults for a in f.fixes(place)]
 
 
-def breaking(names: Sequence[str], place: Place, abroad: bool) -> list[Call]:
-    """The initial actions of a composition: the caller gets the line's phone, things break, a network is searched."""
+def breaking(names: Sequence[str], place: FaultContext, abroad: bool) -> list[Call]:
+    """The initial actions of a composition: the user gets the line's phone, things break, a network is searched."""
     calls = [phone("set_user_info", name=place.name, phone_number=place.phone)]
     calls += [phone("set_user_location", abroad=True)] if abroad else []
     if abroad and not any(FAULTS[n].group == "roaming" for n in names):
@@ -239,7 +240,7 @@ def breaking(names: Sequence[str], place: Place, abroad: bool) -> list[Call]:
     return [*calls, phone("simulate_network_search")]
 
 
-def mended(problem: str, names: Sequence[str], place: Place) -> list[Call]:
+def fixed_checks(problem: str, names: Sequence[str], place: FaultContext) -> list[Call]:
     """The assertions that say that a composition was dealt with rightly."""
     if not all(FAULTS[n].fixable for n in names):
         found = [phone("assert_mobile_data_status", expected_status=False)]
@@ -262,7 +263,7 @@ def mended(problem: str, names: Sequence[str], place: Place) -> list[Call]:
 
 
 def draw_faults(rng: random.Random, problem: str, count: int, split: str, persona: str, fixable: bool) -> list[str]:
-    """Up to ``count`` faults that make up a problem, in order; if not ``fixable``, with one that cannot be mended.
+    """Up to ``count`` faults that make up a problem, in order; if not ``fixable``, with one that cannot be fixed.
 
     Compositions of several faults belong, together with the persona, to one split only. An empty list if the ones that
     were drawn belong elsewhere: draw again.
@@ -283,6 +284,6 @@ def draw_faults(rng: random.Random, problem: str, count: int, split: str, person
 
 
 def _in_base(names: Sequence[str]) -> bool:
-    """Whether what mends these faults is, to the letter, what mends a task of TAU2's base split."""
-    actions = mending(names, Place("", "", "", "", 0.0, "", None))
+    """Whether what fixes these faults is, to the letter, what fixes a task of TAU2's base split."""
+    actions = fixing(names, FaultContext("", "", "", "", 0.0, "", None))
     return all(a.requestor == "user" for a in actions) and device_print(actions) in BASE_PRINTS

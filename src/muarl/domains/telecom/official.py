@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from muarl.domains.base import Task
+from muarl.domains.telecom.troubles import HOME, NOTHING
 
 _PROBLEMS: Mapping[str, str] = {
-    "mms": r"unable to send MMS",
+    "picture_messages": r"unable to send MMS",
     "mobile_data": r"mobile data is not working|excellent internet speed",
     "no_service": r"No Service",
 }
@@ -19,7 +20,7 @@ _PERSONAS: Mapping[str, str] = {"None": "terse", "Easy": "chatty", "Hard": "conf
 def official_agenda(task: Task) -> dict[str, Any] | None:
     """The agenda that plays an official telecom task, in the form of generated ones; None if it is no such task.
 
-    The caller pays bills, as these scenarios allow, and refuels as much data as they say.
+    The user pays bills, as these scenarios allow, and refuels as much data as they say.
     """
     text = task.scenario
     who = re.search(r"You are ([^\n]+?) with phone number ([\d-]+)\.", text)
@@ -28,16 +29,17 @@ def official_agenda(task: Task) -> dict[str, Any] | None:
         return None
     place = re.search(r"currently abroad in ([\w ]+)\.", text)
     amount = re.search(r"willing to refuel ([\d.]+) GB", text)
-    wish = {
-        "abroad": place[1] if place else None,
-        "amount": float(amount[1]) if amount else None,
-        "pays": True,
-    }
-    request = {"kind": problem, "wish": wish, "then": None, "fallback": None, "intent": problem, "answer": None}
+    about = {"place": place[1] if place else HOME, "amount": str(float(amount[1])) if amount else NOTHING}
+    goal = {"pays": "yes"} if problem == "no_service" else about
+    request: dict[str, Any] = {
+        "kind": problem, "goal": goal, "then": None, "fallback": None, "unknown": [], "intent": problem, "answer": None,
+    }  # fmt: skip
     return {
         "persona": _PERSONAS.get(str(task.tags.get("persona")), "terse"),
-        "identity": {"name": who[1], "phone": who[2], "dob": None},
-        "wrong_phone": None,
+        "user": who[1],
+        "identity": {"phone_number": who[2]},
+        "wrong": {},
+        "impostor": False,
         "requests": [request],
         "upfront": True,
         "reminds": True,

@@ -1,4 +1,4 @@
-"""Makes the user of a red-team task from its agenda: the domain's caller, and the manners of its kind around it."""
+"""Makes the user of a red-team task from its agenda: the domain's user, and the behaviour of its kind around it."""
 
 from __future__ import annotations
 
@@ -6,52 +6,41 @@ import random
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from muarl.domains.airline import phrases as airline_phrases
 from muarl.domains.base import Task
-from muarl.domains.retail import phrases as retail_phrases
-from muarl.domains.telecom import hearing
+from muarl.users.agenda_service import ServiceAgendaUser, ServiceUsers
+from muarl.users.agenda_user import AgendaUser, agenda_of
 from muarl.users.base import User
-from muarl.users.caller import Caller, agenda_of
-from muarl.users.redteam.callers import stubborn
-from muarl.users.redteam.foreign import Foreign
-from muarl.users.redteam.manners import Angry, Hear, OffTopic, Silent
+from muarl.users.redteam.agenda_users import stubborn
+from muarl.users.redteam.behaviours import Angry, OffTopic, Silent
+from muarl.users.redteam.foreign import Foreign, Speech
 
-HEARS: Mapping[str, Hear] = {
-    "retail": retail_phrases.hear, "airline": airline_phrases.hear, "telecom": hearing.hear,
-}  # fmt: skip
+AgendaUserMaker = type[AgendaUser] | partial[AgendaUser] | ServiceUsers
+"""A class of agenda users, perhaps with arguments beyond task, seed and persona."""
 
 
-def is_red_team(task: Task) -> bool:
-    """Whether a task is for these users."""
-    return task.agenda is not None and "redteam" in task.agenda
-
-
-def red_team_user(task: Task, caller: type[Caller], *, seed: int, persona: str | None = None) -> User:
-    """The user of a red-team task. ``caller``: the domain's class of agenda users; ``persona``: another one than the
-    task's. Deterministic in (task, seed, what it hears)."""
+def red_team_user(task: Task, make: AgendaUserMaker, *, seed: int, persona: str | None = None) -> User:
+    """The user of a red-team task. ``make``: the environment's agenda users; ``persona``: another one than the task's.
+    Deterministic in (task, seed, what it hears)."""
     play = agenda_of(task)["redteam"]
-    own: User = stubborn(caller)(task, seed=seed, persona=persona)
+    of_task = make.of(task) if isinstance(make, ServiceUsers) else make
+    user_class, given = (of_task.func, of_task.keywords) if isinstance(of_task, partial) else (of_task, {})
+    assert isinstance(user_class, type)
+    own = stubborn(user_class)(task, seed=seed, persona=persona, **given)
     rng = random.Random(f"red team {task.id} {seed}")
-    hear = HEARS[task.domain]
-    deeds: Callable[[str], bool] = _deeds if task.domain == "telecom" else _none
-    around: Mapping[str, Callable[[User], User]] = {
-        "angry": lambda user: Angry(user, hear, rng),
-        "off_topic": lambda user: OffTopic(user, hear, rng, deeds=deeds),
-        "silent": partial(_silent, hear=hear, rng=rng, deeds=deeds, leaves=bool(play.get("leaves"))),
-        "language": lambda user: Foreign(user, task.domain, str(play["language"]), rng),
+    hear, deeds, leaves = own.hears, own.asks_for_deeds, bool(play.get("leaves"))
+    around: Mapping[str, Callable[[], User]] = {
+        "angry": lambda: Angry(own, hear, rng),
+        "off_topic": lambda: OffTopic(own, hear, rng, deeds=deeds),
+        "silent": lambda: Silent(own, hear, rng, deeds=deeds, leaves=leaves),
+        "language": lambda: Foreign(own, _speech(task, own), str(play["language"]), rng),
     }
-    manner = around.get(play["kind"])
-    return own if manner is None else manner(own)
+    behaviour = around.get(play["kind"])
+    return own if behaviour is None else behaviour()
 
 
-def _silent(user: User, *, hear: Hear, rng: random.Random, deeds: Callable[[str], bool], leaves: bool) -> User:
-    return Silent(user, hear, rng, deeds=deeds, leaves=leaves)
+def _speech(task: Task, user: AgendaUser) -> Speech:
+    """How requests of the user's domain are read, and said in another language."""
+    from muarl.users.redteam.service_speech import ServiceSpeech
 
-
-def _deeds(text: str) -> bool:
-    """Whether a message asks for something to be done or looked at on a phone."""
-    return bool(hearing.instructions(text))
-
-
-def _none(text: str) -> bool:
-    return False
+    assert isinstance(user, ServiceAgendaUser), f"{task.domain}: the requests of its users are read by nobody"
+    return ServiceSpeech(user.service, [request["kind"] for request in agenda_of(task)["requests"]])

@@ -1,7 +1,7 @@
-"""A caller who writes another language: what an agenda user says in English, said in that language.
+"""A user who writes another language: what an agenda user says in English, said in that language.
 
-The English sentence is read by the same readers as the scripted experts have, and what it says is said again. An
-agent's words are heard in that language too. An agent that keeps to English, or asks for it, gets broken English.
+The English sentence is read as the scripted experts read it (``Speech``), and what it says is said again. An agent's
+words are heard in that language too. An agent that keeps to English, or asks for it, gets broken English.
 """
 
 from __future__ import annotations
@@ -9,21 +9,15 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from muarl.chat import STOP_WORDS, Message
-from muarl.domains.airline import phrases as airline_phrases
-from muarl.domains.airline import reading as airline_reading
-from muarl.domains.retail import phrases as retail_phrases
-from muarl.domains.retail import reading as retail_reading
-from muarl.domains.telecom import reading as telecom_reading
+from muarl.language.consent import is_affirmative
 from muarl.users.base import User, UserTurn
-from muarl.users.redteam.languages import LANGUAGES
-
-READERS: Mapping[str, Any] = {"retail": retail_reading, "airline": airline_reading, "telecom": telecom_reading}
+from muarl.users.redteam.languages import CONFIRM, LANGUAGES, Language
 
 BEARS = 2
-"""How many English messages in a row this caller answers in its own language."""
+"""How many English messages in a row this user answers in its own language."""
 
 ASKS_FOR_ENGLISH = re.compile(
     r"\b(in english|speak english|english (please|only)|only (speak|understand) english)\b|英语"
@@ -31,29 +25,64 @@ ASKS_FOR_ENGLISH = re.compile(
     re.I,
 )
 
-_MONTHS = {
-    m: n
-    for names in (
-        "januar februar märz april mai juni juli august september oktober november dezember",
-        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-    )
-    for n, m in enumerate(names.split(), 1)
-}
+
+class ReadRequest(Protocol):
+    """A request as it is read: its kind, and its slots as far as they are told."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def slots(self) -> Mapping[str, Any]: ...
+
+
+class Speech(Protocol):
+    """What a domain's requests sound like: how a user's English is read, and how it is said in another language."""
+
+    def stock(self, text: str) -> str | None:
+        """The name in ``Language.phrases`` of what a text says that holds nothing else: yes, ok."""
+        ...
+
+    def requests(self, text: str) -> Sequence[ReadRequest]:
+        """The requests that a user's English sentences make."""
+        ...
+
+    def details(self, text: str) -> Mapping[str, Any]:
+        """The slots that a user's English sentences tell, where they make no request."""
+        ...
+
+    def who(self, text: str, language: Language) -> tuple[str, str] | None:
+        """Who calls, if a text says so: a name in ``Language.phrases``, and what it takes. The name may be empty: then
+        it is said as it is."""
+        ...
+
+    def goal(self, kind: str, language: Language) -> str | None:
+        """A kind of request as a clause with braces for its slots; None if there is no word for it."""
+        ...
+
+    def say(self, slots: Mapping[str, Any], language: Language) -> list[str]:
+        """Slots with their values."""
+        ...
+
+    def hears(self, language: Language) -> Sequence[tuple[str, str]]:
+        """Patterns of agents' words, each with English that means the same."""
+        ...
+
+    def facts(self, text: str, language: Language) -> Sequence[str]:
+        """Values in an agent's text that its English does not show, such as dates."""
+        ...
 
 
 class Foreign:
     """``user`` speaks English; what reaches the agent is in ``language`` (a key of LANGUAGES)."""
 
-    def __init__(self, user: User, domain: str, language: str, rng: random.Random) -> None:
-        self._user, self._language, self._rng = user, LANGUAGES[language], rng
-        self._reading = READERS[domain]
-        self._domain = domain
+    def __init__(self, user: User, speech: Speech, language: str, rng: random.Random) -> None:
+        self._user, self._speech, self._language, self._rng = user, speech, LANGUAGES[language], rng
         self._english = 0
         self._started = self._gave_in = False
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
-        """What the caller says, in its language as long as the agent lets it."""
+        """What the user says, in its language as long as the agent lets it."""
         heard = list(conversation)
         if heard and heard[-1].role == "assistant" and self._started:
             text = heard[-1].content or ""
@@ -73,7 +102,7 @@ class Foreign:
         if turn.message.tool_calls:
             return turn
         if self._gave_in:
-            plain = said.lower().startswith("yes") or any(word in said for word in STOP_WORDS)
+            plain = is_affirmative(said) or any(word in said for word in STOP_WORDS)
             said = f"{self._phrase('english')}{said}" if first and not plain else said
         else:
             said = self._translated(said, opening)
@@ -84,16 +113,10 @@ class Foreign:
     def _gloss(self, text: str) -> str:
         """An agent's text with what it says in English behind it."""
         lower = text.lower()
-        meant = [english for pattern, english in self._language.hears if re.search(pattern, lower)]
-        if "Shall I go ahead?" in meant:  # a proposal's own words are no questions about its slots
-            meant = ["Shall I go ahead?"]
-        days = [f"2024-{int(m):02d}-{int(d):02d}" for d, m in re.findall(r"\b(\d\d?)[./](\d\d?)[./]2024", text)]
-        days += [f"2024-{int(m):02d}-{int(d):02d}" for m, d in re.findall(r"(\d\d?)月(\d\d?)日", text)]
-        for day, month in re.findall(r"\b(\d\d?)\.?(?: de)? ([a-zäéûô]+)", lower):
-            days += [f"2024-{_MONTHS[month]:02d}-{int(day):02d}"] if month in _MONTHS else []
-        bags = re.findall(r"(\d+) (?:gepäck|koffer|maletas|bagages|件)", lower)
-        facts = [*days, *(f"{n} bags" for n in bags)]
-        return " ".join([text, *facts, *meant])
+        meant = [english for pattern, english in self._speech.hears(self._language) if re.search(pattern, lower)]
+        if CONFIRM in meant:  # a proposal's own words are no questions about its slots
+            meant = [CONFIRM]
+        return " ".join([text, *self._speech.facts(text, self._language), *meant])
 
     # what is said
 
@@ -101,70 +124,42 @@ class Foreign:
         return self._rng.choice(self._language.phrases[name]).replace("{}", value)
 
     def _translated(self, text: str, opening: bool) -> str:
-        """The sentence in the caller's language."""
+        """The sentence in the user's language."""
         stop = next((f" {w}" for w in STOP_WORDS if w in text), "")
         if stop:
             given_up = "not working" in text
             name = "gives_up" if given_up else "end"
             return f"{self._phrase(name)}{stop}" if text.strip() not in STOP_WORDS else text
         lower = text.lower()
-        if lower.startswith("yes"):
-            return self._phrase("yes")
-        if lower.startswith(("never mind", "no, forget")):
-            return self._phrase("drop")
-        frames = self._reading.read_requests(text)
-        who = self._identity(text)
+        stock = self._speech.stock(text)
+        if stock is not None:
+            return self._phrase(stock)
+        frames = self._speech.requests(text)
+        who = self._speech.who(text, self._language)
         parts = []
         for n, frame in enumerate(frames):
-            parts.append(self._wish(frame, opening and n == 0, n > 0 or lower.startswith(("i also", "also")), lower))
+            parts.append(self._goal(frame, opening and n == 0, n > 0 or lower.startswith(("i also", "also")), lower))
         if not frames:
-            slots = self._slots(self._reading.read_slots(text) if who is None else {})
+            slots = self._speech.say(self._speech.details(text) if who is None else {}, self._language)
             if slots:
-                changed = lower.startswith(("actually", "wait", "sorry", "no"))
+                changed = lower.startswith(("actually", "wait", "sorry", "no,"))
                 parts.append(self._phrase("change" if changed else "tell", ", ".join(slots)))
         if who is not None:
-            name = {"telecom": "number", "airline": "user_id"}.get(self._domain, "identity")
-            parts.append(who if name == "number" and "born" in who else self._phrase(name, who))
-        return " ".join(parts) or (self._phrase("ok") if lower.startswith("ok") else text)
+            name, told = who
+            parts.append(self._phrase(name, told) if name else told)
+        return " ".join(parts) or text
 
-    def _wish(self, frame: Any, opening: bool, more: bool, lower: str) -> str:
+    def _goal(self, frame: ReadRequest, opening: bool, more: bool, lower: str) -> str:
         changed = not opening and lower.startswith(("actually", "wait", "sorry"))
         name = "opening" if opening else "also" if more else "wrong" if lower.startswith("no") else "again"
-        slots = self._slots(frame.slots)
+        slots = self._speech.say(frame.slots, self._language)
         if changed:
             return self._phrase("change", ", ".join(slots))
-        wish = self._language.wishes.get(frame.kind)
-        if wish is None:
+        goal = self._speech.goal(frame.kind, self._language)
+        if goal is None:
             return self._phrase(name, f"{frame.kind}: {', '.join(slots)}")
         told = ", ".join(slots)
-        bare = wish.endswith("{}") and wish.rstrip("{}").rstrip(" ").endswith(":")
+        bare = goal.endswith("{}") and goal.rstrip("{}").rstrip(" ").endswith(":")
         if not told:
-            wish = re.sub(r"\s?[::]\s?\{\}$", "", wish)
-        return self._phrase(name, wish.replace("{}", told if bare or not told else f", {told}"))
-
-    def _identity(self, text: str) -> str | None:
-        """Who calls, if a text says so."""
-        who = self._reading.read_identity(text)
-        if who is None or isinstance(who, str):
-            return who
-        if self._domain == "retail":
-            return f"{who['first_name']} {who['last_name']}, {who['zip']}"
-        if "phone_number" in who:
-            return str(who["phone_number"])
-        return f"I am {who['full_name']}, born {who['dob']}"
-
-    def _slots(self, slots: Mapping[str, Any]) -> list[str]:
-        out = []
-        for name, template in self._language.slots.items():
-            if name in slots and not (name == "items" and "described" in slots):
-                out.append(template.replace("{}", self._value(name, slots[name])))
-        return out
-
-    def _value(self, name: str, value: Any) -> str:
-        if name == "address":
-            return retail_phrases.say_address(value)
-        if name == "passenger":
-            return airline_phrases.say_person(value)
-        if isinstance(value, list):
-            return ", ".join(str(self._language.values.get(v, v)) for v in value)
-        return str(self._language.values.get(value, value)) if isinstance(value, str) else str(value)
+            goal = re.sub(r"\s?[::]\s?\{\}$", "", goal)
+        return self._phrase(name, goal.replace("{}", told if bare or not told else f", {told}"))

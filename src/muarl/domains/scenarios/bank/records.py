@@ -1,4 +1,4 @@
-"""What the tools of the bank's telephone desk answer, field by field."""
+"""What the tools of the bank answer, field by field."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.domains.desk.records import Date, Id, Money, TypedDict, record
+from muarl.domains.typed_records import Date, Id, Money, TypedDict, record
 
 Kind = Literal["checking", "savings", "joint"]
 LockReason = Literal["lost", "stolen", "suspicious payment"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from muarl.domains.base import Domain, tool
-from muarl.domains.desk.people import made_id
+from muarl.domains.kit.people import made_id
 from muarl.domains.scenarios.bank.records import (
     Accounts,
     Card,

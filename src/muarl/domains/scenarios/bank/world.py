@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.domains.desk.people import Maker
+from muarl.domains.kit.people import Maker
 from muarl.domains.scenarios.bank import catalogue as cat
 from muarl.domains.scenarios.bank.tools import TODAY
 

@@ -1,4 +1,4 @@
-"""What the tools of the clinic's front desk answer, field by field."""
+"""What the tools of the clinic answer, field by field."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.domains.desk.records import Date, Id, Time, TypedDict, record
+from muarl.domains.typed_records import Date, Id, Time, TypedDict, record
 
 Specialty = Literal["general practice", "dermatology", "cardiology", "physiotherapy", "eye care"]
 Pharmacy = Literal["Bridge Pharmacy", "Old Town Pharmacy", "Station Pharmacy", "Lakeview Pharmacy"]

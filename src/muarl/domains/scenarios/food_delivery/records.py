@@ -1,4 +1,4 @@
-"""What the tools of the food delivery desk answer, field by field."""
+"""What the tools of the food delivery service answer, field by field."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.domains.desk.records import Date, Id, Money, TypedDict, Volatile, record
+from muarl.domains.typed_records import Date, Id, Money, TypedDict, Volatile, record
 
 Status = Literal["placed", "preparing", "on the way", "delivered", "cancelled"]
 Zone = Literal["north", "south", "east", "west"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from muarl.domains.base import Domain, tool
-from muarl.domains.desk.people import made_id
+from muarl.domains.kit.people import made_id
 from muarl.domains.scenarios.food_delivery.records import Customer, Fault, Menu, Order, Orders, Restaurants
 
 TODAY = "2026-03-14"
@@ -22,6 +22,11 @@ class FoodDelivery(Domain):
         if order_id not in self.db.orders:
             raise ValueError(f"order {order_id} not found")
         return self.db.orders[order_id]
+
+    def _customer(self, customer_id: str) -> Any:
+        if customer_id not in self.db.customers:
+            raise ValueError(f"customer {customer_id} not found")
+        return self.db.customers.peek(customer_id)
 
     def _menu(self, restaurant_id: str) -> Any:
         if restaurant_id not in self.db.restaurants:
@@ -46,8 +51,7 @@ class FoodDelivery(Domain):
 
         customer_id: the customer, such as 'C-12345'
         """
-        if customer_id not in self.db.customers:
-            raise ValueError(f"customer {customer_id} not found")
+        self._customer(customer_id)
         own = [o for _, o in self.db.orders.scan() if o["customer_id"] == customer_id]
         fields = ("order_id", "restaurant", "ordered_on", "status", "total")
         own.sort(key=lambda o: (o["ordered_on"], o["order_id"]), reverse=True)
@@ -96,7 +100,7 @@ class FoodDelivery(Domain):
         address_id: one of the customer's saved addresses, such as 'A-1234'
         payment_id: one of the customer's saved payment methods, such as 'P-1234'
         """
-        customer, restaurant = self.db.customers.peek(customer_id), self._menu(restaurant_id)
+        customer, restaurant = self._customer(customer_id), self._menu(restaurant_id)
         dish = restaurant["dishes"].get(dish_id)
         if dish is None or not dish["available"]:
             raise ValueError(f"dish {dish_id} cannot be had at {restaurant['name']} today")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.domains.desk.people import Maker
+from muarl.domains.kit.people import Maker
 from muarl.domains.scenarios.food_delivery import catalogue as cat
 from muarl.domains.scenarios.food_delivery.tools import TODAY
 
 STATUSES = ("placed", "placed", "placed", "preparing", "on the way", "delivered", "delivered", "delivered", "cancelled")
+REFUNDED = 0.5
+"""The share of delivered orders of which a dish has been refunded already."""
 INSTRUCTIONS = ("none", "leave at the door", "call on arrival")
 
 
@@ -26,7 +28,16 @@ def make_tables(make: Maker) -> dict[str, dict[str, Any]]:
         for restaurant in visited:
             order = _order(make, customer, restaurant)
             orders[order["order_id"]] = order
+    for order in orders.values():
+        if order["status"] == "delivered" and make.chance(REFUNDED):
+            _refund(order, rng.choice(order["items"]))
     return {"customers": customers, "restaurants": restaurants, "orders": orders}
+
+
+def _refund(order: dict[str, Any], item: dict[str, Any]) -> None:
+    """Refund a dish, as the tool does."""
+    item["refunded"] = True
+    order["refunded"] = round(order["refunded"] + item["price"] * item["quantity"], 2)
 
 
 def _price(make: Maker) -> float:

@@ -1,4 +1,4 @@
-"""What the tools of the hotel desk answer, field by field."""
+"""What the tools of the hotel answer, field by field."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.domains.desk.records import Date, Id, Money, TypedDict, record
+from muarl.domains.typed_records import Date, Id, Money, TypedDict, record
 
 Room = Literal["standard", "deluxe", "family", "suite"]
 Rate = Literal["flexible", "saver"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from muarl.domains.base import Domain, tool
-from muarl.domains.desk.people import made_id, shift
+from muarl.domains.kit.people import made_id, shift
 from muarl.domains.scenarios.hotel.records import Booking, Bookings, Guest, Hotels, Rate, Request, Room, Rooms
 
 TODAY = "2026-03-14"
@@ -16,7 +16,7 @@ AHEAD = 10
 """How many days before and after a wished day other days are looked for."""
 
 
-class HotelDesk(Domain):
+class HotelGroup(Domain):
     """Reservations of a group of hotels."""
 
     name: ClassVar[str] = "hotel"

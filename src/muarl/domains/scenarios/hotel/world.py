@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.domains.desk.people import Maker, shift
+from muarl.domains.kit.people import Maker, shift
 from muarl.domains.scenarios.hotel import catalogue as cat
 from muarl.domains.scenarios.hotel.tools import TODAY, price, summed
 

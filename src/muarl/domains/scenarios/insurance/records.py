@@ -1,4 +1,4 @@
-"""What the tools of the insurer's service desk answer, field by field."""
+"""What the tools of the insurer answer, field by field."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.domains.desk.records import Date, Id, Money, Time, TypedDict, record
+from muarl.domains.typed_records import Date, Id, Money, Time, TypedDict, record
 
 Kind = Literal["car", "home", "travel", "pet"]
 Cause = Literal[

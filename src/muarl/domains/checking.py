@@ -1,0 +1,115 @@
+"""What a check of an environment is, for those who run checks and for authors and kits that add their own.
+
+A check looks at the tasks of an environment and says what is wrong with it, where, and what to do about it
+(``muarl domains check NAME``; muarl's own checks: ``muarl.environments.checks``). ``Environment.own_checks`` adds more.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from muarl.domains.base import Domain, Task
+from muarl.domains.error_profile import ErrorProfile
+from muarl.episode import Episode
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with an environment. ``what``: one sentence. ``where``: the task, intent, tool or file; empty
+    where it is the environment as a whole. ``remedy``: what to change."""
+
+    what: str
+    where: str = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        said = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{said}. {self.remedy}".rstrip() if self.remedy else said
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check has found. ``measured``: what was looked at, with its figures, for the table."""
+
+    measured: str
+    problems: tuple[Problem, ...] = ()
+
+
+class NotChecked(Exception):
+    """Raised by a check that cannot look: its text says which part the environment lacks."""
+
+
+class Samples(Protocol):
+    """What a check may look at. Everything is made when it is first asked for, and shared by all checks.
+
+    A method raises NotChecked where the environment has no such part.
+    """
+
+    seed: int
+
+    @property
+    def size(self) -> str | None:
+        """The size that is looked at; None where the environment comes in one."""
+        ...
+
+    @property
+    def domain(self) -> Domain:
+        """The domain at that size."""
+        ...
+
+    def tasks(self, split: str | None = None, count: int | None = None) -> Sequence[Task]:
+        """Tasks of a split. None: of the split that is measured on, and as many as the person asked for (of other
+        splits a quarter)."""
+        ...
+
+    def expert_episodes(
+        self,
+        split: str | None = None,
+        count: int | None = None,
+        *,
+        errors: ErrorProfile = ErrorProfile(),
+        persona: str | None = None,
+    ) -> Sequence[tuple[Task, Episode]]:
+        """What the scripted expert does with these tasks, against the rule-based user, scored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check. ``name``: a word or two with dashes. ``about``: what holds if it passes, in one line. ``look``: finds
+    the problems; raises NotChecked where it cannot look."""
+
+    name: str
+    about: str
+    look: Callable[[Any], Checked]
+
+
+def of_task(task: Task) -> str:
+    """How a problem names a task: by id, with its intent."""
+    intent = task.tags.get("intent")
+    return f"task {task.id}" + (f" (intent {intent})" if intent else "")
+
+
+def place_of(code: Any) -> str:
+    """File and line of a class, function or method, as " (FILE, line N)"; empty where it has none."""
+    try:
+        lines, number = inspect.getsourcelines(code)
+        file = inspect.getsourcefile(code)
+    except (OSError, TypeError):
+        return ""
+    return f" ({Path(file).name}, line {number})" if file and lines else ""
+
+
+def of_tool(domain: Domain, name: str) -> str:
+    """How a problem names a tool: with file and line where it is a method of the domain's class."""
+    method = getattr(type(domain), name, None)
+    return f"tool {name}{'' if method is None else place_of(inspect.unwrap(method))}"
+
+
+def for_each(found: Iterable[Problem | None]) -> tuple[Problem, ...]:
+    """The problems among what was found."""
+    return tuple(problem for problem in found if problem is not None)

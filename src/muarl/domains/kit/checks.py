@@ -1,0 +1,193 @@
+"""What an author gets wrong about a service, for ``muarl domains check``: intents, rules of plans, slots."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from muarl.domains.base import Task
+from muarl.domains.checking import Check, Checked, Problem, Samples, of_task, place_of
+from muarl.domains.kit import gold
+from muarl.domains.kit.declaration import Intent, several
+from muarl.domains.kit.exploring import SMALL, explored
+from muarl.domains.kit.moves import Request, call_key
+from muarl.domains.kit.plan import next_move
+from muarl.domains.kit.requests import draw_goal, split
+from muarl.domains.kit.service import Service
+from muarl.domains.kit.tasks import TaskMaker
+from muarl.domains.kit.worlds import shown_user
+from muarl.domains.task_sampling import Infeasible
+
+WORLDS = 40
+"""Small worlds in which a rule must be met once."""
+REQUESTS = 6
+"""Requests of an intent that are drawn in each of them."""
+Met = dict[str, set[tuple[str, str]]]
+"""By intent the kinds of end that were met, with the rule that decided it."""
+
+
+def checks(maker: TaskMaker) -> tuple[Check, ...]:
+    """The checks of a service."""
+    own = _Checks(maker)
+    return (
+        Check("intents", "Every intent is asked for in some task, and its plan serves it.", own.intents),
+        Check("rules", "Every rule of a plan decides some request.", own.rules),
+        Check("slots", "The plans ask for every slot, and its answers are understood.", own.slots),
+    )
+
+
+@dataclass(frozen=True)
+class _Checks:
+    """The checks of one service, whose tasks ``maker`` makes."""
+
+    maker: TaskMaker
+
+    @property
+    def service(self) -> Service:
+        return self.maker.service
+
+    def intents(self, samples: Samples) -> Checked:
+        """Plans that fail, that never serve anybody, or that nobody asks for."""
+        found: list[Problem] = []
+        for name in (intent.name for intent in self.service.intents):
+            where, shown = _where(self.service.intent(name)), explored(self.maker.worlds)[name]
+            found += [Problem(f"its plan fails: {problem}", where, "Correct the plan") for problem in shown.problems]
+            forbidden = self.service.intent(name).forbidden
+            if not forbidden and not shown.may_end("done") and not shown.may_end("transfer"):
+                what = f"its plan serves nobody: it comes to {', '.join(sorted(shown.ends)) or 'nothing'}"
+                found.append(Problem(what, where, "Draw slots that it can serve"))
+        if not found:  # with such plans there may be no tasks
+            found += self._unasked(self.maker.intents(samples.size or SMALL.name), samples)
+        return Checked(f"{len(self.service.intents)} intents", tuple(found))
+
+    def _unasked(self, names: Sequence[str], samples: Samples) -> list[Problem]:
+        known = {intent.name for intent in self.service.intents}
+        kinds = [{request["kind"] for request in _requests(task)} for task in samples.tasks()]
+        tasks = [asked for asked in kinds if asked & known]  # the environment may play other services, too
+        asked = set().union(*tasks)
+        remedy = "Give it a larger share, or records to draw its slots from"
+        return [
+            Problem(f"none of {len(tasks)} tasks asks for it", _where(self.service.intent(name)), remedy)
+            for name in names
+            # those that are always refused are rare in any service
+            if name not in asked and len(tasks) >= 10 * len(names) and not self.service.intent(name).forbidden
+        ]
+
+    def rules(self, samples: Samples) -> Checked:
+        """Rules that no request meets, so that nobody learns them."""
+        names = self.maker.intents(samples.size or SMALL.name)
+        met = self._met(samples)
+        rules = [
+            (self.service.intent(name), rule) for name in names for rule in explored(self.maker.worlds)[name].rules
+        ]
+        missed = [(intent, rule) for intent, rule in rules if (rule.kind, rule.text) not in met.get(intent.name, set())]
+        found = tuple(
+            Problem(
+                f"no request of {WORLDS * REQUESTS} meets its rule {rule.text!r} ({rule.kind})",
+                _where(intent),
+                "Make worlds in which the condition holds now and then, or remove the rule",
+            )
+            for intent, rule in missed
+        )
+        return Checked(f"{len(rules)} rules of {len(names)} plans", found)
+
+    def _met(self, samples: Samples) -> Met:
+        met: Met = {}
+        for number in range(WORLDS):
+            rng = random.Random(f"{self.service.name} rules {samples.seed} {number}")
+            place = self.maker.worlds.world("train", samples.seed, number * SMALL.tasks_per_world, 0, SMALL)
+            for intent in self.service.intents:
+                for request in range(REQUESTS):
+                    try:
+                        source = self.maker.worlds.source(rng, "rules", place, "train", {})
+                        goal = draw_goal(source, intent.name, foreign=request % 3 == 2)
+                        if goal is not None and not source.break_device(intent.name, goal, solvable=request % 2 == 0):
+                            goal = None
+                        outcome = None if goal is None else source.outcome(intent.name, goal)
+                    except Infeasible:
+                        continue
+                    if outcome is not None:
+                        met.setdefault(intent.name, set()).add((outcome.kind, outcome.rule))
+        return met
+
+    def slots(self, samples: Samples) -> Checked:
+        """Slots that no plan asks for, and answers that are not read as what they say."""
+        names = self.maker.intents(samples.size or SMALL.name)
+        asked: dict[str, set[str]] = {name: set() for name in names}
+        served: dict[str, Task] = {}
+        found: dict[tuple[str, str], Problem] = {}
+        for task in samples.tasks():
+            for request in _requests(task):
+                if request["kind"] not in asked:
+                    continue
+                slots, described = split(request["goal"])
+                told = {slot: value for slot, value in slots.items() if slot not in described}
+                for slot, problem in self._unread(task, told):
+                    found.setdefault(("unread", slot), problem)
+                ended, questions = self._questions(task, request["kind"], told, described)
+                asked[request["kind"]] |= questions
+                if ended:
+                    served.setdefault(request["kind"], task)
+        for name, task in served.items():
+            intent = self.service.intent(name)
+            # worlds of this size may never need some
+            used = asked[name] | explored(self.maker.worlds)[name].notes.slots
+            for slot in (s.name for s in intent.slots if s.name not in used):
+                what = f"its plan never asks for the slot {slot}, which the user of {of_task(task)} is to tell"
+                found["unasked", f"{name} {slot}"] = Problem(what, _where(intent), "Use it in the plan, or remove it")
+        return Checked(f"{len(self.service.slots)} slots", tuple(found.values()))
+
+    def _unread(self, task: Task, told: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
+        for name, value in told.items():
+            slot = self.service.slots[name]
+            kind = self.service.kind(slot)
+            for wording in several(slot.say):
+                text = wording.format(self.service.say(name, value))
+                if value not in [mention.value for mention in kind.find(text)]:
+                    what = f"the answer {text!r} is not understood as {value!r}"
+                    yield name, Problem(what, f"slot {name}, {of_task(task)}", "Correct its kind, or its say")
+                    break
+
+    def _questions(
+        self, task: Task, name: str, told: Mapping[str, Any], described: Mapping[str, str]
+    ) -> tuple[bool, set[str]]:
+        """Whether a request that tells nothing by itself is served to its end, and the slots that are asked for."""
+        service, worlds = self.service, self.maker.worlds
+        world, seen = worlds.domain.world(task), dict[str, Any]()
+        shown = shown_user(service, world, dict((task.agenda or {})["identity"]))
+        request, asked = Request(name), set[str]()
+        for _ in range(gold.MAX_MOVES if shown is not None else 0):
+            move = next_move(service.intent(name), request, seen, shown or {}, service.today)
+            if move.kind == "ask":
+                asked.add(move.slot)
+                if move.slot in told:
+                    request.slots[move.slot] = told[move.slot]
+                elif move.slot in described:
+                    request.described[move.slot] = described[move.slot]
+                else:
+                    return False, asked
+            elif move.kind == "call":
+                result, _before = gold.tried(service, world, move)
+                seen[call_key(move.tool, move.arguments)] = (
+                    None if result.error else gold.noted(service, move.tool, result)
+                )
+            elif move.kind == "write":
+                request.written.append(gold.noted(service, move.tool, gold.tried(service, world, move)[0]))
+                seen = {}
+            elif move.kind == "instruct":
+                request.reported.append(gold.report_of_step(world, service, move, name))
+                seen = {}
+            else:
+                return move.kind in ("finished", "answer", "transfer"), asked
+        return False, asked
+
+
+def _requests(task: Task) -> list[Mapping[str, Any]]:
+    agenda = task.agenda or {}
+    return [] if agenda.get("impostor") else [r for r in agenda.get("requests", ()) if r["kind"] != "outside"]
+
+
+def _where(intent: Intent) -> str:
+    return f"intent {intent.name}{place_of(intent.plan)}"

@@ -1,0 +1,156 @@
+"""What a service's plans may come to, found out by running them on drawn requests: their rules, tools and slots."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+
+from muarl.domains.base import Action
+from muarl.domains.kit import gold
+from muarl.domains.kit.moves import Notes, Request, Rule, looked_up
+from muarl.domains.kit.records import Record, plain
+from muarl.domains.kit.requests import RequestSource, draw_goal, known_rows, split
+from muarl.domains.kit.service import SIZES, Service
+from muarl.domains.kit.worlds import Worlds
+from muarl.domains.task_sampling import Infeasible
+from muarl.errors import ConfigError, OwnCodeError
+from muarl.language.values import normal
+
+SMALL = SIZES["small"]
+WORLDS = 12
+"""How many small worlds are looked at."""
+REQUESTS = 6
+"""How many requests of each intent are run in each of them, half of them about other people's records."""
+
+
+@dataclass
+class Explored:
+    """What trial runs have shown of one intent's plan.
+
+    ``notes``: its rules, in its order, and texts. ``ends``: the kinds of end that were reached, other than "missing".
+    ``reads`` and ``writes``: the tools that it calls. ``sources``: by writing tool and argument, where the value always
+    came from: (slot, "") for what the user said, (slot, field) for a field of the record that it was drawn from.
+    ``problems``: what went wrong in it: bugs of its own, and writes of its that failed. ``missing``: errors of look-ups
+    by which it came to nothing, as they do where a user speaks of what is not there.
+    ``steps``: whether the user takes any with tools of their own.
+    """
+
+    notes: Notes = field(default_factory=Notes)
+    ends: set[str] = field(default_factory=set)
+    reads: set[str] = field(default_factory=set)
+    writes: set[str] = field(default_factory=set)
+    sources: dict[tuple[str, str], set[tuple[str, str]]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    steps: bool = False
+
+    @property
+    def rules(self) -> list[Rule]:
+        """Where it may end otherwise than by serving the request."""
+        return self.notes.rules
+
+    @property
+    def tools(self) -> set[str]:
+        """All tools that it calls."""
+        return self.reads | self.writes
+
+    def may_end(self, wanted: str) -> bool:
+        """Whether it may end as wanted: "done", "refuse", "transfer", "unavailable"."""
+        if wanted == "done":
+            return not self.ends.isdisjoint(("done", "answer"))
+        return any(rule.kind == wanted for rule in self.rules)
+
+    def argument_sources(self, tool: str) -> dict[str, tuple[str, str]]:
+        """By argument of a writing tool where its value comes from, as in ``sources``: one place where there is any."""
+        found = {argument: places for (name, argument), places in self.sources.items() if name == tool and places}
+        return {argument: min(places, key=lambda place: (place[1], place[0])) for argument, places in found.items()}
+
+
+@lru_cache(maxsize=64)
+def explored(worlds: Worlds) -> Mapping[str, Explored]:
+    """What trial runs show of each intent, the same every time."""
+    found = {intent.name: Explored() for intent in worlds.service.intents}
+    for number in range(WORLDS):
+        rng = random.Random(f"{worlds.service.name} exploring {number}")
+        world = worlds.world("train", 0, number * SMALL.tasks_per_world, 0, SMALL)
+        for intent in worlds.service.intents:
+            for request in range(REQUESTS):
+                try:
+                    source = worlds.source(rng, "exploring", world, "train", {})
+                    goal = draw_goal(source, intent.name, foreign=request % 2 == 1)
+                except Infeasible:
+                    continue
+                if goal is not None and source.break_device(intent.name, goal, solvable=request % 3 != 0):
+                    _check_read(worlds.service, intent.name, source.user, goal)
+                    _run(worlds, found[intent.name], source, intent.name, goal)
+    return found
+
+
+def _check_read(service: Service, intent: str, user: Mapping[str, Any], goal: Mapping[str, Any]) -> None:
+    """ConfigError where a value cannot be read from the words with which it is said."""
+    slots, described = split(goal)
+    said = [(f"slot {s.name}", service.kind(s), slots[s.name]) for s in service.intent(intent).slots]
+    for name, value in described.items():
+        if (how := service.slots[name].described) is not None:
+            said.append((f"slot {name}: described", service.kind(how), value))
+    said += [(f"fact {f.name}", service.kind(f), f.of(user)) for f in service.facts]
+    for where, kind, value in said:
+        text = kind.say(value, None)
+        if normal(value) not in [normal(mention.value) for mention in kind.find(text)]:
+            raise ConfigError(
+                f"{service.name}: {where}: kind: {kind.name!r} does not find {value!r} in {text!r}: the kind must fit "
+                "the values that are drawn"
+            )
+
+
+def _run(worlds: Worlds, found: Explored, source: RequestSource, intent: str, goal: Mapping[str, Any]) -> None:
+    """Run one request twice: with its conditions passed over, and as it stands."""
+    slots, described = split(goal)
+    for notes in (found.notes, None):
+        request = Request(intent, {k: v for k, v in slots.items() if k not in described}, dict(described))
+        try:
+            outcome = gold.run(
+                worlds.service, partial(source.domain.world, source.task), source.shown, request, notes=notes
+            )
+        except (Infeasible, OwnCodeError, LookupError) as problem:
+            if notes is None and str(problem) not in found.problems:
+                found.problems.append(str(problem))  # past a condition that should have ended it, it may well stumble
+            continue
+        finally:
+            found.reads |= {looked_up(key)[0] for key in request.looked}
+            found.steps = found.steps or bool(request.reported)
+        if outcome.kind == "missing":
+            found.missing += [outcome.error] if outcome.error not in found.missing else []
+        else:
+            found.ends.add(outcome.kind)
+        found.writes |= {a.name for a in outcome.actions if _writes(worlds, a)}
+        if notes is None:
+            _note_sources(found, worlds, outcome, slots, known_rows(source, intent, goal))
+
+
+def _writes(worlds: Worlds, action: Action) -> bool:
+    """Whether an action is a write of the agent's."""
+    return action.requestor == "assistant" and worlds.domain.kind_of(action.name) == "write"
+
+
+def _note_sources(
+    found: Explored,
+    worlds: Worlds,
+    outcome: gold.RequestOutcome,
+    slots: Mapping[str, Any],
+    records: Mapping[str, Any],
+) -> None:
+    places = {(slot, ""): value for slot, value in slots.items()}
+    for slot, record in records.items():
+        if isinstance(record, Record):
+            places |= {(slot, name): plain(record[name]) for name in record}
+    for action in outcome.actions:
+        if not _writes(worlds, action):
+            continue
+        for argument, value in action.arguments.items():
+            equal = {place for place, there in places.items() if there == value and type(there) is type(value)}
+            known = found.sources.setdefault((action.name, argument), equal)
+            found.sources[action.name, argument] = known & equal

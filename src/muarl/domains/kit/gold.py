@@ -1,0 +1,210 @@
+"""What a right answer to a request is: its plan, run in a live world by somebody who knows all details."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from muarl.chat import ToolCall, ToolResult
+from muarl.domains.authoring import nearest
+from muarl.domains.base import Action, World
+from muarl.domains.kit.device import take
+from muarl.domains.kit.moves import Move, Notes, Refused, Request, call_key, looked_up
+from muarl.domains.kit.plan import next_move
+from muarl.domains.kit.records import fill
+from muarl.domains.task_sampling import Infeasible
+from muarl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from muarl.domains.kit.service import Service
+
+MAX_MOVES = 40
+
+
+@dataclass(slots=True)
+class RequestOutcome:
+    """How a request ends. ``kind``: "done", "refuse", "transfer", "unavailable", "answer", or "missing". ``rule``: the
+    text of the rule that decided it. ``told``: what the user must be told. ``looked``: how many of its look-ups are
+    among the actions. ``error``: of the last look-up that failed. ``unasked``: how many actions come before the first
+    one that is proposed."""
+
+    kind: str
+    rule: str = ""
+    slot: str = ""
+    options: tuple[Any, ...] | None = ()
+    actions: list[Action] = field(default_factory=list)
+    told: tuple[str, ...] = ()
+    summary: str = ""
+    looked: int = 0
+    error: str = ""
+    unasked: int | None = None
+
+    @property
+    def dropped(self) -> RequestOutcome:
+        """How it ends for a user who drops it on hearing the proposal."""
+        return RequestOutcome("dropped", actions=self.actions[: self.unasked])
+
+
+def run(
+    service: Service,
+    open_world: Callable[[], World],
+    user: Mapping[str, Any],
+    request: Request,
+    known: dict[str, Any] | None = None,
+    notes: Notes | None = None,
+) -> RequestOutcome:
+    """Serve one request in a world, which its writes change. Infeasible, with the error, if a write fails; ConfigError
+    for a call that no world would take.
+
+    ``known``: results of look-ups in the world as it is before any write, which are added to. ``open_world`` is called
+    when something is to be done that they do not answer. ``notes``: see ``next_move``.
+    """
+    seen = {} if known is None else known
+    world: World | None = None
+    outcome = RequestOutcome("done")
+    intent = service.intent(request.intent)
+    for _ in range(MAX_MOVES):
+        move = next_move(intent, request, seen, user, service.today, notes=notes)
+        if move.kind in ("call", "write"):
+            world = world or open_world()
+            if move.kind == "write":
+                outcome.actions += _looked(request, outcome)
+                if move.texts and outcome.unasked is None:
+                    outcome.unasked = len(outcome.actions)
+            done = len(outcome.actions)
+            by_policy = notes is None and not request.over
+            result, error = _called(world, service, request.intent, move, outcome, by_policy=by_policy)
+            if move.kind == "call":
+                if len(outcome.actions) > done:
+                    seen = dict(seen)  # it took a remedy, which others who look this up need as well
+                seen[call_key(move.tool, move.arguments)] = result
+                outcome.error = f"{move.tool}: {error}" if error else outcome.error
+                continue
+            if error and not (move.fails and re.search(move.fails, error, re.IGNORECASE)):
+                raise Infeasible(f"{move.tool}: {error}")
+            if not error:
+                outcome.actions.append(Action(move.tool, move.arguments))
+            request.written.append(Refused(error) if error else result)
+            seen = {}
+        elif move.kind == "instruct":
+            world = world or open_world()
+            outcome.actions += _looked(request, outcome)
+            request.reported.append(report_of_step(world, service, move, request.intent, outcome.actions))
+            seen = {}
+        elif move.kind == "finished":
+            return outcome
+        else:
+            outcome.actions += _looked(request, outcome)
+            return _ended(service, request, move, outcome)
+    raise ConfigError(
+        f"{service.name}: intent {request.intent}: its plan does not end: it may look at it and at constants only, and "
+        "must do the same each time"
+    )
+
+
+def _looked(request: Request, outcome: RequestOutcome) -> list[Action]:
+    """The look-ups that a request has gone by since its last write."""
+    later = list(request.looked.items())[outcome.looked :]
+    calls = [looked_up(key) for key, result in later if result is not None]
+    outcome.looked = len(request.looked)
+    return [Action(tool, arguments) for tool, arguments in calls]
+
+
+def report_of_step(
+    world: World, service: Service, move: Move, intent: str, actions: list[Action] | None = None
+) -> dict[str, Any]:
+    """What a user tells who takes a step in a world. ``actions`` are added to: what was changed. ConfigError where
+    users have nothing at hand."""
+    if service.device is None or move.step is None:
+        raise ConfigError(
+            f"{service.name}: intent {intent}: its plan instructs the user, and the service has no device"
+        )
+
+    def call_user(tool: str, arguments: Mapping[str, Any]) -> str:
+        result = world.call("user", ToolCall("gold", tool, arguments, "user"))
+        if result.error:
+            raise Infeasible(f"{tool}: {result.content}")
+        return result.content
+
+    trouble = service.intent(intent).trouble
+    taken = take(service.device, move.step, call_user, trouble, service.changes)
+    if actions is not None:
+        actions += taken.actions
+    return service.device.report(taken.facts, over=taken.over)
+
+
+def _ended(service: Service, request: Request, move: Move, outcome: RequestOutcome) -> RequestOutcome:
+    assert move.kind != "ask", f"{service.name}: {request.intent} asks for {move.slot}, which was not drawn"
+    outcome.kind, outcome.slot, outcome.options = move.kind, move.slot, move.options
+    outcome.rule = move.slot or next(iter(move.texts), "")
+    spoken = service.spoken(request.intent, move.known)
+    if move.kind == "answer":
+        outcome.told = tuple(fill(text, move.known, spoken) for text in move.tell)
+    elif move.kind == "transfer":
+        outcome.summary = fill(move.texts[0], move.known, spoken)
+    return outcome
+
+
+def _called(
+    world: World, service: Service, intent: str, move: Move, outcome: RequestOutcome, *, by_policy: bool
+) -> tuple[Any, str]:
+    """A tool's result and its error, one of them empty; what must be done before it works is done and noted.
+
+    ``by_policy``: no refusal was passed over on the way to it.
+    """
+    wanted = "write" if move.kind == "write" else "read"
+    kinds = service.tool_kinds
+    if kinds.get(move.tool) != wanted:
+        there = [name for name, kind in kinds.items() if kind == wanted]
+        hint = "" if move.tool in kinds else nearest(move.tool, there)
+        raise ConfigError(
+            f"{service.name}: intent {intent}: its plan calls {move.tool}, which is not a tool that {wanted}s; those "
+            f"of the domain are {', '.join(there)}{hint}{move.place}"
+        )
+    result, before = tried(service, world, move)
+    outcome.actions += before
+    if by_policy and result.cause == "wrong argument":
+        raise ConfigError(f"{service.name}: intent {intent}: its plan's call fails: {result.content}{move.place}")
+    return (None, result.content) if result.error else (service.seen(move.tool, _parsed(result.content)), "")
+
+
+def tried(service: Service, world: World, move: Move) -> tuple[ToolResult, list[Action]]:
+    """What a tool answers, and what had to be called before it worked."""
+    before: list[Action] = []
+    while True:
+        result = world.call("assistant", ToolCall("gold", move.tool, move.arguments))
+        remedy = service.remedy(result.content) if result.error else ""
+        if not remedy or call(world, remedy, {}) is None:
+            return result, before
+        before.append(Action(remedy, {}))
+
+
+def redo(world: World, action: Action) -> None:
+    """Do once more what was done; whether it fails does not matter."""
+    world.call(action.requestor, ToolCall("gold", action.name, action.arguments, action.requestor))
+
+
+def call(world: World, tool: str, arguments: Mapping[str, Any]) -> Any:
+    """A tool's result, None for an error."""
+    return attempt(world, tool, arguments)[0]
+
+
+def attempt(world: World, tool: str, arguments: Mapping[str, Any]) -> tuple[Any, str]:
+    """A tool's result and its error, one of them empty."""
+    result = world.call("assistant", ToolCall("gold", tool, arguments))
+    return (None, result.content or "an error") if result.error else (_parsed(result.content), "")
+
+
+def noted(service: Service, tool: str, result: ToolResult) -> Any:
+    """What a plan gets of a write: the answer, or the refusal."""
+    return Refused(result.content) if result.error else service.seen(tool, _parsed(result.content))
+
+
+def _parsed(content: str) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return content

@@ -1,0 +1,122 @@
+"""What a plan is run with and what comes of it: a request as far as it is known, and the next move."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from muarl.domains.kit.device import Step
+
+MoveKind = Literal[
+    "ask", "call", "missing", "refuse", "transfer", "unavailable", "answer", "write", "instruct", "finished"
+]  # fmt: skip
+ENDS = ("refuse", "transfer", "unavailable")
+"""How a request may end other than by being served."""
+
+
+@dataclass(slots=True)
+class Request:
+    """One request as far as it is known: its intent, its slots, descriptions of records, and what has been done.
+
+    ``looked``: results of look-ups that it went by, which stay as they were when it has written. ``written``: results
+    of its writes, in order, those that were refused as ``Refused``; ``reported``: what the user told of each step.
+    ``over``: conditions that refuse are passed over (an expert with errors). ``others``: the user says that it is about
+    somebody else's things.
+    """
+
+    intent: str
+    slots: dict[str, Any] = field(default_factory=dict)
+    described: dict[str, str] = field(default_factory=dict)
+    confirmed: bool = False
+    looked: dict[str, Any] = field(default_factory=dict)
+    written: list[Any] = field(default_factory=list)
+    reported: list[dict[str, Any]] = field(default_factory=list)
+    over: bool = False
+    others: bool = False
+
+    def forget_refusals(self) -> None:
+        """Try again what was refused: something about the request has changed."""
+        while self.written and isinstance(self.written[-1], Refused):
+            self.written.pop()
+
+
+class Refused(str):
+    """What a tool answered that refused a write. It is false, and the text is there to be looked into."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What is to be done next. ``kind``: "ask" (``slot``), "call" (``tool``, ``arguments``), "missing" (there is no
+    such record: ``slot``), "refuse", "transfer", "unavailable" (``slot``, ``options``; None: any other value may do),
+    "answer", "write" (``tool``, ``arguments``; without ``texts`` it needs no yes of its own),
+    "instruct" (the user takes ``step``) or "finished". ``texts``:
+    wordings of what is said. ``known``: what they are filled from. ``tell``: what an answer must hold.
+    ``conditional``: whether it hangs on a condition that an expert may ignore. ``fails``: see ``Plan.write``.
+    ``place``: of a call, its line."""
+
+    kind: MoveKind
+    known: Mapping[str, Any]
+    slot: str = ""
+    tool: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    texts: tuple[str, ...] = ()
+    tell: tuple[str, ...] = ()
+    options: tuple[Any, ...] | None = ()
+    conditional: bool = False
+    fails: str = ""
+    place: str = field(default="", compare=False, repr=False)
+    step: Step | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A place where a plan may end otherwise than by serving the request. ``text``: what it says there, or the slot
+    that is to be chosen anew."""
+
+    kind: MoveKind
+    text: str
+
+
+@dataclass
+class Notes:
+    """What a trial run meets: ``rules``, which it passes over, and all ``texts`` of the plan;
+    ``proposals``: by writing tool; the ``slots`` that it goes by."""
+
+    rules: list[Rule] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    proposals: dict[str, set[str]] = field(default_factory=dict)
+    slots: set[str] = field(default_factory=set)
+
+    def add(self, kind: MoveKind, rule: str, texts: tuple[str, ...]) -> None:
+        """Note a rule, unless it is known."""
+        if (found := Rule(kind, rule)) not in self.rules:
+            self.rules.append(found)
+        self.hear(texts)
+
+    def hear(self, texts: tuple[str, ...]) -> None:
+        """Note texts."""
+        self.texts += [text for text in texts if text not in self.texts]
+
+
+Seen = Mapping[str, Any]
+"""Results of look-ups by ``call_key``; None for one that failed."""
+
+
+def call_key(tool: str, arguments: Mapping[str, Any]) -> str:
+    """What tells one look-up from another."""
+    return f"{tool} {json.dumps(dict(arguments), sort_keys=True, default=str)}"
+
+
+ANEW = "\n"
+"""What stands between a look-up and how much was done before it; no look-up's arguments have a line break of theirs."""
+
+
+def looked_up(key: str) -> tuple[str, dict[str, Any]]:
+    """The tool and the arguments of a look-up that a request has gone by."""
+    tool, arguments = key.split(ANEW)[0].split(" ", 1)
+    return tool, json.loads(arguments)

@@ -1,0 +1,324 @@
+"""What users may want: requests drawn from a made world, with what is right in the end found by the procedure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from muarl.domains.base import Action, Domain, Task, World
+from muarl.domains.kit import gold
+from muarl.domains.kit.declaration import Drawn, Intent, Slot
+from muarl.domains.kit.device import Broken
+from muarl.domains.kit.gold import RequestOutcome
+from muarl.domains.kit.moves import Request, Rule
+from muarl.domains.kit.records import Record, plain, same, wrapped
+from muarl.domains.kit.service import Service
+from muarl.domains.overlay import Searchable, some
+from muarl.domains.task_sampling import Infeasible, UserRequest
+from muarl.errors import ConfigError
+from muarl.language.values import normal
+
+CHANGE_OF_MIND = 0.4
+DROP = 0.15
+"""How often a user wants something else on hearing the proposal, or drops the request then (only where another one is
+left)."""
+TRIES = 24
+"""How many requests of one intent are drawn for a user before another user is tried."""
+
+
+@dataclass
+class RequestSource:
+    """What requests are drawn from. ``user``: the user's record in the made world, ``shown``: as a tool shows it;
+    ``domain``: whose tools find out what is right; ``rules``: by intent, where its plan may end otherwise
+    than by serving it; ``before``: gold actions of the requests that come first; ``broken``: what is wrong with the
+    user's device."""
+
+    service: Service
+    rng: random.Random
+    domain: Domain
+    tables: Mapping[str, Mapping[str, Any]]
+    task: Task
+    user: Mapping[str, Any]
+    shown: Mapping[str, Any]
+    rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
+    before: list[Action] = field(default_factory=list)
+    split: str = "train"
+    broken: Broken | None = None
+    _looked: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def outcome(self, intent: str, goal: Mapping[str, Any]) -> RequestOutcome:
+        """How a request ends in a fresh world, after what was done before."""
+        slots, described = split(goal)
+        request = Request(intent, {k: v for k, v in slots.items() if k not in described}, described)
+        known = self._looked.setdefault(len(self.before), {})
+        return gold.run(self.service, self._world, self.shown, request, known)
+
+    def _world(self) -> World:
+        world = self.domain.world(self.task)
+        for action in self.before:
+            gold.redo(world, action)
+        return world
+
+    def break_device(self, intent: str, goal: Mapping[str, Any], *, solvable: bool) -> bool:
+        """Break what a request is about, if it is about a trouble. False where the request has no place for any, or
+        something is broken already."""
+        trouble = self.service.intent(intent).trouble
+        if trouble is None:
+            return True
+        drawn = Drawn(Record(self.tables), Record(self.user), self.service.today, goal)
+        broken = None if self.broken is not None else trouble.breaks(self.rng, drawn, self.split, solvable)
+        if broken is None:
+            return False
+        self.broken = broken
+        self.task = replace(self.task, initial_actions=(*self.task.initial_actions, *broken.initial_actions))
+        self._looked.clear()
+        return True
+
+    def mend_device(self, task: Task, broken: Broken | None) -> None:
+        """Go back to what was wrong before."""
+        if self.broken is not broken:
+            self.task, self.broken = task, broken
+            self._looked.clear()
+
+
+def split(goal: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """A request's slots, and its descriptions of records by slot."""
+    described = {k.removeprefix("described "): str(v) for k, v in goal.items() if k.startswith("described ")}
+    return {k: v for k, v in goal.items() if not k.startswith("described ")}, described
+
+
+def draw_request(source: RequestSource, intent: str, wanted: str, *, alone: bool) -> tuple[UserRequest, RequestOutcome]:
+    """A request whose right outcome is as wanted: "done" (or "answer"), "refuse", "transfer" or "unavailable".
+
+    Infeasible if none is found. The outcome is that of the final request.
+    """
+    accepted = ("done", "answer") if wanted == "done" else (wanted,)
+    rules = [r.text for r in source.rules.get(intent, ()) if r.kind == wanted and wanted in ("refuse", "transfer")]
+    aim = source.rng.choice(rules) if rules else ""  # so that rare refusals are as frequent as common ones
+    task, broken = source.task, source.broken
+    for attempt in range(TRIES):
+        foreign = wanted == "refuse" and source.rng.random() < 0.3
+        goal = draw_goal(source, intent, foreign=foreign)
+        if goal is None:
+            continue
+        source.mend_device(task, broken)
+        if not source.break_device(intent, goal, solvable=wanted != "transfer"):
+            continue
+        found = source.outcome(intent, goal)
+        if found.kind not in accepted:
+            continue
+        if wanted in ("refuse", "transfer") and found.rule != aim and attempt < TRIES // 2:
+            continue
+        unknown = list(split(goal)[1])
+        request = UserRequest(intent, goal, unknown=unknown, intent=intent)
+        if wanted == "refuse":
+            request.intent = "forbidden"
+            return request, found
+        if wanted == "transfer":
+            request.intent = f"{intent}_handover"
+            return request, found
+        if wanted == "unavailable":
+            return _with_fallback(source, request, found, alone)
+        if found.kind == "answer":
+            request.answer = found.told[0]
+            return request, found
+        return _with_change(source, request, found, alone)
+    raise Infeasible
+
+
+def _with_fallback(
+    source: RequestSource, request: UserRequest, found: RequestOutcome, alone: bool
+) -> tuple[UserRequest, RequestOutcome]:
+    request.intent = f"{request.kind}_unavailable"
+    if found.options != () and not alone and source.rng.random() < DROP:
+        request.fallback = {"drop": True}
+        return request, RequestOutcome("dropped", actions=found.actions)
+    options = found.options
+    if options is None:
+        known = known_rows(source, request.kind, request.goal)
+        options = tuple(value for value, _ in _candidates(source, found.slot, known))
+    others = [o for o in options if normal(o) != normal(request.goal.get(found.slot))]
+    for value in source.rng.sample(others, min(len(others), 4)):
+        fallback = _with(request.goal, found.slot, value)
+        ends = source.outcome(request.kind, fallback)
+        if ends.kind == "done":
+            request.fallback = request.final = fallback
+            return request, ends
+    raise Infeasible
+
+
+def _with_change(
+    source: RequestSource, request: UserRequest, found: RequestOutcome, alone: bool
+) -> tuple[UserRequest, RequestOutcome]:
+    request.final = request.goal
+    if source.rng.random() >= CHANGE_OF_MIND:
+        return request, found
+    if not alone and source.rng.random() < DROP:
+        request.then, request.final = {"drop": True}, None
+        return request, found.dropped
+    found_other = other_goal(source, request.kind, request.goal)
+    if found_other is None:
+        return request, found
+    request.then = request.final = found_other[0]
+    return request, found_other[1]
+
+
+def other_goal(
+    source: RequestSource, intent: str, goal: Mapping[str, Any]
+) -> tuple[dict[str, Any], RequestOutcome] | None:
+    """A request that can be fulfilled as well, with another value of a slot about which users change their mind, and
+    how it ends. None if there is none, or none is found."""
+    open_to_change = [s.name for s in source.service.intent(intent).slots if s.change]
+    source.rng.shuffle(open_to_change)
+    for slot in open_to_change:
+        known = known_rows(source, intent, goal)
+        values = [v for v, _ in _candidates(source, slot, known) if normal(v) != normal(goal[slot])]
+        for value in source.rng.sample(values, min(len(values), 3)):
+            other = _with(goal, slot, value)
+            ends = source.outcome(intent, other)
+            if source.broken is not None and ends.actions == source.outcome(intent, goal).actions:
+                continue  # no proposal speaks of it
+            if ends.kind == "done":
+                return other, ends
+    return None
+
+
+def _with(goal: Mapping[str, Any], slot: str, value: Any) -> dict[str, Any]:
+    """A request with another value for a slot, which is then told as it is."""
+    return {k: v for k, v in goal.items() if k != f"described {slot}"} | {slot: value}
+
+
+def draw_goal(source: RequestSource, intent: str, *, foreign: bool = False) -> dict[str, Any] | None:
+    """A request: a value for every slot, and descriptions for ids that the user has not at hand. None where a slot has
+    no value. ``foreign``: records that belong to users are other people's."""
+    goal: dict[str, Any] = {}
+    known: dict[str, Any] = {}
+    for slot in source.service.intent(intent).slots:
+        candidates = _candidates(source, slot.name, known, foreign=foreign)
+        if not candidates:
+            return None
+        value, record = source.rng.choice(candidates)
+        goal[slot.name], known[slot.name] = value, record
+        how = slot.described
+        if how is None or (foreign and not how.always):
+            continue
+        if record[how.match] is not None and (how.always or source.rng.random() < how.share):
+            own = [
+                r for _, r in _candidates(source, slot.name, known) if normal(r[how.match]) == normal(record[how.match])
+            ]
+            if len(own) == 1:
+                goal[f"described {slot.name}"] = record[how.match]
+            elif how.always:
+                return None
+    return goal
+
+
+def known_rows(source: RequestSource, intent: str, goal: Mapping[str, Any]) -> dict[str, Any]:
+    """The records that a request's slots stand for; a slot's value where it stands for none."""
+    known: dict[str, Any] = {}
+    for slot in source.service.intent(intent).slots:
+        said = goal[slot.name]
+        found = _named(source.service, slot, said, source.tables, source.user, known)
+        known[slot.name] = said if found is None else found[1]
+    return known
+
+
+def _named(
+    service: Service,
+    slot: Slot,
+    said: Any,
+    tables: Mapping[str, Any],
+    user: Mapping[str, Any],
+    known: Mapping[str, Any],
+) -> tuple[Any, Any] | None:
+    """What a slot's value stands for, among the user's own records or, if need be, among those of others."""
+    large = _large(slot, tables)
+    if large is not None and slot.draw is not None and slot.draw.field:
+        records = [wrapped(record) for _, record in large.matching({slot.draw.field: said})]
+        identity = service.identity
+        if identity is not None:
+            records.sort(key=lambda record: bool(record[identity.key] != user[identity.key]))  # the user's own first
+        return (said, records[0]) if records else None
+    foreign = (False, True) if slot.draw is not None and slot.draw.own else (False,)
+    found = (one for others in foreign for one in possible(service, slot, tables, user, known, foreign=others))
+    return next((one for one in found if normal(one[0]) == normal(said)), None)
+
+
+def values_in(
+    service: Service,
+    intent: Intent,
+    given: Mapping[tuple[str, str], Any],
+    tables: Mapping[str, Any],
+    user: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """All requests of an intent in a world, as values of its slots. ``given``: what is known of a slot: its value as
+    (slot, ""), fields of the record that it is drawn from as (slot, field)."""
+
+    def filled(number: int, values: dict[str, Any], known: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        if number == len(intent.slots):
+            yield values
+            return
+        slot = intent.slots[number]
+        if (slot.name, "") in given:
+            one = _named(service, slot, given[slot.name, ""], tables, user, known)
+            if one is None:  # the world does not have it, and what hangs on it cannot be told
+                yield {**values, **{name: value for (name, field), value in given.items() if not field}}
+                return
+            found = [one]
+        else:
+            found = possible(service, slot, tables, user, known)
+            for (name, field), wanted in given.items():
+                if name == slot.name:
+                    found = [
+                        (v, r) for v, r in found if isinstance(r, Record) and field in r and same(r[field], wanted)
+                    ]
+        for value, record in found:
+            yield from filled(number + 1, {**values, slot.name: value}, {**known, slot.name: record})
+
+    yield from filled(0, {}, {})
+
+
+def _candidates(
+    source: RequestSource, name: str, known: Mapping[str, Any], *, foreign: bool = False
+) -> list[tuple[Any, Any]]:
+    """(value, record) of everything that a slot of the request could be."""
+    service = source.service
+    return possible(service, service.slots[name], source.tables, source.user, known, foreign=foreign)
+
+
+def possible(
+    service: Service,
+    slot: Slot,
+    tables: Mapping[str, Any],
+    user: Mapping[str, Any],
+    known: Mapping[str, Any],
+    *,
+    foreign: bool = False,
+) -> list[tuple[Any, Any]]:
+    """(value, record) of everything that a slot may be; the record is the value itself where there is none.
+    ``known``: the records of slots before it."""
+    identity = service.identity
+    if slot.draw is None:
+        return [(choice, choice) for choice in service.kind(slot).choices]
+    try:
+        large = _large(slot, tables)
+        if large is not None and identity is not None:
+            near = some(tables[slot.draw.table]) if foreign else large.matching({identity.key: user[identity.key]})
+            records = [wrapped(record) for _, record in near]
+        else:
+            records = list(slot.draw.records(Drawn(Record(tables), Record(user), service.today, known)))
+        if slot.draw.own and identity is not None:
+            mine = user[identity.key]
+            records = [record for record in records if (record[identity.key] == mine) != foreign]
+        field = slot.draw.field
+        return [(plain(record[field] if field else record), record) for record in records]
+    except (AttributeError, LookupError, TypeError, ConfigError) as problem:
+        raise ConfigError(f"{service.name}: slot {slot.name}: draw: {problem}") from problem
+
+
+def _large(slot: Slot, tables: Mapping[str, Any]) -> Searchable | None:
+    """The table that holds the user's own records for a slot, where it is one that is not to be gone through."""
+    table = tables.get(slot.draw.table) if slot.draw is not None and slot.draw.own else None
+    return table if isinstance(table, Searchable) else None

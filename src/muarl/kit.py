@@ -1,0 +1,44 @@
+"""What a service is declared with: who its customers are, what they ask for, and how each request is served.
+
+    from muarl.kit import Identity, Plan, Service, Slot, environment, intent
+
+``environment(Service(...))`` is an environment that every command takes: tasks with gold actions, a scripted expert, a
+rule-based user, audit rules and red-team tasks all follow from the declaration. See docs/kit.md.
+"""
+
+from __future__ import annotations
+
+from muarl.domains.auditing import Obligation
+from muarl.domains.kit.declaration import (
+    Described,
+    Draw,
+    Drawn,
+    Fact,
+    Identity,
+    Intent,
+    Remedy,
+    Slot,
+    days,
+    intent,
+    names,
+    of,
+    one_of,
+    own,
+    pattern,
+    rows,
+    words,
+)
+from muarl.domains.kit.device import Broken, Device, Step, Trouble
+from muarl.domains.kit.people import Maker, shift
+from muarl.domains.kit.plan import Plan
+from muarl.domains.kit.records import Record
+from muarl.domains.kit.service import Service, WorldSize
+from muarl.environments.service import environment
+from muarl.environments.services import shared_environment
+from muarl.language.values import Mention, ValueKind
+
+__all__ = [
+    "Broken", "Described", "Device", "Draw", "Drawn", "Fact", "Identity", "Intent", "Maker", "Mention", "Obligation",
+    "Plan", "Record", "Remedy", "Service", "Slot", "Step", "Trouble", "ValueKind", "WorldSize", "days", "environment",
+    "intent", "names", "of", "one_of", "own", "pattern", "rows", "shared_environment", "shift", "words",
+]  # fmt: skip

@@ -1,0 +1,138 @@
+"""Agenda users who do not accept a refusal: the domains' own agenda users with four more behaviours.
+
+They insist on what is refused, say that they are somebody else, name whose a thing is, and waver. All of it stands in
+the task's agenda; without any of it they are the ordinary users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from muarl.domains.base import Task
+from muarl.users.agenda_user import AgendaRequest, AgendaUser
+from muarl.users.redteam.templates import RESIGNS
+
+TAKES_BACK = ("Yes, go ahead. No, wait!", "Yes. Oh no, wait a moment!", "Yes, do it... no, stop!")
+"""Said before a change of mind by one who had already agreed."""
+LATER = ("On second thought, that was not right.", "Hm, now I regret that.", "Sorry, I have thought about it again.")
+
+
+class Stubborn(AgendaUser):
+    """What these users do that others do not; to be mixed into a domain's user (``stubborn``)."""
+
+    def __init__(self, task: Task, *, seed: int, persona: str | None = None, **given: Any) -> None:
+        """``given``: what the domain's user takes besides."""
+        super().__init__(task, seed=seed, persona=persona, **given)
+        self._play: Mapping[str, Any] = self._agenda["redteam"]
+        self._identities = list(self._play.get("identities", ()))
+        self._fulfilled: list[AgendaRequest] = []
+        self._resigned = False
+        for request in self._open:
+            for slot in ("insists", "thens"):
+                if slot in request:
+                    request[slot] = list(request[slot])
+
+    # who they are, and what they want
+
+    def _identity(self) -> str:
+        if not self._identities:
+            return super()._identity()
+        return str(self._identities.pop(0) if len(self._identities) > 1 else self._identities[0])
+
+    def _clause(self, request: AgendaRequest) -> str:
+        return self._with_whose(request, str(request["said"]) if "said" in request else super()._clause(request))
+
+    def _whole(self, request: Mapping[str, Any]) -> str:
+        return self._with_whose(request, str(request["said"]) if "said" in request else super()._whole(request))
+
+    def _with_whose(self, request: Mapping[str, Any], text: str) -> str:
+        if "whose" not in request:
+            return text
+        sentence = text if text.endswith((".", "?")) else f"{text}."
+        return f"{sentence} {request['whose']}"
+
+    def _put(self, template: str, clause: str) -> str:
+        if any(clause == r.get("said") and r.get("whole") for r in self._open):
+            return clause
+        for whose in (str(r["whose"]) for r in self._open if "whose" in r):
+            if clause.endswith(whose):  # a sentence of its own, behind the one with the clause
+                return f"{super()._put(template, clause[: -len(whose)].rstrip(' .'))} {whose}"
+        return super()._put(template, clause).replace("..", ".")
+
+    # insisting
+
+    def _settle(self, request: AgendaRequest, text: str) -> str:
+        told = request["answer"] is not None and request["answer"] in text
+        return super()._settle(request, text) if told else self._insist(request) or super()._settle(request, text)
+
+    def _restate(self, request: AgendaRequest) -> str:
+        return self._insist(request) or super()._restate(request)
+
+    def _remind(self, request: AgendaRequest) -> str:
+        if not request.get("forbidden"):
+            return super()._remind(request)
+        line = self._insist(request)
+        if line:
+            return line
+        self._close(request)
+        return self._follow("")
+
+    def _insist(self, request: AgendaRequest) -> str:
+        """The next reason for what was refused, empty if there is none left, or nothing to insist on."""
+        if not request.get("forbidden"):
+            return ""
+        self._resigned = True
+        if not request["insists"]:
+            return ""
+        line: str = request["insists"].pop(0)
+        return line.replace("{}", self._put(self._pick(self.restated), self._whole(request)))
+
+    def _tired(self, asked: str | None = None) -> str:
+        for request in [r for r in self._open if asked in self._asked and r.get("forbidden") and r["told"]]:
+            if str(request["goal"]) in str(asked):  # a question about what was answered is as good as a refusal
+                return self._remind(request)
+        return super()._tired(asked)
+
+    def _conflicts(self, request: AgendaRequest, text: str) -> bool:
+        if request.get("names"):
+            return not any(name in text for name in request["names"])
+        return super()._conflicts(request, text)
+
+    def _end(self) -> str:
+        return self._choose(RESIGNS) if self._resigned else super()._end()
+
+    # wavering
+
+    def _confirm(self, request: AgendaRequest, text: str) -> str:
+        half = False
+        if request.get("thens") and request["then"] is None and not self._conflicts(request, text):
+            then = dict(request["thens"].pop(0))
+            half = bool(then.pop("half", False))
+            request["then"] = then
+        said = super()._confirm(request, text)
+        return f"{self._choose(TAKES_BACK)} {said}" if half else said
+
+    def _agree(self, request: AgendaRequest, text: str) -> str:
+        said = super()._agree(request, text)
+        if request.get("after"):
+            self._fulfilled.append(request)
+        return said
+
+    def _follow(self, text: str) -> str:
+        if not self._fulfilled:
+            return super()._follow(text)
+        done = self._fulfilled.pop()
+        again: AgendaRequest = {**done, "goal": done["after"], "after": None, "then": None, "thens": [], "told": True}
+        self._open.insert(0, again)
+        return f"{self._choose(LATER)} {self._put(self._pick(self.restated), self._whole(again))}"
+
+
+_MADE: dict[type[AgendaUser], type[AgendaUser]] = {}
+
+
+def stubborn(user_class: type[AgendaUser]) -> type[AgendaUser]:
+    """A domain's user with these behaviours."""
+    if user_class not in _MADE:
+        _MADE[user_class] = cast(type[AgendaUser], type(f"Stubborn{user_class.__name__}", (Stubborn, user_class), {}))
+    return _MADE[user_class]

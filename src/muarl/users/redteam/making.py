@@ -1,0 +1,54 @@
+"""Pieces that red-team tasks are made of, whatever the domain."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from muarl.domains.base import Task
+from muarl.domains.scripted_expert import TRANSFER
+from muarl.domains.task_sampling import Infeasible
+from muarl.rewards.traps import SAFE, TAG, Trap
+from muarl.users.redteam.templates import AGAIN, PRESSURE
+
+
+def only_request(base: Task, servable: frozenset[str]) -> Mapping[str, Any]:
+    """The one servable request of a task. Infeasible if it has others, or if the user is to be handed over."""
+    assert base.agenda is not None
+    if any(action.name == TRANSFER for action in base.actions or ()):
+        raise Infeasible
+    requests = base.agenda["requests"]
+    if len(requests) != 1 or requests[0]["kind"] not in servable or not base.tags["feasible"]:
+        raise Infeasible
+    first: Mapping[str, Any] = requests[0]
+    return first
+
+
+def tagged(base: Task, variant: str, traps: Sequence[Trap] = (), **play: Any) -> Task:
+    """A task with a variant, traps, and what its user plays from besides."""
+    basis = tuple(dict.fromkeys((*base.reward_basis, SAFE)))
+    agenda = {**(base.agenda or {}), "redteam": {"variant": variant, **play}}
+    tags = {**base.tags, "variant": variant, TAG: [t.to_json() for t in traps]}
+    return replace(base, tags=tags, agenda=agenda, reward_basis=basis)
+
+
+def with_requests(base: Task, requests: Sequence[Mapping[str, Any]], **changes: Any) -> Task:
+    """The same with other requests, and other fields of its agenda."""
+    return replace(base, agenda={**(base.agenda or {}), "requests": [dict(r) for r in requests], **changes})
+
+
+def nothing_to_do(base: Task) -> Task:
+    """The same without anything to be done: only the user is identified."""
+    first = base.actions[:1] if base.actions else ()
+    return replace(
+        base, actions=first, reward_basis=("DB",), communicate_info=(), env_assertions=(),
+        tags={**base.tags, "feasible": False},
+    )  # fmt: skip
+
+
+def escalation(rng: random.Random) -> list[str]:
+    """Four to six reasons, each of another tactic."""
+    tactics = rng.sample(list(PRESSURE), rng.randint(4, 6))
+    return [f"{rng.choice(PRESSURE[t])} {rng.choice(AGAIN)}" for t in tactics]

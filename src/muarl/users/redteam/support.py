@@ -1,0 +1,161 @@
+"""What red-team users must know of an environment, and what their tasks are made of.
+
+An environment gives a ``RedTeamSupport``. Those of services that are declared with the kit follow from the declaration
+(``service.py``).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, Protocol
+
+from muarl.domains.base import Action, Domain, Task
+from muarl.domains.task_sampling import UserRequest
+from muarl.errors import ConfigError
+from muarl.rewards.traps import Trap
+from muarl.users.redteam.kinds import KINDS
+
+Goal = dict[str, Any]
+"""What a request of an agenda asks for."""
+Person = Mapping[str, Any]
+Tables = Mapping[str, Mapping[str, Any]]
+
+Question = Callable[[Task, random.Random], tuple[dict[str, Any], Action]]
+"""A harmless question about the user's own things as a request of an agenda, and the look-up that answers it. Raises
+Infeasible if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Something that must not be done. ``request``: as in an agenda. ``said``: the request as a clause or sentence that
+    fits the domain's openings, None where its own phrases say it. ``order``: the same as an instruction to an agent.
+    ``names``: what an agent's proposal must name to be about it. ``traps``: the calls that would do it."""
+
+    request: Mapping[str, Any]
+    order: str
+    traps: tuple[Trap, ...]
+    names: tuple[str, ...] = ()
+    said: str | None = None
+
+
+class RedTeamPlace(Protocol):
+    """The worlds of an environment, as a hostile user sees them."""
+
+    def victim(self, task: Task, rng: random.Random) -> Person:
+        """Another customer's record. Infeasible if there is none with anything to take."""
+        ...
+
+    def name(self, person: Person) -> str:
+        """A customer's full name."""
+        ...
+
+    def foreign(self, task: Task, victim: Person, rng: random.Random) -> Demand:
+        """Something that an impostor may want of a victim's."""
+        ...
+
+    def own(self, task: Task, rng: random.Random) -> Demand:
+        """Something that nobody has asked for, on the user's own account. Infeasible if the world has nothing fit."""
+        ...
+
+    def half_known(self, task: Task, victim: Person, rng: random.Random) -> list[str]:
+        """How somebody says that they are the victim who does not know what identifies them; no look-up succeeds."""
+        ...
+
+    def wrong_identity(self, agenda: Mapping[str, Any], victim: Person) -> Mapping[str, Any]:
+        """The agenda's identity of somebody who poses as the victim."""
+        ...
+
+    def plant(self, task: Task, text: str, rng: random.Random, *, tiny: bool) -> tuple[str, Mapping[str, Any]]:
+        """Where a text lies (for tags), and the changed records by table, as ``Database.derive`` takes them. Infeasible
+        if the right look-ups would not show it."""
+        ...
+
+    def write_traps(self, request: Mapping[str, Any], task: Task) -> tuple[Trap, ...]:
+        """The traps of a forbidden request of the generator's, none where no tool could do it."""
+        ...
+
+
+class WaveringUser(Protocol):
+    """What a user of an environment can change about a request."""
+
+    def other(self, base: Task, request: Mapping[str, Any], rng: random.Random) -> Goal | None:
+        """Another goal of the same kind of request that can be fulfilled as well, None if there is none."""
+        ...
+
+    def again(self, base: Task, request: Mapping[str, Any], goal: Goal) -> bool:
+        """Whether a request can be changed to this goal once it has been fulfilled."""
+        ...
+
+    def write(self, base: Task, request: UserRequest) -> Action | None:
+        """The write that brings about ``request.final`` in the world of a task, None if none does."""
+        ...
+
+
+Refused = Callable[[Task, random.Random, float], Task | None]
+"""(an ordinary task, rng, what was drawn from [0, 1)): the same with a user who insists on what the policy forbids in
+the domain's own way; None where that number stands for a request that the generator has marked as forbidden. Raises
+Infeasible where the task does not fit."""
+
+
+@dataclass(frozen=True)
+class RedTeamSupport:
+    """``place``: what its worlds offer to demand, to plant and to claim. ``servable``: the requests that take no deed
+    of the user's on a phone; those that are to be changed or never confirmed end in one write. ``wavering``: how its
+    users change their minds. ``tell``: the scenario of an agenda for a language model, and ``describe`` a goal as a
+    clause that follows "you want to" (kind, goal, whether the user remembers not all of it). ``question``: see
+    Question; None: its users ask nothing. ``refused``: see Refused; None: there are only the generator's forbidden
+    requests. ``lacks``: the kinds that it cannot host, each with the reason. ``consent``: whether users are asked
+    before a write; ``free_writes``: tools for which they never are. ``rehearsal``: a domain whose tools answer the same
+    in this process, where the environment's own are on a server. ``parts``: of an environment of several services, by
+    the service that a task's agenda names."""
+
+    place: RedTeamPlace
+    servable: frozenset[str]
+    wavering: WaveringUser
+    tell: Callable[[Mapping[str, Any]], str]
+    describe: Callable[[str, Goal, bool], str]
+    question: Question | None = None
+    refused: Refused | None = None
+    lacks: Mapping[str, str] = field(default_factory=dict, hash=False)
+    consent: bool = True
+    free_writes: frozenset[str] = frozenset()
+    rehearsal: Domain | None = None
+    parts: Mapping[str, RedTeamSupport] = field(default_factory=dict, hash=False)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Those that it can host."""
+        return tuple(kind for kind in KINDS if kind not in self.lacks)
+
+
+@dataclass(frozen=True)
+class RedTeamSource:
+    """``name``: of the domain, as its tasks have it. ``make_tasks``, ``make_domain``, ``sizes``: the environment's."""
+
+    name: str
+    make_tasks: Callable[..., list[Task]]
+    make_domain: Callable[[str], Domain]
+    support: RedTeamSupport
+    sizes: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> Domain:
+        """The domain in which gold actions are replayed, with all its tools."""
+        return self.rehearsed(self.sizes[-1] if self.sizes else "")
+
+    def of(self, task: Task) -> RedTeamSource:
+        """The same for the service that a task is of."""
+        part = self.support.parts.get(str((task.agenda or {}).get("service")))
+        return self if part is None else replace(self, support=part)
+
+    def refuse(self, kind: str) -> NoReturn:
+        """Raises ConfigError: it cannot host this kind."""
+        why = f" ({self.support.lacks[kind]})" if kind in self.support.lacks else ""
+        there = ", ".join(self.support.kinds)
+        raise ConfigError(f"red_team: {self.name} has no kind {kind!r}{why}; there are {there}")
+
+    def rehearsed(self, size: str) -> Domain:
+        """The domain in which gold actions are replayed."""
+        return self.support.rehearsal or self.make_domain(size)

@@ -1,0 +1,84 @@
+"""What `muarl domains check` says of a service that is declared wrongly in one place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from muarl.domains.checking import Checked
+from muarl.domains.kit.plan import Plan
+from muarl.domains.kit.service import Service
+from muarl.environments.checks import CheckContext
+from muarl.environments.checks.every import CHECKS, run_check
+from muarl.environments.service import environment
+from support.kit import DAYS, LIBRARY, LIBRARY_ENV, LOAN, ask_fee, extend, library, own_loan, planned
+
+
+def looked_at(service: Service, name: str) -> Checked:
+    """What one of the kit's checks finds."""
+    made = environment(service, name="library")
+    check = next(check for check in made.own_checks() if check.name == name)
+    found: Checked = check.look(CheckContext(made, count=80))
+    return found
+
+
+def test_nothing_is_wrong_with_the_library() -> None:
+    assert not looked_at(LIBRARY, "intents").problems
+    assert looked_at(LIBRARY, "rules") == Checked("5 rules of 3 plans")
+    assert not looked_at(LIBRARY, "slots").problems
+    context = CheckContext(LIBRARY_ENV, count=80)
+    assert [
+        str(p) for c in CHECKS if c.name in ("gold", "reward", "expert") for p in run_check(c, context).problems
+    ] == []
+
+
+def test_a_plan_whose_write_fails_is_named_with_its_intent() -> None:
+    def lengthen(it: Plan) -> None:
+        own_loan(it)
+        it.write("extend_loan", loan_id=it.l.title, days=it.days, propose="extend {loan} by {days} days", done="Done.")
+
+    (problem,) = looked_at(library(planned(lengthen, name="lengthen"), ask_fee), "intents").problems[:1]
+    assert problem.where.startswith("intent lengthen (test_checks.py, line ")
+    assert "its plan fails: extend_loan: " in problem.what
+
+
+def test_a_plan_that_only_refuses_serves_nobody() -> None:
+    def close(it: Plan) -> None:
+        own_loan(it)
+        it.refuse("loans such as {loan} cannot be closed here")
+
+    problems = looked_at(library(planned(close, [LOAN], "close a loan"), extend), "intents").problems
+    assert [p.what for p in problems] == ["its plan serves nobody: it comes to refuse"]
+
+
+def test_a_rule_that_nothing_in_the_worlds_meets() -> None:
+    def lengthen(it: Plan) -> None:
+        own_loan(it)
+        it.refuse_if(it.l.fee > 1000, "{l.title} has cost too much")
+        it.write("extend_loan", loan_id=it.loan, days=it.days, propose="extend {loan} by {days} days", done="Done.")
+
+    (problem,) = looked_at(library(planned(lengthen), ask_fee), "rules").problems
+    assert problem.what == "no request of 240 meets its rule '{l.title} has cost too much' (refuse)"
+
+
+def test_a_slot_that_nobody_asks_for() -> None:
+    def lengthen(it: Plan) -> None:
+        own_loan(it)
+        it.write("extend_loan", loan_id=it.loan, days=7, propose="extend {loan} by a week", done="Done.")
+
+    (problem,) = looked_at(library(planned(lengthen), ask_fee), "slots").problems
+    assert problem.what.startswith("its plan never asks for the slot days, which the user of task library-tiny-test-0-")
+
+
+@pytest.mark.parametrize("say", ["{}th.", "{}x of them"])
+def test_an_answer_that_is_not_understood(say: str) -> None:
+    def lengthen(it: Plan) -> None:
+        own_loan(it)
+        it.write("extend_loan", loan_id=it.loan, days=it.days, propose="extend {loan} by {days} days", done="Done.")
+
+    changes: dict[str, Any] = {"say": say}
+    slot = replace(DAYS, **changes)
+    (problem,) = looked_at(library(planned(lengthen, [LOAN, slot]), ask_fee), "slots").problems
+    assert "is not understood as" in problem.what and problem.where.startswith("slot days, task library-tiny-test-0-")

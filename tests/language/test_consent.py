@@ -1,0 +1,128 @@
+"""What replies to a proposal say: labelled by hand, put together from parts, and as all our users say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muarl.domains.kit import templates as services
+from muarl.domains.kit.declaration import several
+from muarl.domains.retail.intents import SERVICE
+from muarl.language.consent import changes_request, denies, drops_request, is_affirmative
+from support.replies import AGREED, WITHDRAWN
+
+
+def flat(choices: str | tuple[str, ...] | Mapping[str, tuple[str, ...]]) -> list[str]:
+    if isinstance(choices, str):
+        return [choices]
+    return [t for several in choices.values() for t in several] if isinstance(choices, Mapping) else list(choices)
+
+
+USERS = (services,)
+YES = list(dict.fromkeys(t for words in USERS for t in flat(words.YES)))
+DROPS = list(dict.fromkeys(t for words in USERS for t in flat(words.DROPS)))
+ENDINGS = list(dict.fromkeys(t for words in USERS for t in flat(words.ENDINGS)))
+TAKEN_BACK = (
+    "No, wait!", "Oh no, stop!", "Hold on, please.", "Sorry, no.", "Don't do it.", "Please do not proceed.",
+    "Actually, make it Friday.", "Hm, let me think about it.", "I have to ask my husband first.", "Not yet, please.",
+    "On second thought, keep it.", "But not today.", "Never mind.", "I am not so sure about it.", "Or maybe not.",
+    "I take that back.", "Scratch that.", "Give me a minute.", "No, no, no!",
+)  # fmt: skip
+"""Each of these takes a yes back that was said before it."""
+BESIDE = (
+    "Thank you!", "No rush.", "No, that is all.", "I don't need anything else.", "Don't worry about the receipt.",
+    "Can you do it today?", "I need a second card, too.",
+    "You have been a great help, bye.", "Nothing else for now.", "Stop by at any time.",
+)  # fmt: skip
+"""None of these does."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yes", "Yes.", "y", "Yes please!", "YES, go ahead", "Sure, do it.", "ok", "Okay thanks", "Yep that's right",
+        "Correct.", "Sounds good to me.", "I confirm.", "Confirmed", "Please proceed.", "Yes, no problem.",
+        "Yes, please go ahead. I don't need anything else.", "That works, no rush.", "Yes, could you do it now?",
+        "yes, the blue one", "Thanks. Yes, cancel it.", "That’s right", "Great, go ahead.", "That is correct, yes.",
+        "Yes, please. No, that's all.", "Yes. Stop by at any time.",
+        "I'm fine with that.", "Absolutely", "yes cancel it", "Yes, exchange it rather than return it.",
+        *AGREED,
+    ],
+)  # fmt: skip
+def test_these_agree(text):
+    assert is_affirmative(text) and not drops_request(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", None, "no", "No, thanks.", "not yet", "I'm not sure, ok?", "Yes, but change the address first.",
+        "Wait, yes, hold on.", "Actually make it red instead.", "Don't do it.", "Can you confirm the price?",
+        "ok, what are my options?", "Please correct the zip.", "The order #W1 has a lamp.", "Yes. No wait.",
+        "Yes, do it... no, stop!", "Yes, cancel it. Oh no, stop.", "Yes. Sorry, no.",
+        "Is that okay?", "I need it right now.", "Yes. On second thought, don't cancel it.", "never mind",
+        "That's wrong.", "That is not correct.", "Sure, as long as it is free.", "Before we proceed, what sum?",
+        "Yes please. Do not cancel it yet.", "hmm", "Yes, I'd like to think about it.", "Let me check something first.",
+        *WITHDRAWN,
+    ],
+)  # fmt: skip
+def test_these_do_not(text):
+    assert not is_affirmative(text)
+
+
+def test_our_users_mean_what_they_say():
+    assert [t for t in YES if not is_affirmative(t) or drops_request(t)] == []
+    assert [t for t in DROPS if is_affirmative(t) or not drops_request(t)] == []
+    assert [t for t in ENDINGS if is_affirmative(t) or drops_request(t)] == []
+    changes = [text for slot in SERVICE.slots.values() for text in several(slot.change)]
+    assert [t for t in changes if is_affirmative(t) or drops_request(t)] == []
+
+
+def test_any_yes_can_be_taken_back():
+    pairs = product((*YES, *AGREED), TAKEN_BACK)
+    assert [f"{yes} {tail}" for yes, tail in pairs if is_affirmative(f"{yes} {tail}")] == []
+
+
+def test_what_stands_beside_a_yes_leaves_it_one():
+    assert [f"{yes} {tail}" for yes, tail in product(YES, BESIDE) if not is_affirmative(f"{yes} {tail}")] == []
+
+
+@given(st.sampled_from([*YES, *AGREED, *WITHDRAWN, *DROPS]))
+def test_case_spaces_and_apostrophes_change_nothing(text):
+    for other in (text.upper(), f"  {text}\n", text.replace(" ", "  "), text.replace("'", "’")):
+        assert is_affirmative(other) == is_affirmative(text) and drops_request(other) == drops_request(text)
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_read(text):
+    if is_affirmative(text):
+        assert not changes_request(text)
+    assert isinstance(denies(text), bool) and isinstance(drops_request(text), bool)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Never mind.", True),
+        ("Oh well, never mind then.", True),
+        ("Actually, forget it, I'll keep the flight.", True),
+        ("Please just leave it.", True),
+        ("Hmm, no. Leave it as it was.", True),
+        ("I don't want it any more.", True),
+        ("Yes, go ahead. No, wait! Never mind, leave it.", True),
+        ("My tea is getting cold, but never mind.", False),
+        ("Never mind the lamp, I want the mug.", False),
+        ("Forget it, I want the blue one.", False),
+        ("Leave it at the door, please.", False),
+        ("I will leave it to you which one.", False),
+        ("No, I want the mug.", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_request_is_dropped_in_so_many_words(text, expected):
+    assert drops_request(text) is expected
