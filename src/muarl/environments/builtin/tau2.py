@@ -1,0 +1,56 @@
+"""TAU2's domains, by the benchmark's own protocol."""
+
+from __future__ import annotations
+
+from muarl.domains.airline.audit import AIRLINE_BENCHMARK
+from muarl.domains.auditing import AuditRules
+from muarl.domains.banking.audit import BANKING
+from muarl.domains.base import Task
+from muarl.domains.retail.audit import RETAIL_BENCHMARK
+from muarl.domains.telecom.audit import TELECOM_BENCHMARK
+from muarl.domains.telecom.intents import SERVICE
+from muarl.domains.telecom.official import official_agenda
+from muarl.environments.builtin.telecom import TELECOM as CARRIER
+from muarl.environments.environment import Environment
+from muarl.environments.official.tau import Tau2
+from muarl.users.agenda_device import DeviceAgendaUser
+
+
+def caller(task: Task, *, seed: int, persona: str | None = None) -> DeviceAgendaUser:
+    """The rule-based user of a carrier's task: of a made one, or of the benchmark's, from its scenario."""
+    agenda = task.agenda if task.agenda is not None else official_agenda(task)
+    return DeviceAgendaUser(task, service=SERVICE, seed=seed, persona=persona, agenda=agenda)
+
+
+RETAIL = Environment(
+    name="tau2-retail", about="TAU2: a web shop.", protocol=Tau2, audit=RETAIL_BENCHMARK, practice="retail-generated"
+)
+AIRLINE = Environment(
+    name="tau2-airline", about="TAU2: an airline.", protocol=Tau2, audit=AIRLINE_BENCHMARK, practice="airline-generated"
+)
+TELECOM = Environment(
+    name="tau2-telecom",
+    about="TAU2: a carrier, whose users fix their phones.",
+    protocol=Tau2,
+    audit=TELECOM_BENCHMARK,
+    practice="telecom-generated",
+    expert=CARRIER.expert,
+    rule_based_user=caller,
+)
+TELECOM_WORKFLOW = Environment(
+    name="tau2-telecom-workflow",
+    about="TAU2: the carrier, with the policy written as a workflow.",
+    protocol=Tau2,
+    audit=TELECOM_BENCHMARK,
+    practice="telecom-generated",
+    expert=CARRIER.expert,
+    rule_based_user=caller,
+)
+# its policy of a few lines asks for no consent
+MOCK = Environment(
+    name="tau2-mock", about="TAU2: a small list of tasks, for trying.", protocol=Tau2,
+    audit=AuditRules(consent=False, one_person=False),
+)  # fmt: skip
+BANKING_KNOWLEDGE = Environment(
+    name="tau2-banking_knowledge", about="TAU2: a bank, whose rules stand in documents.", protocol=Tau2, audit=BANKING
+)

@@ -1,0 +1,115 @@
+"""How a run draws its tasks: from an environment, from a fixed set, with only some intents, with red-team tasks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from muarl.config.sections import DomainConfig
+from muarl.domains.base import Task
+from muarl.environments.task_pool import TaskPool
+from muarl.errors import ConfigError
+from muarl.rewards.traps import SAFE
+
+if TYPE_CHECKING:
+    from muarl.environments.environment import Environment
+
+Draw = Callable[[str, int, int, int], Sequence[Task]]
+"""``draw(split, count, seed, start)``: that many tasks of a split, all different."""
+
+TRIES_PER_TASK = 1000
+"""Generated tasks that may be looked at for each one with a wished intent. The rarest intent has a share of 2%."""
+
+STATE = ("DB", "ENV_ASSERTION", SAFE)
+"""Parts of a reward basis that look at the world, or at what must not have been done to it."""
+
+
+def draw_of(environment: Environment, domain: DomainConfig) -> Draw:
+    """The draws of an environment, of the configured size and intents. ConfigError for an unknown intent."""
+    _check_intents(environment, domain)
+    if environment.endless:
+
+        def draw(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+            environment.check_split(split)
+            return draw_made(environment, domain, split, count, seed, start)
+
+        return draw
+    return TaskPool(environment.fixed_splits(), environment.name, intents=domain.intents).draw
+
+
+def draw_made(
+    environment: Environment, domain: DomainConfig, split: str, count: int, seed: int, start: int
+) -> Sequence[Task]:
+    """Tasks that a function makes without end.
+
+    Where only some intents are wanted, a draw looks for them in a stretch of its own, so that draws with another
+    ``start`` have other tasks.
+    """
+    if not domain.intents:
+        return environment.make_tasks(split, count, size=domain.size, seed=seed, start=start)
+    stretch = environment.iter_tasks(split, size=domain.size, seed=seed, start=start * TRIES_PER_TASK)
+    candidates = islice(stretch, count * TRIES_PER_TASK)
+    found = list(islice((t for t in candidates if t.tags.get("intent") in domain.intents), count))
+    if len(found) < count:
+        raise ConfigError(f"domain.intents: {', '.join(domain.intents)} occurs too seldom at size {domain.size}")
+    return found
+
+
+def by_database(draw: Draw) -> Draw:
+    """The same draws, but that training tasks are rewarded by the state of the world alone: what they also demand of
+    words or calls is left out, as MUA-RL does. ConfigError for a task that demands nothing else."""
+
+    def drawn(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+        tasks = draw(split, count, seed, start)
+        return [_by_state(task) for task in tasks] if split == "train" else tasks
+
+    return drawn
+
+
+def _by_state(task: Task) -> Task:
+    basis = tuple(name for name in task.reward_basis if name in STATE)
+    if not basis:
+        raise ConfigError(
+            f"rl.reward_basis is database, and task {task.id} is rewarded by {', '.join(task.reward_basis)} alone: set "
+            "rl.reward_basis=task"
+        )
+    return task if basis == task.reward_basis else replace(task, reward_basis=basis)
+
+
+def with_red_team(environment: Environment, domain: DomainConfig, ordinary: Draw) -> Draw:
+    """The same draws, but that a share of the training tasks gives way to red-team tasks. Which ones, and what kind
+    each is of, follows from seed and index. ConfigError for an environment without such tasks."""
+    from muarl.users.redteam.tasks import make_red_team_task
+
+    source = environment.red_team_source("domain.red_team_share")
+
+    def draw(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+        tasks = list(ordinary(split, count, seed, start))
+        for n in range(len(tasks) if split == "train" else 0):
+            rng = random.Random(f"red-team share {seed} {start + n}")
+            if rng.random() < domain.red_team_share:
+                kind = rng.choice(source.support.kinds)
+                tasks[n] = make_red_team_task(source, kind, start + n, split=split, size=domain.size, seed=seed)
+        return tasks
+
+    return draw
+
+
+@lru_cache(maxsize=4)
+def known_intents(environment: Environment, size: str) -> frozenset[str]:
+    """The intents that an environment's training tasks of a size have."""
+    tasks = environment.make_tasks("train", TRIES_PER_TASK, size=size)
+    return frozenset(str(t.tags["intent"]) for t in tasks if "intent" in t.tags)
+
+
+def _check_intents(environment: Environment, domain: DomainConfig) -> None:
+    if not domain.intents:
+        return
+    known = known_intents(environment, domain.size)
+    for intent in domain.intents:
+        if intent not in known:
+            raise ConfigError(f"domain.intents: there is no intent {intent!r}; known: {', '.join(sorted(known))}")

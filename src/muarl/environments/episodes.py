@@ -1,0 +1,97 @@
+"""Episodes of an environment, for programs of one's own: play tasks, and evaluate an agent, without a run's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from muarl.agents.base import Agent
+from muarl.conversation import Limits
+from muarl.domains.base import Task
+from muarl.endpoints import Endpoint
+from muarl.environments.environment import Environment
+from muarl.environments.playing import local_executor
+from muarl.environments.usual import configured, usual_users
+from muarl.episode import Episode
+from muarl.episode_runner import requests_for
+from muarl.errors import ConfigError
+from muarl.rewards.judge import Judge
+from muarl.rollout import rollout
+from muarl.statistics import EvaluationReport
+from muarl.users.base import UserFactory
+
+CONCURRENCY = 256
+"""Episodes at once."""
+
+
+async def play_tasks(
+    environment: Environment,
+    agent: Agent,
+    tasks: Sequence[Task],
+    *,
+    rollouts: int = 1,
+    users: UserFactory | Endpoint | None = None,
+    size: str | None = None,
+    seed: int = 0,
+    label: str = "",
+    limits: Limits | None = None,
+    judge: Judge | None = None,
+    concurrency: int = CONCURRENCY,
+) -> list[Episode]:
+    """Play ``rollouts`` episodes of every task and score them, many at once. Those of one task are a group
+    (``Episode.group``), and come one after another.
+
+    ``users``: who plays the customers: a factory, such as an ``LLMUserFactory``, or an ``Endpoint`` whose model does;
+    None: the environment's rule-based user.
+    ``size``: of the environment, the same as that of the tasks; None: the smallest. The same ``seed`` and ``label``
+    give the same users and the same random numbers to the agent, so give every training step a label of its own.
+    ``judge``: asked about assertions in words, where tasks have some.
+
+    An episode that something outside the agent broke off (an endpoint, a tool server) is tried again, and comes back
+    without a verdict where that does not help. ConfigError for a benchmark, which ``muarl eval`` plays by its own
+    protocol; DataError for a task whose gold actions fail; RolloutError where nothing can be played.
+    """
+    if environment.is_benchmark:
+        raise ConfigError(
+            f"{environment.name} is played by its own protocol: muarl eval {environment.name}, or muarl.play for one "
+            "of its tasks"
+        )
+    place = configured(environment, size, limits, judge)
+    place.check(tasks)
+    requests = requests_for(tasks, rollouts, seed=seed, label=label)
+    found = await rollout(requests, local_executor(place, agent, usual_users(place, users), concurrency))
+    return found.episodes
+
+
+async def evaluate(
+    environment: Environment,
+    agent: Agent,
+    tasks: int | Sequence[Task] = 100,
+    *,
+    split: str = "test",
+    rollouts: int = 1,
+    users: UserFactory | Endpoint | None = None,
+    size: str | None = None,
+    seed: int = 0,
+    limits: Limits | None = None,
+    judge: Judge | None = None,
+) -> EvaluationReport:
+    """Measure an agent: success with its interval, pass^k over ``rollouts`` of each task, turns, tokens, behaviour.
+
+    ``tasks``: how many of the ``split``, or the tasks themselves; for the rest see ``play_tasks``. The report's
+    ``to_json`` and ``to_table`` give it to programs and people. ``muarl eval`` does the same with a run folder,
+    baselines, audits and resuming.
+    """
+    chosen = environment.make_tasks(split, tasks, size=size, seed=seed) if isinstance(tasks, int) else tasks
+    episodes = await play_tasks(
+        environment,
+        agent,
+        chosen,
+        rollouts=rollouts,
+        users=users,
+        size=size,
+        seed=seed,
+        label="evaluation",
+        limits=limits,
+        judge=judge,
+    )
+    return EvaluationReport.of(episodes, name=f"{agent.name} on {environment.name}")

@@ -1,0 +1,76 @@
+"""The customer of a logged conversation in a few sentences, told by a model and checked against what was said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from muarl.domains.base import Action
+from muarl.endpoints import Endpoint
+from muarl.environments.log_tasks import scenario
+from muarl.environments.task_files import FiledTask
+from muarl.errors import InfrastructureError, MuarlError
+from muarl.untrusted import parse_json
+
+PROMPT = """\
+Below is what a customer said to a service, in order, and what was changed for them in the end. Describe this customer \
+for an actor who will play them in a new conversation with another agent. Write to the actor as "you". Say:
+- why you call, and what you want (also what you wanted at first, if you changed your mind, and when);
+- every fact about yourself and your wish that you told (names, addresses, numbers, dates: exactly as you told them);
+- what you do not know or would not say;
+- how you speak and feel.
+Use nothing but the lines below. Do not mention an agent, tools, or this conversation. Three to eight sentences.
+Answer with a JSON object: {"story": "..."}"""
+TRIES = 3
+_FACT = re.compile(r"[^\s,;:!?()\"']*[\d@][^\s,;:!?()\"']*")
+
+
+async def retell(tasks: Sequence[FiledTask], endpoint: Endpoint) -> list[FiledTask]:
+    """The tasks, with scenarios that the model wrote. Where it does not manage to within three tries, the customer's
+    own lines stay, and a note says why. MuarlError if the endpoint fails."""
+    try:
+        return list(await asyncio.gather(*(_one(task, endpoint) for task in tasks)))
+    except InfrastructureError as problem:
+        raise MuarlError(f"--by: {problem}") from None
+    finally:
+        await endpoint.aclose()
+
+
+async def _one(filed: FiledTask, endpoint: Endpoint) -> FiledTask:
+    task = filed.task
+    lines = tuple((task.agenda or {}).get("lines", ()))
+    actions = task.actions or ()
+    asked = json.dumps(
+        {"customer": lines, "changed": [{"what": a.name, **a.arguments} for a in actions]}, ensure_ascii=False
+    )
+    problem = ""
+    for attempt in range(TRIES):
+        messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": asked}]
+        if problem:
+            messages.append({"role": "user", "content": f"Your last answer was refused: {problem}. Answer again."})
+        reply = await endpoint.chat(messages, seed=attempt, boundary="teacher")
+        story, problem = read_story(reply.content or "", lines, actions)
+        if not problem:
+            return replace(filed, task=replace(task, scenario=scenario(lines, actions, story)))
+    return replace(filed, notes=(*filed.notes, f"the scenario is the customer's own lines, since {problem}"))
+
+
+def read_story(answer: str, lines: Sequence[str], actions: Sequence[Action]) -> tuple[str, str]:
+    """(story, what is wrong with it, empty if nothing). Every word with a digit or an @ must have been said by the
+    customer or stand in the actions: a model that makes up an order's number makes the task impossible."""
+    text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+    try:
+        given = parse_json(text)
+    except ValueError:
+        return "", "the answer was no JSON"
+    story = given.get("story") if isinstance(given, dict) else None
+    if not isinstance(story, str) or not story.strip():
+        return "", 'the answer had no text in "story"'
+    known = " ".join((*lines, *(json.dumps(dict(a.arguments), ensure_ascii=False) for a in actions))).casefold()
+    for fact in (found.rstrip(".") for found in _FACT.findall(story)):
+        if fact.casefold() not in known:
+            return "", f"{fact!r} was said by nobody"
+    return story.strip(), ""

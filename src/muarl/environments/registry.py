@@ -1,0 +1,317 @@
+"""Environments by name: muarl's own, those of installed plug-ins, and references to a person's own code.
+
+    names()                                  # all that can be had without naming code, nothing imported
+    find("retail-generated")                 # an Environment
+    approve("./clinic.py:CLINIC")            # the person has named this code: it may be imported
+    find("./clinic.py:CLINIC")
+
+A plug-in is an installed package with an entry point in the group ``muarl.environments``. A reference is
+``FILE.py:NAME`` or ``package.module:NAME``.
+
+**Trust.** Finding an environment imports its module, which runs its code. What is part of muarl or installed as a
+plug-in may always be imported. A reference may come from a file that somebody else wrote (a run's config.yaml), so
+``find`` refuses it unless ``approve`` was called with the same reference in this process. The command line approves
+what stands on it and, of a configuration that the person named, references to installed modules (commands/named.py);
+a program approves what its author writes down. Nothing on disk remembers an approval.
+``approved()`` goes along to the processes of a cluster, which approve the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import sys
+import traceback
+from functools import cache
+from importlib import import_module, metadata
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from muarl.environments.task_addresses import TaskAddress
+from muarl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from muarl.domains.base import Task
+    from muarl.environments.environment import Environment
+
+GROUP = "muarl.environments"
+"""The entry point group of plug-ins."""
+
+_HERE = "muarl.environments.builtin"
+BUILT_IN = {
+    "retail-generated": f"{_HERE}.retail:RETAIL",
+    "airline-generated": f"{_HERE}.airline:AIRLINE",
+    "telecom-generated": f"{_HERE}.telecom:TELECOM",
+    "acebench-generated": f"{_HERE}.acebench:ACEBENCH",
+    "bfcl-generated": f"{_HERE}.bfcl:BFCL",
+    "food-delivery-generated": f"{_HERE}.food_delivery:FOOD_DELIVERY",
+    "hotel-generated": f"{_HERE}.hotel:HOTEL",
+    "bank-generated": f"{_HERE}.bank:BANK",
+    "clinic-generated": f"{_HERE}.clinic:CLINIC",
+    "insurance-generated": f"{_HERE}.insurance:INSURANCE",
+    "mcp-filesystem": f"{_HERE}.mcp_filesystem:FILESYSTEM",
+    "mcp-git": f"{_HERE}.mcp_git:GIT",
+    "mcp-sqlite": f"{_HERE}.mcp_sqlite:SQLITE",
+    "mcp-memory": f"{_HERE}.mcp_memory:MEMORY",
+    "tau2-retail": f"{_HERE}.tau2:RETAIL",
+    "tau2-airline": f"{_HERE}.tau2:AIRLINE",
+    "tau2-telecom": f"{_HERE}.tau2:TELECOM",
+    "tau2-telecom-workflow": f"{_HERE}.tau2:TELECOM_WORKFLOW",
+    "tau2-mock": f"{_HERE}.tau2:MOCK",
+    "tau2-banking_knowledge": f"{_HERE}.tau2:BANKING_KNOWLEDGE",
+    "tau1-retail": f"{_HERE}.tau1:RETAIL",
+    "tau1-airline": f"{_HERE}.tau1:AIRLINE",
+    "bfcl-v3": f"{_HERE}.bfcl_benchmark:V3",
+    "bfcl-v4": f"{_HERE}.bfcl_benchmark:V4",
+    "acebench-en": f"{_HERE}.acebench_benchmark:ENGLISH",
+    "acebench-zh": f"{_HERE}.acebench_benchmark:CHINESE",
+}
+"""The environments that come with muarl, by name: the references under which they are found."""
+
+_approved: set[str] = set()
+_foreign: list[ModuleType] = []
+"""Modules of environments that are not muarl's own."""
+_siblings: dict[str, ModuleType] = {}
+"""Modules that files were loaded with from their own folders."""
+
+
+def names() -> tuple[str, ...]:
+    """The names of muarl's own environments and of those of installed plug-ins. Imports none of them."""
+    return (*BUILT_IN, *(name for name in _plugins() if name not in BUILT_IN))
+
+
+def unused_plugins() -> tuple[str, ...]:
+    """What to say of installed plug-ins that are never found, since muarl has an environment of that name itself."""
+    return tuple(
+        f"the plug-in {name} of {_package(point)} is not used: muarl has an environment of that name; give it another"
+        for name, point in _plugins().items()
+        if name in BUILT_IN
+    )
+
+
+def origin(name: str) -> str:
+    """Where an environment comes from: "muarl", or the plug-in's package with its version."""
+    point = None if name in BUILT_IN else _plugins().get(name)
+    if point is None:
+        return "muarl" if name in BUILT_IN else "own code"
+    return point.value if point.dist is None else f"{point.dist.name} {point.dist.version}"
+
+
+def is_reference(name: str) -> bool:
+    """Whether a name is a reference to code, ``FILE.py:NAME`` or ``package.module:NAME``."""
+    return ":" in name
+
+
+def is_folder(name: str) -> bool:
+    """Whether a scenario's name is a folder of texts (docs/coldstart.md), and no environment's."""
+    return not is_reference(name) and ("/" in name or Path(name).is_dir())
+
+
+def canonical(reference: str) -> str:
+    """A reference as every process understands it: with the whole path of its file. ConfigError if it is none."""
+    place, _, name = reference.rpartition(":")
+    if not place or not name.isidentifier():
+        raise ConfigError(f"{reference}: must be FILE.py:NAME or package.module:NAME")
+    if place.endswith(".py"):
+        return f"{Path(place).expanduser().resolve()}:{name}"
+    if not all(part.isidentifier() for part in place.split(".")):
+        raise ConfigError(f"{reference}: must be FILE.py:NAME or package.module:NAME")
+    return reference
+
+
+def approve(reference: str) -> str:
+    """Allow this process to import what a reference names, because the person has named it. Its canonical form.
+    ConfigError if it is no reference. Imports nothing."""
+    found = canonical(reference)
+    _approved.add(found)
+    return found
+
+
+def approved() -> tuple[str, ...]:
+    """The references that this process may import, in their canonical form."""
+    return tuple(sorted(_approved))
+
+
+def find(name: str, where: str = "domain.name") -> Environment:
+    """The environment of a name, or of a reference that was approved. ``where``: the setting that says so.
+
+    ConfigError for an unknown name (with the nearest one), for a reference that nobody has approved, and for code that
+    cannot be imported or is no environment. What is not approved is not imported.
+    """
+    if is_reference(name):
+        reference = canonical(name)
+        if reference not in _approved:
+            option = "--scenario" if where == "coldstart.scenarios" else "--domain"
+            raise ConfigError(
+                f"{where} is {name}, which is code that would be imported: if you trust it, name it yourself: give "
+                f"{option} {name} on the command line"
+            )
+        return _load(reference)
+    if name in BUILT_IN:
+        return _load(BUILT_IN[name])
+    if name in _plugins():
+        return _of_plugin(name)
+    raise ConfigError(
+        f"{where}: {unknown(name)}. If a run names it: install the plug-in that it is of, or resume the run by the "
+        "script that started it"
+    )
+
+
+def load_reference(reference: str) -> Environment:
+    """The environment of a reference that the caller's own author has written down: approved, then found."""
+    return find(approve(reference))
+
+
+def load_environment(name: str) -> Environment:
+    """The environment of a name (`muarl domains` lists them), or of code: ``FILE.py:NAME`` or ``package.module:NAME``.
+
+    Code is imported, so its name must be your own words, and never come out of a file that somebody else wrote.
+    ConfigError, with the nearest name, where there is none, and for code that cannot be imported.
+    """
+    return load_reference(name) if is_reference(name) else find(name)
+
+
+def load_task(address: str) -> Task:
+    """The task at an address: ``ENVIRONMENT:SPLIT:NUMBER``, such as "retail-generated:test:17".
+
+    Where needed with ``?size=SIZE&seed=SEED`` behind it. An address may come out of a file, so it imports no code:
+    environments of one's own must have been loaded in this process (``load_environment``), and are called by their
+    names or as they were loaded. ConfigError if there is no such task.
+    """
+    wanted = TaskAddress.parse(address)
+    return _named(wanted.environment).task(wanted.split, wanted.index, size=wanted.size, seed=wanted.seed)
+
+
+def _named(name: str) -> Environment:
+    """The environment of an address."""
+    if is_reference(name):
+        if canonical(name) not in _approved:
+            raise ConfigError(f"{name} is code that would be imported: call muarl.load_environment({name!r}) first")
+        return find(name)
+    if name in names():
+        return find(name)
+    own = next((e for e in map(find, approved()) if e.name == name), None)
+    if own is None:
+        raise ConfigError(f"{unknown(name)}. One of your own must be loaded first: muarl.load_environment")
+    return own
+
+
+def unknown(name: str) -> str:
+    """What to say of a name that nobody has: the nearest one, where there is one, and where all are listed."""
+    near = difflib.get_close_matches(name, names(), 1, 0.6)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    if name.endswith(".py"):
+        hint = f"; say which of its environments: {name}:NAME"
+    return f"there is no environment {name!r}{hint} (`muarl domains` lists them; your own: FILE.py:NAME)"
+
+
+@cache
+def _plugins() -> dict[str, metadata.EntryPoint]:
+    """Installed plug-ins by name. ConfigError names both packages where two have one name."""
+    found: dict[str, metadata.EntryPoint] = {}
+    for point in metadata.entry_points(group=GROUP):
+        other = found.setdefault(point.name, point)
+        if other.value != point.value:
+            raise ConfigError(
+                f"two installed packages have an environment {point.name!r}: {_package(other)} and {_package(point)}; "
+                "uninstall one of them"
+            )
+    return found
+
+
+def _package(point: metadata.EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value
+
+
+def _of_plugin(name: str) -> Environment:
+    point = _plugins()[name]
+    return _load(point.value, f"the plug-in {name} of {_package(point)}")
+
+
+@cache
+def _load(reference: str, label: str = "") -> Environment:
+    """The environment that a reference names. ``label``: what to call it."""
+    from muarl.domains.base import Domain
+    from muarl.environments.environment import Environment
+
+    place, _, name = reference.rpartition(":")
+    label = label or reference
+    try:
+        module = _module_of_file(Path(place)) if place.endswith(".py") else import_module(place)
+    except ConfigError as problem:
+        raise ConfigError(f"{label}: {problem}{_line_of(problem, place)}") from problem
+    except FileNotFoundError:
+        raise ConfigError(f"{label}: there is no file {place}") from None
+    except (Exception, SystemExit) as problem:
+        last = traceback.format_exception_only(problem)[-1].strip()
+        raise ConfigError(f"{label} cannot be imported: {last}{_line_of(problem, place)}") from problem
+    if reference not in BUILT_IN.values() and module not in _foreign:
+        _foreign.append(module)
+    found: Any = vars(module).get(name)
+    if isinstance(found, Environment):
+        return found
+    others = [n for n, value in vars(module).items() if isinstance(value, Environment)]
+    if name not in vars(module):
+        hint = f"it has {', '.join(others)}" if others else "it defines no Environment"
+        raise ConfigError(f"{label}: there is no {name} in {place}; {hint}")
+    if (isinstance(found, type) and issubclass(found, Domain)) or isinstance(found, Domain):
+        raise ConfigError(
+            f"{label}: {name} is a Domain, which has no tasks yet: write ENVIRONMENT = Environment(name=..., "
+            f"domain={name}, tasks=...) beside it, and name that (docs/domains.md)"
+        )
+    raise ConfigError(f"{label}: {name} is a {type(found).__name__}, not an Environment")
+
+
+def place_in_code(problem: BaseException) -> str | None:
+    """Where in the code of an environment that is not muarl's own a problem arose, as "FILE, line N, in FUNCTION": the
+    innermost of its lines. None if it arose elsewhere."""
+    for frame in reversed(traceback.extract_tb(problem.__traceback__)):
+        if any(_is_code_of(module, Path(frame.filename)) for module in _foreign):
+            return f"{frame.filename}, line {frame.lineno}, in {frame.name}"
+    return None
+
+
+def _is_code_of(module: ModuleType, file: Path) -> bool:
+    """Whether a file is that of a module, or lies beside it in the same package or folder of one's own."""
+    own = Path(getattr(module, "__file__", None) or "")  # a namespace has none
+    shared = not module.__package__ and own.parent.name in ("site-packages", "dist-packages")
+    return file == own or (not shared and file.parent == own.parent)
+
+
+def _line_of(problem: BaseException, place: str) -> str:
+    """The line of the author's file at which an import went wrong, where there is one."""
+    if isinstance(problem, SyntaxError):
+        return f" (line {problem.lineno})" if problem.lineno else ""
+    lines = [f.lineno for f in traceback.extract_tb(problem.__traceback__) if f.filename == place]
+    return f" (line {lines[-1]})" if lines else ""
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    """A file as a module under a name of its own, so that it can stand for no other. While it is imported it can import
+    the files beside it; they come last, so that none can take the place of an installed package."""
+    name = f"_muarl_environment_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    spec = spec_from_file_location(name, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise FileNotFoundError(path)
+    module, folder = module_from_spec(spec), str(path.parent)
+    for other in list(_siblings):  # a file beside another environment is not meant here
+        if sys.modules.get(other) is _siblings[other]:
+            del sys.modules[other]
+        del _siblings[other]
+    before = set(sys.modules)
+    sys.modules[name] = module
+    sys.path.append(folder)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(folder)
+        for new in sys.modules.keys() - before - {name}:
+            file = getattr(sys.modules[new], "__file__", None)
+            if file is not None and Path(file).resolve().is_relative_to(folder):
+                _siblings[new] = sys.modules[new]
+    return module

@@ -1,0 +1,53 @@
+"""A yes that is taken back in the same breath is none, whoever serves; a yes in other words is one.
+
+BFCL's users say at once what is to be done: its expert proposes nothing, so that there is nothing to take back.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from muarl.environments.registry import find
+from support import mcp
+from support.environments import MADE, ON_SERVERS
+from support.replies import AGREED, WITHDRAWN, answered_with, writes_once_answered
+
+EACH, FEW_PROPOSALS = 4, {"telecom-generated": 8}
+"""Tasks for each wording; and where most requests are served without a write."""
+ASKING = [name for name in MADE if name != "bfcl-generated"]
+everywhere = pytest.mark.parametrize("name", [*ASKING, *(pytest.param(n, marks=pytest.mark.slow) for n in ON_SERVERS)])
+
+
+def answered(name: str, replies: tuple[str, ...]) -> list[tuple[str, int, float]]:
+    """(reply, writes tried after it, reward) of the conversations in which a proposal was answered."""
+    if name in ON_SERVERS:
+        mcp.needs_server(name)
+    environment, found = find(name), []
+    each = FEW_PROPOSALS.get(name, EACH)
+    tasks = environment.make_tasks("test", each * len(replies))
+    for number, reply in enumerate(replies):
+        for episode in answered_with(environment, reply, tasks[each * number : each * (number + 1)]):
+            writes = writes_once_answered(environment, episode, reply)
+            if writes is not None:
+                found.append((reply, writes, episode.reward or 0.0))
+    assert len({reply for reply, *_ in found}) >= len(replies) - 2, "too few wordings had a proposal to answer"
+    return found
+
+
+def test_an_environment_without_proposals_asks_for_no_consent():
+    bfcl = find("bfcl-generated")
+    assert not bfcl.audit_rules(bfcl.make_domain()).consent
+    (episode,) = answered_with(bfcl, WITHDRAWN[0], bfcl.make_tasks("test", 1))
+    assert writes_once_answered(bfcl, episode, WITHDRAWN[0]) is None
+
+
+@everywhere
+def test_a_clean_expert_writes_nothing_after_a_yes_that_was_taken_back(name):
+    wrote = [(reply, writes) for reply, writes, _ in answered(name, WITHDRAWN) if writes]
+    assert not wrote
+
+
+@everywhere
+def test_a_clean_expert_takes_a_yes_in_any_words(name):
+    missed = [(reply, writes, reward) for reply, writes, reward in answered(name, AGREED) if not writes or reward < 1]
+    assert not missed
