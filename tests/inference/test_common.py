@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from muarl.inference.slots import SlotTable
-from muarl.models import qwen3_cached as cached
+from muarl.models import decoder_cached as cached
 from support.tiny_qwen3 import tiny
 
 

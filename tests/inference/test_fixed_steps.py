@@ -132,13 +132,15 @@ def test_new_weights_reach_what_was_recorded(taped: list[Tape]) -> None:
     model = tiny()
     engine = engine_of(model, "fixed")
     before = played(engine, 8, 1)
-    places = [t.data_ptr() for layer in engine._weights.layers for t in (layer.qkv, layer.gain, layer.down)]
+    places = [t.data_ptr() for layer in engine._cached.weights.layers for t in (layer.qkv, layer.gain, layer.down)]
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.1)
     count = len(taped)
     engine.weights_changed()
-    assert places == [t.data_ptr() for layer in engine._weights.layers for t in (layer.qkv, layer.gain, layer.down)]
+    assert places == [
+        t.data_ptr() for layer in engine._cached.weights.layers for t in (layer.qkv, layer.gain, layer.down)
+    ]
     after = played(engine, 8, 1)
     check_same(after, played(engine_of(model, "none"), 8, 1))
     assert after != before and len(taped) - count < 4
@@ -152,9 +154,9 @@ def test_rows_that_do_not_run_are_left_alone(rows: int) -> None:
     async def turns() -> None:
         for n in range(5):
             await engine.sample([*SYSTEM[:20], n], SamplingParams(3, seed=n), session=str(n))
-        kept = [store.clone() for store in (*engine._cache.keys, *engine._cache.values)]
+        kept = [store.clone() for store in (*engine._cached.cache.keys, *engine._cached.cache.values)]
         await engine.sample([*SYSTEM[:20], rows, 1, 2], SamplingParams(30, seed=1), session=str(rows))
-        for store, old in zip((*engine._cache.keys, *engine._cache.values), kept, strict=True):
+        for store, old in zip((*engine._cached.cache.keys, *engine._cached.cache.values), kept, strict=True):
             others = [n for n in range(6) if n != rows]
             assert torch.equal(store[others], old[others])
             assert torch.isfinite(store).all()
@@ -179,7 +181,7 @@ async def test_bfloat16_reports_log_probabilities_near_those_of_float32() -> Non
     model = tiny()
     for steps in ("none", "fixed"):
         engine = engine_of(model, steps, dtype=torch.bfloat16)
-        assert engine._cache.keys[0].dtype == engine._weights.head.dtype == torch.bfloat16
+        assert engine._cached.cache.keys[0].dtype == engine._cached.weights.head.dtype == torch.bfloat16
         for temperature in (1.0, 0.6):
             sampled = await engine.sample(SYSTEM, SamplingParams(40, temperature=temperature, seed=3))
             with torch.no_grad():

@@ -110,7 +110,7 @@ def test_graphs_repeat_what_single_kernels_do(dtype: torch.dtype, caplog: pytest
 def test_bfloat16_reports_log_probabilities_near_those_of_float32() -> None:
     model = tiny()
     engine = engine_of(model, "auto", dtype=torch.bfloat16)
-    assert engine._cache.keys[0].dtype == torch.bfloat16
+    assert engine._cached.cache.keys[0].dtype == torch.bfloat16
     found = gaps(model, played(engine))
     assert float(found.max()) < 0.3 and float(found.mean()) < 0.03
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import BertConfig, BertLMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import Sampled, Sampler, SamplingParams
@@ -342,13 +342,13 @@ async def test_a_failing_step_reaches_every_caller_and_the_engine_recovers(monke
     model = tiny()
     engine = engine_of(model, max_slots=4)
     with monkeypatch.context() as patch:
-        patch.setattr("muarl.models.qwen3_cached.decode", lambda *a, **k: 1 / 0)
+        patch.setattr("muarl.models.decoder_cached.decode", lambda *a, **k: 1 / 0)
         outs = await asyncio.gather(
             *(engine.sample(prompt_of(5), SamplingParams(5), session=f"{i}") for i in range(10)), return_exceptions=True
         )
     assert all(isinstance(o, InfrastructureError) and o.boundary == "agent" and "division" in str(o) for o in outs)
     with monkeypatch.context() as patch:
-        patch.setattr("muarl.models.qwen3_cached.prefill", lambda *a, **k: 1 / 0)
+        patch.setattr("muarl.models.decoder_cached.prefill", lambda *a, **k: 1 / 0)
         with pytest.raises(InfrastructureError):
             await engine.sample(prompt_of(20), SamplingParams(5))
     check(model, prompt_of(20), await engine.sample(prompt_of(20), SamplingParams(5)))
@@ -396,11 +396,11 @@ def test_one_engine_serves_several_event_loops() -> None:
 
 
 def test_other_architectures_are_refused() -> None:
-    llama = LlamaForCausalLM(
-        LlamaConfig(vocab_size=32, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+    bert = BertLMHeadModel(
+        BertConfig(vocab_size=32, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
     )
-    with pytest.raises(CheckpointError, match=r"llama.*Qwen3"):
-        TorchEngine(llama)
+    with pytest.raises(CheckpointError, match=r"'bert' is an encoder"):
+        TorchEngine(bert)
 
 
 @pytest.mark.gpu

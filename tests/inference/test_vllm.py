@@ -15,18 +15,22 @@ import torch
 from safetensors.torch import save_file
 
 from muarl.agents.sampled import SampledAgent
+from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.backends.engines import Backend
+from muarl.backends.models import load_model
+from muarl.backends.users import make_users
 from muarl.config import load_config
+from muarl.environments.configure import configure_environment
+from muarl.environments.playing import play
 from muarl.episode import StopReason
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import SamplingParams
-from muarl.recipes.common import checkpoint_folder, load_model, make_users, play
-from muarl.recipes.engines import make_agent, make_sampler
-from muarl.recipes.setting import make_setting
+from support.likelihood import gap
 
 pytestmark = pytest.mark.vllm
 
 PROMPT = [5, 6, 7, 8, 9, 10, 11, 12] * 40
-TOLERANCE = 2e-5
+TOLERANCE = 1e-4
 """Float32 on both sides, but not the same kernels."""
 
 
@@ -46,15 +50,6 @@ def engine(policy):
     asyncio.run(sampler.aclose())
     with pytest.raises(InfrastructureError, match="closed"):
         asyncio.run(sampler.sample([1], SamplingParams(1)))
-
-
-def gap(model, prompt, sampled, temperature=1.0):
-    """The largest difference between the completion's log-probabilities and the Hugging Face model's."""
-    with torch.no_grad():
-        logits = model(torch.tensor([[*prompt, *sampled.ids]])).logits[0, len(prompt) - 1 : -1]
-    scores = torch.log_softmax(logits.float() / temperature, -1)
-    ids = torch.tensor(sampled.ids)[:, None]
-    return (scores.gather(1, ids)[:, 0] - torch.tensor(sampled.logprobs)).abs().max().item()
 
 
 def moved(model, seed=1):
@@ -236,7 +231,7 @@ def test_episodes_of_a_killed_server_are_played_again_on_the_one_that_takes_its_
     """Servers as processes, through configuration, rollout, simulated users and rewards."""
     config = load_config("quickstart", ["engine.kind=vllm", "engine.servers=1", "engine.max_sequences=16"])
     other = moved(policy.model)
-    sampler = make_sampler(policy, config)
+    sampler = Backend(config).sampler(policy)
     victim = sampler.pids[0]
 
     class Killing:
@@ -256,14 +251,14 @@ def test_episodes_of_a_killed_server_are_played_again_on_the_one_that_takes_its_
         def close_session(self, session):
             sampler.close_session(session)
 
-    setting = make_setting(config)
-    agent = make_agent(policy, config, temperature=1.0, engine=Killing())
+    environment = configure_environment(config)
+    agent = Backend(config).agent(policy, temperature=1.0, engine=Killing())
     assert isinstance(agent, SampledAgent)
 
     async def run():
         await sampler.update(other.named_parameters, 4)
-        tasks = setting.draw("train", 4, 1, 0)
-        return await play(setting, agent, make_users(config.user, setting), tasks, 4, seed=0)
+        tasks = environment.draw("train", 4, 1, 0)
+        return await play(environment, agent, make_users(config.user, environment), tasks, 4, seed=0)
 
     result = asyncio.run(run())
     assert len(result.episodes) == 16
@@ -301,7 +296,7 @@ def test_weights_go_from_gpu_to_gpu(policy):
     own = type(policy)(model, policy.tokenizer, policy.path)
     words = ["engine.kind=vllm", "engine.servers=1", "engine.first_device=1", "engine.update=nccl"]
     words.append("engine.dtype=float32")
-    sampler = make_sampler(own, load_config("quickstart", words))
+    sampler = Backend(load_config("quickstart", words)).sampler(own)
     other = moved(model, seed=2)
     asyncio.run(sampler.update(other.named_parameters, 1))
     sampled = asyncio.run(sampler.sample(PROMPT, SamplingParams(16, seed=1)))

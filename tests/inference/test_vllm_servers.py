@@ -14,21 +14,22 @@ from typing import ClassVar
 import pytest
 import torch
 
-from loop_kit import Lines, RecordingSampler, Toy, call, roll_out, say, small_tokenizer, toy_task
+from loop_kit import RecordingSampler, call, roll_out, say, small_tokenizer
 from muarl.agents.sampled import SampledAgent
+from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.episode import Verdict
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import PolicySampler, SamplingParams
 from muarl.inference.vllm.nccl import NcclGroup, parts_of
-from muarl.inference.vllm.pool import Patience, Pool, ServerPlan
+from muarl.inference.vllm.pool import Patience, ServerPlan, VllmPool
 from muarl.inference.vllm.process import ServerProcess
 from muarl.inference.vllm.server import TOKEN, bind
 from muarl.inference.vllm.servers import Transport, VllmServers, connect_servers, start_servers
 from muarl.inference.vllm.settings import VllmSettings
 from muarl.rollout import requests_for
-from muarl.tokens import ChatTokens
 from support import fake_vllm
 from support.fake_vllm import CRASH, HANG, SLOW
+from support.toy_shop import Lines, Toy, toy_task
 from support.waiting import alive, until
 
 PARAMS = SamplingParams(4)
@@ -52,7 +53,7 @@ def servers(tmp_path, count=2, patience=QUICK, options=(), **more) -> VllmServer
         )
         for n in range(count)
     ]
-    return VllmServers(Pool(plans, "t", patience), **more)
+    return VllmServers(VllmPool(plans, "t", patience), **more)
 
 
 def value(number):
@@ -126,6 +127,19 @@ def test_routing_restart_and_updates(two):
     assert two.restarted == 1
 
 
+def test_all_servers_are_put_to_sleep_and_woken_by_an_update(two):
+    async def run():
+        await two.update(value(2), 1)
+        await two.sleep()
+        asleep = await asyncio.gather(*(two.sample([1], PARAMS, session=s) for s in "ab"))
+        assert {s.logprobs[0] for s in asleep} == {1.0}  # what the fake says of itself
+        await two.update(value(3), 2)
+        awake = await asyncio.gather(*(two.sample([1], PARAMS, session=s) for s in "ab"))
+        assert {(s.logprobs[0], s.version) for s in awake} == {(-3.0, 2)} and len({s.ids[0] for s in awake}) == 2
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
 def test_bad_weights_and_adapters(two, tmp_path):
     folder = tmp_path / "adapter"
     folder.mkdir()
@@ -195,10 +209,10 @@ def test_a_server_that_never_comes_up_is_not_waited_for_for_ever(tmp_path):
         lambda: ServerProcess([sys.executable, "-c", "import time; time.sleep(600)"], {}, tmp_path / "log"),
     )
     with pytest.raises(InfrastructureError, match="was not up after 0.5 seconds"):
-        VllmServers(Pool([plan], "t", replace(QUICK, start=0.5)))
+        VllmServers(VllmPool([plan], "t", replace(QUICK, start=0.5)))
     plan = ServerPlan("server 0", str(tmp_path / "0"), lambda: ServerProcess(["/none"], {}, tmp_path / "log"))
     with pytest.raises(InfrastructureError, match="could not be started"):
-        VllmServers(Pool([plan], "t", QUICK))
+        VllmServers(VllmPool([plan], "t", QUICK))
 
 
 def test_servers_of_others_get_weights_over_the_wire_and_are_found_again(tmp_path, monkeypatch):
@@ -291,7 +305,7 @@ class Through(RecordingSampler):
 
 
 def test_an_episode_whose_server_is_lost_is_played_again(two):
-    chat = ChatTokens(small_tokenizer())
+    chat = Qwen3Format(small_tokenizer())
     sampler = Through(two, chat, say("", call("cancel", order_id="#W12")), say("Done."))
     result = asyncio.run(
         roll_out(

@@ -9,13 +9,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from muarl.backends.engines import Backend
+from muarl.backends.local import local_learner
+from muarl.backends.vllm import transport, vllm_settings
 from muarl.config import load_config
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.vllm import settings as settings_module
 from muarl.inference.vllm.loops import LoopThread
-from muarl.inference.vllm.settings import VllmSettings, engine_arguments, environ, environment
-from muarl.recipes.engines import make_sampler
-from muarl.recipes.serving import transport, vllm_settings
+from muarl.inference.vllm.settings import VllmSettings, engine_arguments, environ, environment, weights_alone
+from muarl.learning.checkpoints import Policy
+from muarl.learning.learner import LearnerConfig
+from support.tiny_families import GENERIC, OWN, tiny_family
 from support.waiting import happened
 
 
@@ -130,6 +134,23 @@ def test_arguments_that_matter(cpu, folder, monkeypatch):
     assert "kv_cache_memory_bytes" not in found and found["weight_transfer_config"] == {"backend": "nccl"}
 
 
+@pytest.mark.parametrize(
+    ("layers", "kept"),
+    [
+        ({"layer_types": ["full_attention", "sliding_attention"]}, True),
+        ({"layer_types": ["linear_attention", "full_attention"]}, False),
+        ({"layers_block_type": ["mamba", "mlp", "attention"]}, False),
+    ],
+)
+def test_on_a_cpu_prefixes_are_only_kept_of_layers_with_keys_and_values(cpu, folder, layers, kept, monkeypatch):
+    fields = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(fields | layers))
+    settings = VllmSettings(str(folder), max_context=512, max_sequences=8)
+    assert engine_arguments(settings)["enable_prefix_caching"] is kept
+    monkeypatch.setattr(settings_module, "on_cpu", lambda: False)
+    assert engine_arguments(settings)["enable_prefix_caching"] is True
+
+
 def test_each_server_sees_its_own_devices(monkeypatch, folder):
     monkeypatch.setattr(settings_module, "on_cpu", lambda: False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -155,29 +176,68 @@ def test_the_environment_of_the_person_wins_and_is_left_as_it_was(cpu, monkeypat
 
 
 def test_without_vllm_a_run_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(settings_module, "LIBRARY", "a_library_that_nobody_has")
     with pytest.raises(ConfigError, match="vLLM is not installed"):
-        make_sampler(SimpleNamespace(path="x", model=torch.nn.Linear(1, 1)), config())
+        Backend(config()).sampler(SimpleNamespace(path="x", model=torch.nn.Linear(1, 1)))
 
 
-def test_an_engine_begins_with_the_models_present_weights(monkeypatch, tmp_path):
-    """The folder's may be older: a cold start trains the model in memory."""
-    given = []
+@pytest.fixture
+def given(monkeypatch):
+    """What engines are told: their model's folder and deadline, and their first weights."""
+    out = []
 
     class Engine:
         def __init__(self, settings, **options):
-            given.append((settings.model, options["deadline"]))
+            out.append((settings.model, options["deadline"]))
 
         def load(self, weights, version):
-            given.append((dict(weights()), version))
+            out.append((dict(weights()), version))
 
     monkeypatch.setattr("muarl.inference.vllm.engine.VllmEngine", Engine)
     monkeypatch.setattr("muarl.inference.vllm.settings.require_vllm", lambda: None)
-    model = torch.nn.Linear(2, 1)
-    policy = SimpleNamespace(path=tmp_path, model=model, weights=model.named_parameters)
-    make_sampler(policy, config("engine.deadline=7"))
-    assert given[0] == (str(tmp_path), 7.0)
-    assert given[1][1] == 0 and (given[1][0]["weight"] == model.weight).all()
+    return out
+
+
+def policy_of(name, folder):
+    model = tiny_family(name, {**OWN, **GENERIC}[name])
+    folder.mkdir()
+    model.save_pretrained(folder)
+    return Policy(model, None, folder)
+
+
+def test_an_engine_begins_with_the_models_present_weights(given, tmp_path):
+    """The folder's may be older: a cold start trains the model in memory."""
+    policy = policy_of("qwen2", tmp_path / "model")
+    Backend(config("engine.deadline=7")).sampler(policy)
+    assert given[0] == (str(policy.path), 7.0)
+    assert given[1][1] == 0
+    assert given[1][0]["model.norm.weight"].equal(policy.model.model.norm.weight)
+
+
+@pytest.mark.parametrize("name", ["gpt_oss", "mixtral"])
+def test_weights_that_vllm_cannot_replace_must_be_the_folders(given, tmp_path, name):
+    policy = policy_of(name, tmp_path / "model")
+    Backend(config()).sampler(policy)
+    assert len(given) == 1, "it serves the folder's"
+    with pytest.raises(ConfigError, match=f"'{name}' from a learner while it runs.*learner.lora"):
+        local_learner(policy, config(), LearnerConfig())
+    with torch.no_grad():
+        policy.model.model.norm.weight.add_(1.0)
+    with pytest.raises(ConfigError, match=f"'{name}' while it runs, and those in .*model are older"):
+        Backend(config()).sampler(policy)
+
+
+def test_vllm_sees_no_trainers_tensors(tmp_path):
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_text(name)
+    with weights_alone(tmp_path) as folder:
+        assert folder == tmp_path
+    for name in ("trainer.json", "trainer.safetensors", "trainer-00001-of-00002.safetensors"):
+        (tmp_path / name).write_text(name)
+    with weights_alone(tmp_path) as folder:
+        assert sorted(p.name for p in folder.iterdir()) == ["config.json", "model.safetensors", "trainer.json"]
+        assert (folder / "model.safetensors").read_text() == "model.safetensors"
+    assert not folder.exists() and (tmp_path / "model.safetensors").is_file()
 
 
 def test_a_loop_in_a_thread_keeps_its_deadlines():

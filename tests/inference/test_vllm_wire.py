@@ -10,7 +10,7 @@ from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.vllm import wire
 from muarl.inference.vllm.link import Link
-from muarl.inference.vllm.server import Server, bind, main, token_for
+from muarl.inference.vllm.server import RpcServer, bind, main, token_for
 from muarl.inference.vllm.settings import VllmSettings
 from support.fake_vllm import FakeCore
 
@@ -61,7 +61,7 @@ class Running:
         self.listener = bind("127.0.0.1:0")
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
         self.stop = asyncio.Event()
-        self.task = asyncio.create_task(Server(self.core, token).run(self.listener, self.stop))
+        self.task = asyncio.create_task(RpcServer(self.core, token).run(self.listener, self.stop))
 
     async def __aenter__(self):
         return self

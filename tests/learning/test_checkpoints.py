@@ -22,9 +22,9 @@ from muarl.learning.checkpoints import (
     latest_checkpoint,
     list_checkpoints,
     load_policy,
-    load_trainer_state,
     save_policy,
 )
+from muarl.learning.state_files import StateReader
 
 
 @pytest.fixture
@@ -96,15 +96,23 @@ def test_other_checkpoints_are_refused(saved: Path, tmp_path: Path) -> None:
     config = saved / "config.json"
     original = config.read_text()
     edit(config, model_type="llama", architectures=["LlamaForCausalLM"])
-    with pytest.raises(CheckpointError, match=r"config\.json: model_type is 'llama'.*Qwen3"):
+    with pytest.raises(CheckpointError, match=r"'.*norm.*' is no part of the model that config\.json describes"):
         load_policy(saved)
+    for kind, words in (
+        ("bert", "encoder.*choose a causal model"),
+        ("t5", "no causal language model"),
+        ("new", "newer"),
+    ):
+        edit(config, model_type=kind, architectures=[])
+        with pytest.raises(CheckpointError, match=rf"config\.json: model_type '{kind}'.*{words}"):
+            load_policy(saved)
     config.write_text(original)
     edit(config, architectures=["Qwen3ForSequenceClassification"])
     with pytest.raises(CheckpointError, match="Qwen3ForSequenceClassification"):
         load_policy(saved)
     config.write_text(original)
     edit(config, hidden_size="wide")
-    with pytest.raises(CheckpointError, match=r"config\.json: not a valid Qwen3 configuration"):
+    with pytest.raises(CheckpointError, match=r"config\.json: not a valid qwen3 configuration"):
         load_policy(saved)
     config.write_text(original)
     edit(config, intermediate_size=50)
@@ -148,15 +156,15 @@ def test_trainer_state_round_trip(
 ) -> None:
     state = TrainerState({"m/exp_avg": torch.randn(3), "rng": torch.arange(5, dtype=torch.uint8)}, {"step": 3})
     path = save_policy(tmp_path / "p", make_model(), tokenizer, state)
-    back = load_trainer_state(path)
-    assert dict(back.values) == {"step": 3}
-    assert all(torch.equal(back.tensors[k], v) for k, v in state.tensors.items())
+    back = StateReader(path)
+    assert back.values == {"step": 3}
+    assert all(torch.equal(back.read(k), v) for k, v in state.tensors.items())
     edit(path / "trainer.json", format=99)
     with pytest.raises(CheckpointError, match="format is not"):
-        load_trainer_state(path)
+        StateReader(path)
     plain = save_policy(tmp_path / "q", make_model(), tokenizer)
     with pytest.raises(CheckpointError, match=r"has no trainer\.json"):
-        load_trainer_state(plain)
+        StateReader(plain)
 
 
 @pytest.mark.parametrize(

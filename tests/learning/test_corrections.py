@@ -11,17 +11,24 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.errors import ConfigError
-from muarl.learning.corrections import Correction, correct
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.corrections import correct
+from muarl.learning.learner import LearnerConfig, TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig, PolicyLossOptions
 from muarl.learning.losses import Totals, gap_summary, logprob_gap, merge_metrics, policy_gradient_loss
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Sample
 
 KINDS = ("token", "sequence")
+PLAIN = PolicyLossConfig(dual_clip=None)
+
+
+def correcting(kind: Any = "none", cap: float = 2.0, mask: tuple[float, float] | None = None) -> PolicyLossOptions:
+    """Options with this correction."""
+    return PolicyLossOptions(correction=kind, correction_cap=cap, sequence_mask=mask)
 
 
 def vector(*values: float) -> Tensor:
@@ -29,7 +36,7 @@ def vector(*values: float) -> Tensor:
 
 
 def factors(
-    correction: Correction, ratios: list[float], sequences: list[int], weights: list[float] | None = None
+    correction: PolicyLossOptions, ratios: list[float], sequences: list[int], weights: list[float] | None = None
 ) -> Any:
     """The factors of tokens whose learner-to-sampler ratios are these, and the figures."""
     loss_weights = vector(*(weights or [1.0] * len(ratios)))
@@ -42,7 +49,7 @@ def factors(
 
 
 def test_token_weights_by_hand() -> None:
-    factor, figures = factors(Correction("token", 2.0), [0.5, 3.0, 1.0, 1.5], [0, 0, 1, 1])
+    factor, figures = factors(correcting("token", 2.0), [0.5, 3.0, 1.0, 1.5], [0, 0, 1, 1])
     assert factor == pytest.approx([0.5, 2.0, 1.0, 1.5])
     assert figures["correction_mean"] == pytest.approx(5.0 / 4)
     assert figures["correction_truncated"] == pytest.approx(0.25)
@@ -51,25 +58,25 @@ def test_token_weights_by_hand() -> None:
 
 def test_sequence_weights_by_hand() -> None:
     # Products: 0.5 * 3 = 1.5; 4 * 1.5 = 6, above the cap. A token without loss has no say.
-    factor, figures = factors(Correction("sequence", 2.0), [0.5, 3.0, 4.0, 1.5, 9.0], [0, 0, 1, 1, 0], [1, 1, 1, 1, 0])
+    factor, figures = factors(correcting("sequence", 2.0), [0.5, 3.0, 4.0, 1.5, 9.0], [0, 0, 1, 1, 0], [1, 1, 1, 1, 0])
     assert factor == pytest.approx([1.5, 1.5, 2.0, 2.0, 1.5])
     assert figures["correction_truncated"] == pytest.approx(0.5)
 
 
 def test_masks_by_hand() -> None:
     # Geometric means: sqrt(1.6 * 1.7) = 1.65 (their product is above 2); sqrt(4 * 4) = 4, out; 0.2, out.
-    masked = Correction("none", mask=(0.5, 2.0))
+    masked = correcting("none", mask=(0.5, 2.0))
     factor, figures = factors(masked, [1.6, 1.7, 4.0, 4.0, 0.2], [0, 0, 1, 1, 2])
     assert factor == [1, 1, 0, 0, 0]
     assert figures["correction_masked"] == pytest.approx(2 / 3)
     assert figures["correction_truncated"] == 0
-    factor, _ = factors(Correction("token", 1.5, (0.5, 2.0)), [0.5, 2.0, 4.0, 4.0, 0.2], [0, 0, 1, 1, 2])
+    factor, _ = factors(correcting("token", 1.5, (0.5, 2.0)), [0.5, 2.0, 4.0, 4.0, 0.2], [0, 0, 1, 1, 2])
     assert factor == pytest.approx([0.5, 1.5, 0, 0, 0])
 
 
 def test_nothing_is_done_unless_asked() -> None:
     ones, numbers = vector(1, 1), torch.tensor([0, 0])
-    assert correct(Correction(), ones, ones, ones, numbers, Totals.of(ones, numbers)) == (None, {})
+    assert correct(correcting(), ones, ones, ones, numbers, Totals.of(ones, numbers)) == (None, {})
 
 
 @given(
@@ -82,7 +89,7 @@ def test_nothing_is_done_unless_asked() -> None:
 def test_where_policies_agree_all_weights_are_one(
     kind: Any, cap: float, masked: bool, logprobs: list[float], lengths: int
 ) -> None:
-    correction = Correction(kind, cap, (0.99, 1.01) if masked else None)
+    correction = correcting(kind, cap, (0.99, 1.01) if masked else None)
     old, weights = vector(*logprobs), torch.ones(len(logprobs), dtype=torch.float64)
     sequences = torch.arange(len(logprobs)) // lengths
     factor, figures = correct(correction, old, old, weights, sequences, Totals.of(weights, sequences))
@@ -93,7 +100,7 @@ def test_where_policies_agree_all_weights_are_one(
         assert figures["correction_truncated"] == figures["correction_masked"] == 0
 
 
-def gradients(correction: Correction, steps: int) -> tuple[Tensor, Tensor]:
+def gradients(correction: PolicyLossOptions, steps: int) -> tuple[Tensor, Tensor]:
     """A bandit of ``steps`` pulls with 3 arms whose chances depend on the pull before: the corrected gradient in exact
     expectation over what the *sampler* would pull, and the true policy gradient of the learner's own policy."""
     generator = torch.Generator().manual_seed(4)
@@ -115,7 +122,9 @@ def gradients(correction: Correction, steps: int) -> tuple[Tensor, Tensor]:
                 totals = Totals(1.0, 1)  # so that the loss is the sum over the sequence
                 factor, _ = correct(correction, mine.detach(), theirs, ones, sequences, totals)
                 advantage = ones * rewards[arms]
-                out = policy_gradient_loss(mine, mine.detach(), advantage, ones, sequences, totals, factor=factor)
+                out = policy_gradient_loss(
+                    mine, mine.detach(), advantage, ones, sequences, totals, PLAIN, factor=factor
+                )
                 total = total - theirs.sum().exp() * out.loss
             else:
                 total = total + mine.sum().exp() * rewards[arms]
@@ -127,16 +136,16 @@ def gradients(correction: Correction, steps: int) -> tuple[Tensor, Tensor]:
 
 def test_untruncated_weights_give_the_learners_own_policy_gradient() -> None:
     for kind, steps in (("token", 1), ("sequence", 1), ("sequence", 3)):
-        corrected, true = gradients(Correction(kind, math.inf), steps)  # type: ignore[arg-type]
+        corrected, true = gradients(correcting(kind, math.inf), steps)  # type: ignore[arg-type]
         torch.testing.assert_close(corrected, true)
 
 
 def test_what_is_left_out_is_a_bias() -> None:
     """No correction at all, truncation, and tokens that leave out the way to them do not have that expectation."""
     for correction, steps in (
-        (Correction("none", mask=(0.0, math.inf)), 1),
-        (Correction("token", 1.0), 1),
-        (Correction("token", math.inf), 3),
+        (correcting("none", mask=(0.0, math.inf)), 1),
+        (correcting("token", 1.0), 1),
+        (correcting("token", math.inf), 3),
     ):
         corrected, true = gradients(correction, steps)
         assert (corrected - true).abs().max() > 1e-3
@@ -154,7 +163,7 @@ def test_micro_batches_add_up_exactly(aggregation: Any, kind: Any) -> None:
     advantages = torch.randn(9, generator=generator, dtype=torch.float64)[sequences]
     start = old + 0.1 * torch.randn(n, generator=generator, dtype=torch.float64)
     totals = Totals.of(weights, sequences)
-    correction = Correction(kind, 1.2, (0.9, 1.1))
+    correction = correcting(kind, 1.2, (0.9, 1.1))
 
     def run(splits: list[Tensor]) -> tuple[Tensor, dict[str, float]]:
         logprobs = start.clone().requires_grad_()
@@ -168,8 +177,7 @@ def test_micro_batches_add_up_exactly(aggregation: Any, kind: Any) -> None:
                 weights[at],
                 sequences[at],
                 totals,
-                aggregation=aggregation,
-                constant_length=20,
+                PolicyLossConfig(loss_aggregation=aggregation, constant_length=20, dual_clip=None),
                 factor=factor,
             )
             out.loss.backward()
@@ -207,11 +215,16 @@ def test_effective_sample_size_is_a_share(gaps: list[float]) -> None:
 
 
 def test_settings_that_mean_nothing_are_refused() -> None:
-    for wrong in ({"kind": "both"}, {"cap": 0.0}, {"mask": (1.2, 2.0)}, {"mask": (0.5, 0.9)}):
-        with pytest.raises(ConfigError):
-            Correction(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"policy\.correction"):
-        PolicyLossConfig(correction=Correction("token"))
+    for wrong in (
+        {"correction": "both"},
+        {"correction_cap": 0.0},
+        {"sequence_mask": (1.2, 2.0)},
+        {"sequence_mask": (0.5, 0.9)},
+    ):
+        with pytest.raises(ValidationError):
+            PolicyLossOptions(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValidationError, match="correction needs old_logprobs=recompute"):
+        PolicyLossConfig(correction="token")
 
 
 # ---- in the learner
@@ -222,10 +235,12 @@ Build = Callable[..., TorchLearner]
 
 @pytest.fixture
 def build(make_model: Callable[..., Qwen3ForCausalLM], tokenizer: PreTrainedTokenizerFast) -> Build:
-    """``build(Correction(...), epochs=1, **learner fields)``."""
+    """``build(correcting(...), epochs=1, **learner fields)``."""
 
-    def make(correction: Correction, epochs: int = 1, **fields: Any) -> TorchLearner:
-        policy = PolicyLossConfig(old_logprobs="recompute", correction=correction, epochs=epochs, kl_coef=0.0)
+    def make(correction: PolicyLossOptions, epochs: int = 1, **fields: Any) -> TorchLearner:
+        policy = PolicyLossConfig(
+            **{**correction.model_dump(), "old_logprobs": "recompute", "epochs": epochs, "kl_coef": 0.0}
+        )
         optimizer = OptimizerConfig(kind="adamw", lr=1e-2)
         return TorchLearner(make_model(), tokenizer, LearnerConfig(optimizer=optimizer, policy=policy, **fields))
 
@@ -250,12 +265,12 @@ def moved(learner: TorchLearner, samples: list[Sample]) -> tuple[list[Tensor], d
 
 
 @pytest.mark.parametrize(
-    "correction", [Correction("token"), Correction("sequence", 5.0), Correction("none", mask=(0.3, 3))]
+    "correction", [correcting("token"), correcting("sequence", 5.0), correcting("none", mask=(0.3, 3))]
 )
-def test_a_step_is_the_same_however_it_is_packed(build: Build, correction: Correction) -> None:
+def test_a_step_is_the_same_however_it_is_packed(build: Build, correction: PolicyLossOptions) -> None:
     samples = off_policy()
     weights, metrics = moved(build(correction), samples)
-    plain, _ = moved(build(Correction()), samples)
+    plain, _ = moved(build(correcting()), samples)
     assert any(not torch.allclose(a, b) for a, b in zip(weights, plain, strict=True)), "the correction does something"
     for packing in ({"token_budget": 30}, {"token_budget": 64, "packing": "ffd"}):
         others, figures = moved(build(correction, **packing), samples)
@@ -266,7 +281,7 @@ def test_a_step_is_the_same_however_it_is_packed(build: Build, correction: Corre
 
 
 def test_on_policy_a_correction_changes_nothing(build: Build) -> None:
-    learner = build(Correction("token", 2.0, (0.9, 1.1)))
+    learner = build(correcting("token", 2.0, (0.9, 1.1)))
     gap = learner.policy_step(off_policy())
     assert gap["logprob_gap_mean"] > 0.1 and gap["correction_masked"] > 0
     # The same samples with the log-probabilities that the learner's own forward pass gives them.
@@ -274,11 +289,11 @@ def test_on_policy_a_correction_changes_nothing(build: Build) -> None:
     for sample in off_policy():
         ids = torch.tensor([list(sample.ids)])
         with torch.no_grad():
-            own = build(Correction()).model(ids).logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+            own = build(correcting()).model(ids).logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
         mask = [w != 0 for w in sample.weights]
         samples.append(Sample.sampled(sample.ids, mask, [0.0, *own.tolist()], sample.advantage))
-    corrected, metrics = moved(build(Correction("token", 2.0, (0.9, 1.1))), samples)
-    plain, _ = moved(build(Correction()), samples)
+    corrected, metrics = moved(build(correcting("token", 2.0, (0.9, 1.1))), samples)
+    plain, _ = moved(build(correcting()), samples)
     assert metrics["correction_mean"] == pytest.approx(1.0, abs=1e-5)
     assert metrics["correction_masked"] == metrics["correction_truncated"] == 0
     for a, b in zip(corrected, plain, strict=True):
@@ -288,8 +303,8 @@ def test_on_policy_a_correction_changes_nothing(build: Build) -> None:
 def test_the_correction_is_that_of_the_weights_before_the_step(build: Build) -> None:
     """Later updates of a step move the policy, and with it PPO's ratio, but not the weights old / sampler."""
     samples = off_policy()
-    _, once = moved(build(Correction("token")), samples)
-    _, twice = moved(build(Correction("token"), epochs=2), samples)
+    _, once = moved(build(correcting("token")), samples)
+    _, twice = moved(build(correcting("token"), epochs=2), samples)
     assert twice["updates"] == 2 and twice["approx_kl"] > 1e-4
     for name in ("correction_mean", "correction_truncated", "logprob_gap_mean", "logprob_gap_ess"):
         assert twice[name] == pytest.approx(once[name], abs=1e-5), name

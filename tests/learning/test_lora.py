@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,9 +16,13 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3For
 from muarl.errors import CheckpointError, ConfigError
 from muarl.inference.base import AdapterWeights
 from muarl.learning.checkpoints import load_policy
-from muarl.learning.forward import has_fast_path, hidden_states
+from muarl.learning.forward import selected_logprobs
 from muarl.learning.learner import LoraSettings, PolicyLossConfig, TorchLearner
 from muarl.learning.packing import Batch, pack
+from muarl.models.adapters import base_only
+from muarl.models.generic import GenericPath
+from muarl.models.path import OwnPath
+from muarl.models.support import support_of
 from support.sharded import demonstrations, episodes, run, same_metrics, settings
 
 peft = pytest.importorskip("peft", reason="adapters need peft")
@@ -28,7 +33,8 @@ Build = Callable[..., TorchLearner]
 @pytest.fixture
 def build(make_model: Callable[..., Qwen3ForCausalLM], tokenizer: PreTrainedTokenizerFast) -> Build:
     def make(lora: LoraSettings | None = LORA, seed: int = 0, **fields: object) -> TorchLearner:
-        return TorchLearner(make_model(seed), tokenizer, settings(lora=lora, **fields))
+        reference: Any = fields.pop("reference", None)
+        return TorchLearner(make_model(seed), tokenizer, settings(lora=lora, **fields), reference)
 
     return make
 
@@ -51,8 +57,7 @@ def test_the_reference_is_the_model_without_its_adapter(build: Build) -> None:
     """No second copy, and the same divergence as from one."""
     learner = build()
     assert learner.reference is None
-    explicit = build()
-    explicit.reference = load_reference(explicit)
+    explicit = build(reference=load_reference(learner))
     for ours, theirs in zip(run(learner, range(3)), run(explicit, range(3)), strict=True):
         same_metrics(ours, theirs)
     assert learner.policy_step(episodes(4))["kl_k3"] > 1e-4
@@ -68,15 +73,19 @@ def load_reference(learner: TorchLearner) -> Qwen3ForCausalLM:
 def test_the_fast_path_computes_what_peft_does(build: Build) -> None:
     learner = build()
     run(learner, range(2))
-    assert has_fast_path(learner.model)
+    assert isinstance(learner._path, OwnPath)
     batch = Batch.of(episodes(1))
     for rows in pack(batch, token_budget=500):
         with torch.no_grad():
             fast = learner._scores(rows, temperature=1.0).logprobs
-            hidden = hidden_states(learner.model, rows)[:, :-1][rows.targets[:, 1:]]
-            logits = hidden @ learner.model.get_output_embeddings().weight.T
-            slow = logits.log_softmax(-1).gather(1, rows.ids[rows.targets][:, None])[:, 0]
+            generic = GenericPath(learner.model, support_of({"model_type": "unknown"}))
+            slow = selected_logprobs(generic, rows).logprobs
+            with base_only():
+                base = selected_logprobs(generic, rows).logprobs
+                torch.testing.assert_close(base, selected_logprobs(learner._path, rows).logprobs, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(fast, slow, atol=1e-5, rtol=1e-5)
+        assert (base - slow).abs().max() > 1e-4
+    assert all(p.requires_grad == (".lora_" in n) for n, p in learner.model.named_parameters())
 
 
 def test_samplers_may_take_the_adapter_alone(build: Build, tmp_path: Path) -> None:
@@ -142,11 +151,18 @@ def test_an_adapter_that_does_not_fit_changes_nothing(build: Build, tmp_path: Pa
 def test_bad_settings_name_the_field() -> None:
     with pytest.raises(ConfigError, match=r"lora: rank 0"):
         LoraSettings(0)
-    with pytest.raises(ConfigError, match=r"lora\.targets: mlp"):
-        LoraSettings(targets=("q_proj", "mlp"))
+    with pytest.raises(ConfigError, match=r"lora\.targets: none"):
+        LoraSettings(targets=())
+
+
+def test_a_matrix_that_the_model_lacks_is_named(build: Build) -> None:
+    with pytest.raises(
+        ConfigError, match=r"lora\.targets: no matrix mlp in this model for an adapter: choose from .*q_proj"
+    ):
+        build(lora=LoraSettings(4, 8.0, ("q_proj", "mlp")))
 
 
 def test_without_peft_it_says_what_to_install(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(ConfigError, match="adapters need the package peft"):
+    with pytest.raises(ConfigError, match=r"learner.lora needs peft, .*: pip install 'muarl\[lora\]'"):
         build()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.losses import (
     Totals,
     cross_entropy_loss,
@@ -17,6 +18,8 @@ from muarl.learning.losses import (
     policy_gradient_loss,
     token_coefficients,
 )
+
+PLAIN = PolicyLossConfig(dual_clip=None)
 
 
 def vector(*values: float) -> Tensor:
@@ -30,7 +33,8 @@ def surrogate(ratios: list[float], advantages: list[float], **options: Any) -> t
     weights = torch.ones_like(old)
     sequences = options.pop("sequences", torch.zeros(len(ratios), dtype=torch.int64))
     totals = Totals.of(weights, sequences)
-    out = policy_gradient_loss(logprobs, old, vector(*advantages), weights, sequences, totals, **options)
+    chosen = PolicyLossConfig(**{"dual_clip": None, **options})
+    out = policy_gradient_loss(logprobs, old, vector(*advantages), weights, sequences, totals, chosen)
     out.loss.backward()
     assert logprobs.grad is not None
     return out.loss.detach(), logprobs.grad, out.metrics
@@ -64,7 +68,7 @@ def test_dual_clip_by_hand() -> None:
     assert loss.item() == pytest.approx((3 + 2 - 1) / 3)
     assert gradient.tolist() == pytest.approx([0, 2 / 3, -1 / 3])
     assert metrics["dual_clip_fraction"].item() == pytest.approx(1 / 3)
-    with pytest.raises(ValueError, match="greater than 1"):
+    with pytest.raises(ValueError, match="dual_clip"):
         surrogate([1.0], [1], dual_clip=1.0)
 
 
@@ -77,7 +81,7 @@ def test_at_ratio_one_the_gradient_is_reinforce() -> None:
 def test_gspo_by_hand() -> None:
     # Sequence 0: ratios 2 and 0.5, so the geometric mean is 1. Sequence 1: one token of ratio 1.1.
     sequences = torch.tensor([0, 0, 1])
-    options = {"ratio": "sequence", "aggregation": "sequence_mean", "sequences": sequences}
+    options = {"ratio": "sequence", "loss_aggregation": "sequence_mean", "sequences": sequences}
     loss, gradient, metrics = surrogate([2.0, 0.5, 1.1], [1, 1, -2], **options)
     assert loss.item() == pytest.approx((-1.0 + 2.2) / 2)
     # d/dlogp of -s A / 2 sequences: s A / length for each token.
@@ -125,11 +129,9 @@ def test_micro_batches_add_up_exactly(aggregation: Any, ratio: Any) -> None:
         parts, total = [], torch.zeros((), dtype=torch.float64)
         for at in splits:
             shared = (weights[at], sequences[at], totals)
-            common = {"aggregation": aggregation, "constant_length": 20}
-            out = policy_gradient_loss(
-                logprobs[at], old[at], advantages[at], *shared, ratio=ratio, dual_clip=3.0, **common
-            )
-            kl = kl_loss(logprobs[at], reference[at], *shared, **common)
+            options = PolicyLossConfig(loss_aggregation=aggregation, constant_length=20, ratio=ratio)
+            out = policy_gradient_loss(logprobs[at], old[at], advantages[at], *shared, options)
+            kl = kl_loss(logprobs[at], reference[at], *shared, options)
             (out.loss + 0.1 * kl.loss).backward()
             total = total + out.loss.detach() + 0.1 * kl.loss.detach()
             parts.append(out.metrics | kl.metrics)
@@ -153,7 +155,7 @@ def test_tokens_of_weight_zero_change_nothing() -> None:
     for junk in (-0.5, -30.0):
         logprobs = vector(-1.0, junk, -2.0).requires_grad_()
         out = policy_gradient_loss(
-            logprobs, vector(-1, -1, -2), vector(1, 1, -1), weights, sequences, Totals.of(weights, sequences)
+            logprobs, vector(-1, -1, -2), vector(1, 1, -1), weights, sequences, Totals.of(weights, sequences), PLAIN
         )
         out.loss.backward()
         assert logprobs.grad is not None
@@ -228,8 +230,8 @@ def test_absurd_ratios_stay_finite() -> None:
     logprobs = vector(-0.1, -500.0).requires_grad_()
     ones, sequences = vector(1, 1), torch.tensor([0, 0])
     totals = Totals.of(ones, sequences)
-    out = policy_gradient_loss(logprobs, vector(-400, -0.1), vector(-1, 1), ones, sequences, totals)
-    kl = kl_loss(logprobs, vector(-400, -0.1), ones, sequences, totals)
+    out = policy_gradient_loss(logprobs, vector(-400, -0.1), vector(-1, 1), ones, sequences, totals, PLAIN)
+    kl = kl_loss(logprobs, vector(-400, -0.1), ones, sequences, totals, PLAIN)
     (out.loss + kl.loss).backward()
     assert torch.isfinite(out.loss)
     assert torch.isfinite(kl.loss)

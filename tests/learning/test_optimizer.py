@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from muarl.errors import CheckpointError, ConfigError
+from muarl.learning import optimizer as optimizer_file
 from muarl.learning.optimizer import (
     Muon,
     OptimizerConfig,
@@ -68,10 +72,17 @@ def test_bad_settings_name_the_field() -> None:
 
 def test_partition_tells_matrices_embeddings_and_vectors_apart() -> None:
     model = Small()
-    inner, outer, plain = partition(model)
+    model.experts = nn.Parameter(torch.randn(3, 4, 4))
+    inner, outer, stacks, plain = partition(model)
     assert [id(p) for p in inner] == [id(model.inner.weight)]
     assert {id(p) for p in outer} == {id(model.embed.weight), id(model.lm_head.weight)}
+    assert [id(p) for p in stacks] == [id(model.experts)]
     assert {id(p) for p in plain} == {id(model.inner.bias), id(model.norm.weight), id(model.norm.bias)}
+    for kind in ("adamw", "muon"):
+        optimizer = ScheduledOptimizer(model, OptimizerConfig(kind=kind, weight_decay=0.3))  # type: ignore[arg-type]
+        decays = {id(p): g["weight_decay"] for o in optimizer.optimizers for g in o.param_groups for p in g["params"]}
+        decayed = {id(p) for p in inner + stacks}
+        assert decays == {id(p): 0.3 * (id(p) in decayed) for p in model.parameters()}
     model.lm_head.weight = model.embed.weight  # tied: counted once
     assert len(partition(model)[1]) == 1
 
@@ -100,6 +111,30 @@ def test_muon_steps_by_hand() -> None:
     assert step.abs().sum() == pytest.approx(float(step[0, 0] + step[1, 1]))
     with pytest.raises(ValueError, match="matrices"):
         Muon([nn.Parameter(torch.zeros(3))])
+
+
+def test_muon_bounds_what_it_orthogonalises_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def moved(most: int) -> tuple[list[torch.Tensor], list[int]]:
+        torch.manual_seed(0)
+        matrices, seen = [nn.Parameter(torch.randn(6, 4)) for _ in range(5)], []
+        for p in matrices:
+            p.grad = torch.randn(6, 4)
+
+        def watched(matrix: torch.Tensor, steps: int) -> torch.Tensor:
+            seen.append(matrix.shape[0])
+            return orthogonalised(matrix, steps)
+
+        monkeypatch.setattr(optimizer_file, "orthogonalised", watched)
+        monkeypatch.setattr(optimizer_file, "TOGETHER", most)
+        Muon(matrices, lr=0.1).step()
+        return [p.detach() for p in matrices], seen
+
+    together, one_batch = moved(1000)
+    for most, batches in ((48, [2, 2, 1]), (1, [1] * 5)):
+        apart, seen = moved(most)
+        assert one_batch == [5] and seen == batches
+        for a, b in zip(together, apart, strict=True):
+            torch.testing.assert_close(a, b)
 
 
 def test_weight_decay_spares_embeddings_and_norms() -> None:
@@ -158,7 +193,7 @@ def test_state_round_trip_is_exact(kind: str) -> None:
     first = ScheduledOptimizer(model, config)
     learn(model, first, 3)
     second = ScheduledOptimizer(model, config)
-    second.load({k: v.clone() for k, v in first.tensors().items()}, first.updates)
+    second.load([(k, v.clone()) for k, v in first.tensors().items()], first.updates)
     learn(model, second, 3)
     for a, b in zip(straight.parameters(), model.parameters(), strict=True):
         assert torch.equal(a, b)
@@ -168,5 +203,40 @@ def test_state_of_another_kind_is_refused() -> None:
     model = Small()
     adamw = ScheduledOptimizer(model, OptimizerConfig())
     learn(model, adamw, 1)
+    shapes = [(key, value.shape) for key, value in adamw.tensors().items()]
+    adamw.check(shapes)
     with pytest.raises(CheckpointError, match=r"inner\.weight.*optimizer\.kind=muon"):
-        ScheduledOptimizer(model, OptimizerConfig(kind="muon")).load(adamw.tensors(), 1)
+        ScheduledOptimizer(model, OptimizerConfig(kind="muon")).check(shapes)
+
+
+class Made(TorchDispatchMode):
+    """The most numbers of any tensor that was made within."""
+
+    largest = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        given = {id(t) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+        new = [t.numel() for t in tree_leaves(out) if isinstance(t, torch.Tensor) and id(t) not in given]
+        self.largest = max(self.largest, *new, 0)
+        return out
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_large_parameters_step_without_temporaries_and_as_small_ones_do(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = OptimizerConfig(lr=0.05, weight_decay=0.1)
+    expected = Small().to(dtype)
+    learn(expected, ScheduledOptimizer(expected, config), 4)
+    monkeypatch.setattr(optimizer_file, "FUSED_FROM", 24)  # the embedding is large
+    model = Small().to(dtype)
+    fused = ScheduledOptimizer(model, config)
+    learn(model, fused, 3)
+    nn.functional.cross_entropy(model(torch.arange(6)), torch.arange(6).roll(1)).backward()
+    with Made() as made:
+        fused.optimizers[0].step()
+    assert made.largest <= 1, "no more than the counts of steps"
+    for ours, theirs in zip(model.parameters(), expected.parameters(), strict=True):
+        # In bfloat16 each operation of an unfused step rounds its result.
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4 if dtype == torch.float32 else 0.1)

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 from transformers import Qwen3ForCausalLM
 
 from muarl.errors import ConfigError
-from muarl.learning.forward import hidden_states, selected_logprobs
+from muarl.learning.forward import selected_logprobs
 from muarl.learning.packing import Batch, Rows, Sample, pack
+from muarl.models.generic import GenericPath
+from muarl.models.path import ModelPath, path_of
+from muarl.models.support import support_of
 
 
 @st.composite
@@ -61,6 +64,11 @@ def test_every_target_once_and_everything_aligned(documents, strategy, budget, m
             assert batch.advantages[n] == documents[i].advantage
 
 
+def path(model: Qwen3ForCausalLM, fast: bool) -> ModelPath:
+    """The own path, or the generic one for the same model."""
+    return path_of(model) if fast else GenericPath(model, support_of({"model_type": "unknown"}))
+
+
 @pytest.mark.parametrize("fast", [True, False])
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(documents=samples(most=6, longest=20), strategy=st.sampled_from(["sorted", "ffd"]))
@@ -72,7 +80,7 @@ def test_documents_do_not_see_each_other(
     spread = torch.zeros_like(batch.weights)
     with torch.no_grad():
         for rows in pack(batch, token_budget=60, strategy=strategy, row_length=60):  # type: ignore[arg-type]
-            scores = selected_logprobs(model, rows, temperature=0.7, entropy=True, fast=fast)
+            scores = selected_logprobs(path(model, fast), rows, temperature=0.7, entropy=True)
             assert scores.entropy is not None
             together[rows.index], spread[rows.index] = scores.logprobs, scores.entropy
         for i, sample in enumerate(documents):
@@ -93,23 +101,9 @@ def test_both_forward_paths_have_the_same_gradient(make_model: Callable[..., Qwe
         model = make_model()
         (rows,) = pack(batch, token_budget=40, strategy="ffd", row_length=8)
         assert rows.packed
-        (batch.weights[rows.index] * selected_logprobs(model, rows, fast=fast).logprobs).sum().backward()
+        (batch.weights[rows.index] * selected_logprobs(path(model, fast), rows).logprobs).sum().backward()
         gradients.append([p.grad for p in model.parameters()])
     torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-3, atol=1e-4)
-
-
-def test_large_vocabularies_go_in_chunks(
-    make_model: Callable[..., Qwen3ForCausalLM], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (rows,) = pack(Batch.of([Sample(list(range(20)), [1.0] * 20)]), token_budget=20)
-    results = []
-    for elements in (1 << 20, 3 * 40):
-        monkeypatch.setattr("muarl.learning.forward.CHUNK_ELEMENTS", elements)
-        model = make_model()
-        scores = selected_logprobs(model, rows, entropy=True, fast=False)
-        scores.logprobs.sum().backward()
-        results.append((scores.logprobs, scores.entropy, model.model.embed_tokens.weight.grad))
-    torch.testing.assert_close(results[0], results[1])
 
 
 def test_first_fit_decreasing_fills_rows() -> None:
@@ -150,14 +144,3 @@ def test_supervised_samples_weigh_other_tokens() -> None:
     sample = Sample.supervised([1, 2, 3], [False, True, False], other_weight=0.1)
     assert list(sample.weights) == [0.1, 1.0, 0.1]
     assert isinstance(pack(Batch.of([sample]), token_budget=5)[0], Rows)
-
-
-def test_hidden_states_of_padded_rows_need_no_mask(make_model: Callable[..., Qwen3ForCausalLM]) -> None:
-    model = make_model()
-    long, short = list(range(3, 13)), [7, 8, 9]
-    (rows,) = pack(Batch.of([Sample(long, [1.0] * 10), Sample(short, [1.0] * 3)]), token_budget=20)
-    assert not rows.packed
-    with torch.no_grad():
-        torch.testing.assert_close(
-            hidden_states(model, rows)[1, :3], model.model(torch.tensor([short])).last_hidden_state[0]
-        )

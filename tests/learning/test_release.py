@@ -12,10 +12,11 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from muarl.chat import Message, ToolCall, ToolSpec, to_openai
+from muarl.chat_formats.choice import own_template
+from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.learning.checkpoints import check_whole, load_policy, load_tokenizer, save_policy
 from muarl.learning.manifest import MANIFEST
-from muarl.learning.release import ModelNotes, chat_template, model_card
-from muarl.tokens import CONTROL_TOKENS, ChatTokens
+from muarl.learning.release import ModelNotes, model_card
 
 TOOLS = (
     ToolSpec("get_order", "Read an order's état <b>.", {"type": "object", "properties": {"id": {"type": "string"}}}),
@@ -110,15 +111,15 @@ def test_the_template_renders_what_muarl_makes_ids_of(
     qwen_like: PreTrainedTokenizerFast, name: str, tools: tuple[ToolSpec, ...], system: str, thinking: bool
 ) -> None:
     messages = CONVERSATIONS[name]
-    ours = ChatTokens(qwen_like, thinking=thinking).prompt(system, tools, messages)
+    ours = Qwen3Format(qwen_like, thinking=thinking).prompt(system, tools, messages)
     given: dict[str, Any] = {
         "tools": [t.to_openai() for t in tools] or None, "add_generation_prompt": True, "return_dict": False,
     }  # fmt: skip
-    template = chat_template(thinking=thinking)
+    template = own_template(thinking=thinking)
     theirs = qwen_like.apply_chat_template(rows(system, messages), chat_template=template, **given)
     assert theirs == ours
     # Either default can be overruled, as clients of other servers do.
-    other = chat_template(thinking=not thinking)
+    other = own_template(thinking=not thinking)
     assert ours == qwen_like.apply_chat_template(
         rows(system, messages), chat_template=other, enable_thinking=thinking, **given
     )
@@ -131,30 +132,30 @@ def test_whole_conversations_of_a_generated_domain(
     import asyncio
 
     from muarl.agents.expert import ExpertAgent
+    from muarl.backends.users import make_users
     from muarl.config import load_config
-    from muarl.recipes.common import make_users, play
-    from muarl.recipes.setting import make_setting
+    from muarl.environments.configure import configure_environment
+    from muarl.environments.playing import play
 
     config = load_config("quickstart")
-    setting = make_setting(config)
-    tasks = setting.draw("train", 8, 0, 0)
-    assert setting.generated is not None
-    agent = ExpertAgent(make=setting.generated.expert)
-    episodes = asyncio.run(play(setting, agent, make_users(config.user), tasks, 1, seed=0)).episodes
-    chat = ChatTokens(qwen_like)
+    environment = configure_environment(config)
+    tasks = environment.draw("train", 8, 0, 0)
+    agent = ExpertAgent(make=environment.expert())
+    episodes = asyncio.run(play(environment, agent, make_users(config.user), tasks, 1, seed=0)).episodes
+    chat = Qwen3Format(qwen_like)
     for task, episode in zip(tasks, episodes, strict=True):
         messages = [m for m in episode.messages if m.role != "system"]
         last = max(i for i, m in enumerate(messages) if m.role == "assistant")
         messages = messages[1 : last + 1]  # without the greeting, up to the agent's last words
-        trace = chat.training_tokens(setting.told(task), setting.tools(task), messages)
+        trace = chat.training_tokens(environment.system_prompt(task), environment.tools(task), messages)
         theirs = qwen_like.apply_chat_template(
-            rows(setting.told(task), messages), tools=[t.to_openai() for t in setting.tools(task)],
-            chat_template=chat_template(), return_dict=False,
+            rows(environment.system_prompt(task), messages), tools=[t.to_openai() for t in environment.tools(task)],
+            chat_template=own_template(), return_dict=False,
         )  # fmt: skip
         assert theirs[: len(trace.ids)] == trace.ids
         assert qwen_like.decode(theirs[len(trace.ids) :]) == "\n"
         # The tiny model's tokenizer has pieces across the borders at which muarl cuts; the text is the same.
-        own = ChatTokens(shipped).training_tokens(setting.told(task), setting.tools(task), messages)
+        own = Qwen3Format(shipped).training_tokens(environment.system_prompt(task), environment.tools(task), messages)
         assert shipped.decode(own.ids) + "\n" == qwen_like.decode(theirs)
 
 
@@ -166,7 +167,7 @@ def saved(tmp_path: Path, make_model: Callable[..., Qwen3ForCausalLM], shipped: 
         json.dumps({"temperature": 0.6, "top_p": 0.95, "do_sample": True, "auto_map": {"x": "evil.py"}})
     )
     notes = ModelNotes(start=start, base="Qwen/Qwen3-8B", method="SFT", step=7, data="a|b")
-    return save_policy(tmp_path / "p", make_model(vocab_size=2000), shipped, notes=notes)
+    return save_policy(tmp_path / "p", make_model(vocab_size=2_100), shipped, notes=notes)
 
 
 def test_a_checkpoint_says_how_to_talk_with_it(saved: Path, shipped: PreTrainedTokenizerFast) -> None:
@@ -174,7 +175,7 @@ def test_a_checkpoint_says_how_to_talk_with_it(saved: Path, shipped: PreTrainedT
     theirs = tokenizer.apply_chat_template(
         [{"role": "user", "content": "Hi"}], add_generation_prompt=True, return_dict=False
     )
-    assert theirs == ChatTokens(shipped).prompt("", (), [Message("user", "Hi")])
+    assert theirs == Qwen3Format(shipped).prompt("", (), [Message("user", "Hi")])
     assert shipped.chat_template is None, "the tokenizer in use is left as it was"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from muarl.learning.packing import Sample
 from muarl.learning.workers import MultiProcessLearner
 from support.sharded import demonstrations, episodes, one, run, same_metrics, same_weights, settings, several
 
-POLICY = PolicyLossConfig(kl_coef=0.1, minibatches=2, epochs=2, old_logprobs="recompute")
+POLICY = PolicyLossConfig(
+    kl_coef=0.1, minibatches=2, epochs=2, old_logprobs="recompute", loss_aggregation="sequence_mean"
+)
 """A divergence to a reference model, and several updates in one step, in an order that a seed decides."""
 
 
@@ -83,6 +86,14 @@ def test_two_processes_learn_what_one_does_and_either_goes_on_for_the_other(
     assert pair.version == 8
     same_metrics(pair.policy_step(episodes(9)), expected[2])
     same_weights(pair, other)
+
+
+def test_segments_of_an_episode_weigh_the_same_wherever_they_are(pair: MultiProcessLearner, folder: Path) -> None:
+    alone = one(folder, settings(POLICY))
+    alone.load(pair.save(folder.parent / "parted"))
+    parted = [replace(s, episode=n // 3 if n < 6 else None) for n, s in enumerate(episodes(11, 9))]
+    same_metrics(pair.policy_step(parted), alone.policy_step(parted))
+    same_weights(pair, alone)
 
 
 def test_a_sharded_checkpoint_is_one_hugging_face_model(pair: MultiProcessLearner, tmp_path: Path) -> None:

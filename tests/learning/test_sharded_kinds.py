@@ -14,24 +14,26 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from muarl.errors import CheckpointError, InfrastructureError, MuarlError
-from muarl.inference.base import AdapterWeights
 from muarl.learning.checkpoints import save_policy
-from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig
 from muarl.learning.workers import MultiProcessLearner
+from muarl.models.weights import as_stored
 from support.sharded import (
     WAITS,
     demonstrations,
     episodes,
     one,
     run,
+    same_adapters,
     same_metrics,
     same_weights,
     settings,
     several,
 )
+from support.tiny_families import OWN, tiny_family
 
 pytestmark = pytest.mark.slow
 LORA = LoraSettings(4, 8.0)
@@ -42,26 +44,16 @@ def folder(tmp_path: Path, make_model: Callable[..., Qwen3ForCausalLM], tokenize
     return save_policy(tmp_path / "policy", make_model(tie_word_embeddings=False), tokenizer)
 
 
-def same_adapters(many: MultiProcessLearner, alone: TorchLearner, folder: Path) -> None:
-    """What samplers that take adapters get, if the learners train any."""
-    ours, theirs = many.weights, alone.weights
-    assert isinstance(ours, AdapterWeights) == isinstance(theirs, AdapterWeights) == (alone.config.lora is not None)
-    if isinstance(ours, AdapterWeights) and isinstance(theirs, AdapterWeights):
-        for name, weights in (("many", ours), ("alone", theirs)):
-            weights.write_adapter(folder / name)
-        found, expected = (load_file(folder / name / "adapter_model.safetensors") for name in ("many", "alone"))
-        assert found.keys() == expected.keys()
-        for name, value in found.items():
-            torch.testing.assert_close(value, expected[name], atol=1e-4, rtol=1e-3)
-
-
 @pytest.mark.parametrize(
     ("processes", "config"),
     [
         (1, settings()),
         (3, settings(kind="muon")),
-        (3, settings(PolicyLossConfig(ratio="sequence", aggregation="sequence_mean", kl_coef=0.0), recompute=True)),
-        (2, settings(PolicyLossConfig(aggregation="dr_grpo", constant_length=20), packing="ffd", row_length=40)),
+        (
+            3,
+            settings(PolicyLossConfig(ratio="sequence", loss_aggregation="sequence_mean", kl_coef=0.0), recompute=True),
+        ),
+        (2, settings(PolicyLossConfig(loss_aggregation="dr_grpo", constant_length=20), packing="ffd", row_length=40)),
         (2, settings(lora=LORA)),
     ],
     ids=["alone", "muon", "gspo", "ffd", "lora"],
@@ -79,6 +71,35 @@ def test_the_same_steps_as_one_process(folder: Path, tmp_path: Path, processes: 
         goes_on = one(folder, config)
         assert goes_on.load(saved) == {"step": 3}
         same_metrics(goes_on.policy_step(episodes(5)), many.policy_step(episodes(5)))
+    finally:
+        many.close()
+
+
+@pytest.mark.parametrize(("processes", "lora"), [(3, None), (2, LORA)], ids=["all weights", "lora"])
+def test_a_mixture_s_experts_are_spread_over_processes(
+    tmp_path: Path, tokenizer: PreTrainedTokenizerFast, processes: int, lora: LoraSettings | None
+) -> None:
+    """Four experts over three processes: one has none of them. A checkpoint holds them one by one."""
+    if lora is not None:
+        pytest.importorskip("peft", reason="adapters need peft")
+    folder = save_policy(tmp_path / "policy", tiny_family("qwen3_moe", OWN["qwen3_moe"]), tokenizer)
+    config = settings(lora=lora)
+    many, alone = several(folder, config, processes), one(folder, config)
+    try:
+        for ours, theirs in zip(run(many, range(2)), run(alone, range(2)), strict=True):
+            same_metrics(ours, theirs)
+        same_weights(many, alone)
+        same_adapters(many, alone, tmp_path)
+        saved = many.save(tmp_path / "step-000002", {"step": 2})
+        expected = many.policy_step(episodes(5))
+        theirs = AutoModelForCausalLM.from_pretrained(saved)
+        assert any(name.endswith(".mlp.experts.3.up_proj.weight") for name in load_file(saved / "model.safetensors"))
+        sent = dict(alone.weights())
+        for name, value in as_stored(theirs.named_parameters(), "qwen3_moe"):
+            torch.testing.assert_close(value.detach(), sent[name], atol=1e-5, rtol=0, msg=name)
+        for goes_on in (one(folder, config), many):
+            assert goes_on.load(saved) == {"step": 2}
+            same_metrics(goes_on.policy_step(episodes(5)), expected)
     finally:
         many.close()
 

@@ -10,7 +10,6 @@ import torch
 from transformers import Qwen3ForCausalLM
 
 from muarl.errors import ConfigError
-from muarl.learning import learner as learner_module
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.packing import Batch, Sample, pack
 from muarl.models.layout import SHARE_FROM
@@ -75,8 +74,8 @@ def test_a_step_learns_the_same_as_without_sharing(
         model = make_model().double()
         learner = TorchLearner(model, None, config)  # type: ignore[arg-type]
         if not share:
-            monkeypatch.setattr(learner_module, "can_share_prefixes", lambda model: False)
-            monkeypatch.setattr("muarl.models.qwen3.can_share", lambda tensor: False)
+            monkeypatch.setattr("muarl.models.path.can_share", lambda tensor: False)
+            monkeypatch.setattr("muarl.models.decoder.can_share", lambda tensor: False)
         metrics = getattr(learner, step)(samples)
         assert (metrics["shared"] > (0.3 if packing == "sorted" else 0.0)) == share
         results.append((metrics, [p.detach().clone() for p in model.parameters()]))

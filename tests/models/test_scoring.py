@@ -14,7 +14,10 @@ from torch.utils._pytree import tree_leaves
 from muarl.learning import forward
 from muarl.learning.packing import Batch, Sample, pack
 from muarl.models import scoring
+from muarl.models.generic import GenericPath
+from muarl.models.path import path_of
 from muarl.models.scoring import linear_logprobs
+from muarl.models.support import support_of
 from support.tiny_qwen3 import tiny
 
 Scores = tuple[Tensor, Tensor]
@@ -70,6 +73,22 @@ def test_values_and_gradients_are_those_of_all_logits_at_once(
         torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
 
 
+def test_the_output_matrix_s_gradient_in_bfloat16_is_rounded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks are added up in float32, without tensors of the matrix's size besides: in between, each product would be
+    rounded, written down and widened."""
+    monkeypatch.setattr(scoring, "CHUNK_LOGITS", 1)
+    generator = torch.Generator().manual_seed(0)
+    hidden = torch.randn(400, 16, generator=generator).bfloat16().requires_grad_()
+    weight = (torch.randn(301, 16, generator=generator) * 0.4).bfloat16().requires_grad_()
+    targets = torch.randint(0, 301, (400,), generator=generator)
+    linear_logprobs(hidden, weight, targets, entropy=False)[0].sum().backward()
+    logits = (hidden.detach() @ weight.detach().T).float()  # as rounded as those that were scored
+    slope = torch.nn.functional.one_hot(targets, 301) - logits.softmax(-1)
+    exact = slope.double().T @ hidden.detach().double()
+    assert weight.grad is not None
+    torch.testing.assert_close(weight.grad.double(), exact, rtol=2**-8, atol=1e-5)
+
+
 def test_no_tensor_has_the_size_of_all_logits() -> None:
     """2,048 tokens of a vocabulary of 32,768: 67 million logits, of which 2 million are made at a time."""
     count, vocab = 2048, 32768
@@ -83,16 +102,16 @@ def test_no_tensor_has_the_size_of_all_logits() -> None:
 
 @pytest.mark.parametrize("fast", [True, False])
 def test_a_model_s_whole_update_holds_no_more(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model's own forward pass (``fast`` False) makes its logits in parts too, and makes them again."""
+    """The generic path (``fast`` False) makes its logits in parts too, and makes them again."""
     vocab, length = 8192, 400
     model = tiny(vocab_size=vocab, num_hidden_layers=1)
     model.train()
-    monkeypatch.setattr(forward, "CHUNK_ELEMENTS", 64 * vocab)
     monkeypatch.setattr(scoring, "CHUNK_LOGITS", 64 * vocab)
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(0, vocab, (length,), generator=generator).tolist()
     batch = Batch.of([Sample(ids, [0.0] * 10 + [1.0] * (length - 10), [0.0] * length, 1.0)])
     (rows,) = pack(batch, token_budget=length)
     with Largest() as seen:
-        forward.selected_logprobs(model, rows, fast=fast, recompute=fast).logprobs.sum().backward()
+        path = path_of(model) if fast else GenericPath(model, support_of({"model_type": "unknown"}))
+        forward.selected_logprobs(path, rows, recompute=True).logprobs.sum().backward()
     assert seen.numbers <= 64 * vocab < (length - 10) * vocab / 6

@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 
-from muarl.models import qwen3
+from muarl.models import decoder
 from muarl.models.attention import attend
 from muarl.models.layout import SHARE_FROM, plan_layout
 from support.tiny_qwen3 import tiny
@@ -100,7 +100,7 @@ def test_log_probabilities_entropies_and_gradients(case: str, chosen: str, tied:
         select &= torch.rand(ids.shape, generator=torch.Generator().manual_seed(4)) < 0.3
     results = []
     for layout in (plan_layout(documents), plan_layout(documents, ids)):
-        logprob, entropy = qwen3.token_logprobs(model, ids, positions, documents, select, 0.8, layout=layout)
+        logprob, entropy = decoder.token_logprobs(model, ids, positions, documents, select, 0.8, layout=layout)
         weight = torch.rand(logprob.shape, generator=torch.Generator().manual_seed(3))
         loss = (logprob * weight).sum() + 0.3 * (entropy * weight.flip(0)).sum()
         results.append((logprob, entropy, *torch.autograd.grad(loss, list(model.parameters()))))
@@ -114,11 +114,11 @@ def test_sharing_is_the_default_and_stands_recomputing_and_bfloat16(recompute: b
     ids, positions, documents = rectangle(CASES["nested"])
     select = (documents >= 0) & (positions > 0)
     plain = plan_layout(documents)
-    exact, _ = qwen3.token_logprobs(model, ids, positions, documents, select, layout=plain, recompute=recompute)
-    same, _ = qwen3.token_logprobs(model, ids, positions, documents, select, recompute=recompute)
+    exact, _ = decoder.token_logprobs(model, ids, positions, documents, select, layout=plain, recompute=recompute)
+    same, _ = decoder.token_logprobs(model, ids, positions, documents, select, recompute=recompute)
     torch.testing.assert_close(same, exact, atol=1e-5, rtol=1e-5)
     with torch.autocast("cpu", torch.bfloat16):
-        rough, _ = qwen3.token_logprobs(model, ids, positions, documents, select, recompute=recompute)
+        rough, _ = decoder.token_logprobs(model, ids, positions, documents, select, recompute=recompute)
     rough.sum().backward()
     torch.testing.assert_close(rough, exact, atol=0.15, rtol=0)
     assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in model.parameters())

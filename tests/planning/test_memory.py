@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import Qwen3ForCausalLM
+from transformers import PreTrainedModel
 
-import muarl.models.qwen3 as fast_path
+import muarl.models.decoder as fast_path
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import load_tokenizer
 from muarl.learning.forward import selected_logprobs
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Batch, Sample, pack
+from muarl.models.path import path_of
+from muarl.models.scoring import linear_logprobs
 from muarl.planning import memory
 from muarl.planning.memory import LearnerSetup, ServerSetup
-from muarl.planning.models import PUBLISHED, ModelShape
-from muarl.recipes.common import checkpoint_folder
+from muarl.planning.models import PUBLISHED, ExpertBlocks, ModelShape
 from support.tiny_qwen3 import tiny
 
 SIZES = dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=32, intermediate_size=200)
 
 
-def shape_of(model: Qwen3ForCausalLM) -> ModelShape:
-    c = model.config
+EXPERTS = dict(model_type="qwen3_moe", num_experts=6, num_experts_per_tok=2, moe_intermediate_size=40)
+MIXTURES = {"dense": {}, "mixture": EXPERTS, "mixture, normalised": {**EXPERTS, "norm_topk_prob": True}}
+
+
+def shape_of(model: PreTrainedModel) -> ModelShape:
+    c: Any = model.config
+    normed = c.model_type in ("qwen3", "qwen3_moe")
+    mixture = None
+    if c.model_type == "qwen3_moe":
+        sizes = c.num_hidden_layers, c.num_experts, c.num_experts_per_tok, c.moe_intermediate_size
+        mixture = ExpertBlocks(*sizes, c.norm_topk_prob)
     return ModelShape(
         "small", c.num_hidden_layers, c.hidden_size, c.num_attention_heads, c.num_key_value_heads, c.head_dim,
         c.intermediate_size, c.vocab_size, c.tie_word_embeddings, c.max_position_embeddings,
+        c.model_type, normed, mixture=mixture,
     )  # fmt: skip
 
 
@@ -44,13 +57,15 @@ def size_of(tensors: object) -> int:
     return sum(t.numel() * t.element_size() for t in tensors)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize(
+    ("layers", "tied"), [("dense", True), ("dense", False), ("mixture", False)], ids=["tied", "untied", "mixture"]
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_weights_gradients_and_optimiser_to_the_byte(
-    tied: bool, dtype: torch.dtype, kind: str, monkeypatch: pytest.MonkeyPatch
+    layers: str, tied: bool, dtype: torch.dtype, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = tiny(tied, **SIZES).to(dtype)
+    model = tiny(tied, **SIZES, **MIXTURES[layers]).to(dtype)
     shape = shape_of(model)
     settings = LearnerConfig(
         optimizer=OptimizerConfig(kind=kind),  # type: ignore[arg-type]
@@ -81,7 +96,7 @@ def test_weights_gradients_and_optimiser_to_the_byte(
     assert parts["reference"] == size_of(learner.reference.parameters())
 
 
-def kept(model: Qwen3ForCausalLM, length: int, *, recompute: bool, autocast: bool) -> int:
+def kept(model: PreTrainedModel, length: int, *, recompute: bool, autocast: bool) -> int:
     """Bytes of all tensors that a forward pass over four documents keeps for the backward pass, parameters apart."""
     rows = pack(Batch.of(samples(4, length)), token_budget=1 << 20)
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -97,19 +112,20 @@ def kept(model: Qwen3ForCausalLM, length: int, *, recompute: bool, autocast: boo
         torch.autocast("cpu", torch.bfloat16, enabled=autocast),
         torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t),
     ):
-        scores = selected_logprobs(model, rows[0], entropy=True, recompute=recompute)
+        scores = selected_logprobs(path_of(model), rows[0], entropy=True, recompute=recompute)
     assert scores.logprobs.requires_grad
     return sum(store.nbytes() for store in stores.values())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("kind", MIXTURES)
 def test_activations_of_one_more_layer_to_the_byte(
-    dtype: torch.dtype, recompute: bool, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, recompute: bool, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast_path, "FUSE_BELOW", 0)  # as in large models: no joined copies of small weights
     low = dtype == torch.bfloat16
-    models = [tiny(num_hidden_layers=n, **SIZES).to(dtype) for n in (3, 4)]
+    models = [tiny(num_hidden_layers=n, **SIZES, **MIXTURES[kind]).to(dtype) for n in (3, 4)]
     each = [kept(m, 64, recompute=recompute, autocast=low) for m in models]
     shape = shape_of(models[1])
     if recompute:
@@ -139,7 +155,7 @@ def test_the_engine_s_weights_and_cache_to_the_byte(dtype: torch.dtype, tied: bo
     model = tiny(tied, **SIZES).to(dtype)
     engine = TorchEngine(model, max_slots=5, max_context=48)
     parts = memory.torch_engine_memory(shape_of(model), 5, 48, dtype.itemsize)
-    w, cache, state = engine._weights, engine._cache, engine._state
+    w, cache, state = engine._cached.weights, engine._cached.cache, engine._state
     held = [w.embedding, w.norm, w.cos, w.sin, *([] if w.tied else [w.head])]
     for layer in w.layers:
         held += [layer.before_attention, layer.qkv, layer.gain, layer.out, layer.before_mlp, layer.gate_up, layer.down]
@@ -147,6 +163,24 @@ def test_the_engine_s_weights_and_cache_to_the_byte(dtype: torch.dtype, tied: bo
     assert parts["cache"] == size_of([*cache.keys, *cache.values])
     assert parts["batch"] == size_of([state._ints, state._floats, state._ids, state._logprobs])
     assert parts["cache"] == 5 * 48 * memory.cache_per_token(shape_of(model), dtype.itemsize)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_peak_at_the_output_matrix_within_a_tenth(dtype: torch.dtype) -> None:
+    shape = ModelShape("wide", 1, 512, 4, 2, 32, 200, 16384, True, 64)
+    source = torch.Generator().manual_seed(0)
+    hidden = torch.randn(300, shape.width, generator=source).to(dtype).requires_grad_()
+    weight = torch.randn(shape.vocab, shape.width, generator=source).to(dtype).requires_grad_()
+    targets = torch.randint(0, shape.vocab, (300,), generator=source)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        linear_logprobs(hidden, weight, targets)[0].sum().backward()
+    results: Any = profile.profiler
+    held = peak = 0
+    for event in sorted(results.kineto_results.events(), key=lambda e: e.start_ns()):
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    assert memory.head_bytes(shape, False, dtype.itemsize) == pytest.approx(peak, rel=0.1)
 
 
 def test_shards_divide_what_is_sharded_and_nothing_else() -> None:

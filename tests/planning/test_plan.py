@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from muarl.backends import memory_estimate as planned
 from muarl.cli import app
 from muarl.config import RunConfig, load_config
 from muarl.errors import CheckpointError, ConfigError
 from muarl.planning import GPUS, PUBLISHED, Assumptions, assume, make_plan
 from muarl.planning.nearest import nearest
-from muarl.recipes import planned
 
 BIG = ("model.checkpoint=Qwen/Qwen3-8B", "model.dtype=bfloat16", "model.device=cuda", "model.max_context=8192",
-       "rl.pack_tokens=8192", "rl.concurrency=32")  # fmt: skip
+       "learner.pack_tokens=8192", "rollout.concurrency=32")  # fmt: skip
 
 
 def muarl(*arguments: str) -> Any:
@@ -36,9 +36,12 @@ def test_the_quickstart_is_planned_for_this_machine() -> None:
     found = planned_json("quickstart")
     assert found["fits"]
     assert found["pace"] is None
-    assert found["model"]["parameters"] == 676_800
+    assert found["model"]["parameters"] == 704_704
     (place,) = found["places"]
     assert place["total"] == sum(place["parts"].values()) <= place["budget"]
+    assert 380 << 20 < place["parts"]["process"] < 400 << 20, "Python, torch and a small tokenizer"
+    (on_gpus,) = make_plan(load_config("quickstart"), PUBLISHED["Qwen/Qwen3-0.6B"], Assumptions()).places
+    assert "process" not in on_gpus.parts, "which takes no memory of a GPU"
 
 
 def test_a_plan_for_people_names_every_part_and_every_assumption() -> None:
@@ -60,7 +63,7 @@ def test_a_plan_for_people_names_every_part_and_every_assumption() -> None:
 def test_a_published_model_needs_neither_weights_nor_torch() -> None:
     script = (
         "import sys; from muarl.config import load_config; from muarl.planning import Assumptions\n"
-        "from muarl.recipes.planned import plan_of\n"
+        "from muarl.backends.memory_estimate import plan_of\n"
         f"plan_of(load_config('quickstart', {list(BIG)}), Assumptions())\n"
         "print('torch' in sys.modules)"
     )
@@ -108,22 +111,22 @@ def test_rollouts_that_run_ahead_hide_the_update() -> None:
 
 
 def test_what_does_not_fit_is_said_with_what_would() -> None:
-    result = muarl("plan", "quickstart", *BIG, "rl.concurrency=512", "rl.pack_tokens=65536")
+    result = muarl("plan", "quickstart", *BIG, "rollout.concurrency=512", "learner.pack_tokens=65536")
     assert result.exit_code == 1
     words = " ".join(result.output.split())
     assert "Does not fit" in words
     overrides = words.partition("The nearest that fits: ")[2].partition(" Assumed")[0].split()
     assert overrides
-    again = muarl("plan", "quickstart", *BIG, "rl.concurrency=512", "rl.pack_tokens=65536", *overrides)
+    again = muarl("plan", "quickstart", *BIG, "rollout.concurrency=512", "learner.pack_tokens=65536", *overrides)
     assert again.exit_code == 0, again.output
 
 
 def test_the_nearest_gives_up_speed_before_what_is_learned() -> None:
-    config = load_config("quickstart", ["rl.pack_tokens=4096"])
+    config = load_config("quickstart", ["learner.pack_tokens=4096"])
     free = nearest(config, lambda c: True)
-    packed = nearest(config, lambda c: c.rl.pack_tokens < 1000)
+    packed = nearest(config, lambda c: c.learner.pack_tokens < 1000)
     assert free == []
-    assert packed == ["rl.pack_tokens=768"]
+    assert packed == ["learner.pack_tokens=768"]
     assert nearest(config, lambda c: c.rl.kl_coef == 0) == ["rl.kl_coef=0.0"]
     assert nearest(config, lambda c: False) is None
 
@@ -179,3 +182,16 @@ def test_a_folder_s_own_sizes_count_before_its_name(tmp_path: Path) -> None:
 def test_a_published_model_that_is_not_here_is_told_with_the_way_to_get_it() -> None:
     with pytest.raises(CheckpointError, match="hf download Qwen/Qwen3-8B"):
         planned.check_present(load_config("quickstart", BIG))
+
+
+def test_only_tools_that_a_model_can_play_cost_a_model() -> None:
+    """The share is handed in: those of servers and of made worlds without a description cost nothing."""
+    from muarl.backends.memory_estimate import imagined_share
+
+    assert imagined_share(load_config("teacher").coldstart.scenarios) == pytest.approx(5 / 9)
+    assert imagined_share(["mcp-git", "retail-generated"]) == 0.0
+    config, shape = load_config("mua-8b"), PUBLISHED["Qwen/Qwen3-8B"]
+    whole, none = (make_plan(config, shape, Assumptions(), imagined=share).teacher for share in (1.0, 0.0))
+    assert whole is not None and none is not None
+    assert whole.tools > none.tools == 0.0
+    assert whole.teacher == none.teacher

@@ -89,7 +89,7 @@ def test_running_ahead_is_read_from_the_configuration() -> None:
 
 
 def test_a_sampler_without_room_for_one_conversation_does_not_fit() -> None:
-    long = ("model.max_context=32768", "rl.pack_tokens=32768", "learner.recompute=true")
+    long = ("model.max_context=32768", "learner.pack_tokens=32768", "learner.recompute=true")
     own = ("cluster.sampler_gpus=1", "cluster.learner_gpus=1", "model.dtype=bfloat16")
     config = load_config("quickstart", [*FSDP, *VLLM, *long, *own, "engine.memory=0.75"])
     shape = PUBLISHED["Qwen/Qwen3-14B"]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.backends.memory_estimate import model_shape
 from muarl.config import load_config
 from muarl.planning import memory
 from muarl.planning.memory import LearnerSetup
-from muarl.recipes.common import checkpoint_folder
-from muarl.recipes.planned import model_shape
 from support.sharded import episodes, settings, several
 
 pytestmark = pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -12,18 +13,30 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from muarl.learning.forward import selected_logprobs
 from muarl.learning.packing import Batch, Sample, pack
+from muarl.models.path import path_of
 from muarl.planning import speed
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.models import PUBLISHED
-from planning.test_memory import SIZES, shape_of
+from planning.test_memory import MIXTURES, SIZES, shape_of
 from support.tiny_qwen3 import tiny
 
 LENGTHS, SCORED = (40, 40, 24), 10
 
 
-def counted(*, backward: bool, recompute: bool = False, kernel: SDPBackend = SDPBackend.FLASH_ATTENTION) -> int:
-    """What torch counts for these documents; bfloat16, in which every product of the output matrix is counted."""
-    model = tiny(**SIZES).to(torch.bfloat16)
+def added_product(_sum: Any, left: Any, right: Any, **_others: Any) -> int:
+    """Operations of a product, by the shapes of its factors."""
+    return int(2 * left[0] * left[1] * right[1])
+
+
+def counted(
+    *,
+    backward: bool,
+    recompute: bool = False,
+    kernel: SDPBackend = SDPBackend.FLASH_ATTENTION,
+    layers: str = "dense",
+) -> int:
+    """What torch counts for these documents, in bfloat16."""
+    model = tiny(**SIZES, **MIXTURES[layers]).to(torch.bfloat16)
     source = torch.Generator().manual_seed(0)
     documents = [
         Sample.supervised(
@@ -32,26 +45,29 @@ def counted(*, backward: bool, recompute: bool = False, kernel: SDPBackend = SDP
         for n in LENGTHS
     ]
     rows = pack(Batch.of(documents), token_budget=1 << 20)
-    with FlopCounterMode(display=False) as counter, sdpa_kernel(kernel):
-        scores = selected_logprobs(model, rows[0], recompute=recompute)
+    in_place = {torch.ops.aten.addmm_: added_product}  # torch counts only those that are not
+    with FlopCounterMode(display=False, custom_mapping=in_place) as counter, sdpa_kernel(kernel):
+        scores = selected_logprobs(path_of(model), rows[0], recompute=recompute)
         if backward:
             scores.logprobs.sum().backward()
     return int(counter.get_total_flops())
 
 
-def test_matrix_products_of_a_forward_pass_exactly() -> None:
-    shape = shape_of(tiny(**SIZES))
+@pytest.mark.parametrize("layers", MIXTURES)
+def test_matrix_products_of_a_forward_pass_exactly(layers: str) -> None:
+    shape = shape_of(tiny(**SIZES, **MIXTURES[layers]))
     # torch does not count a CPU's fused attention, so this is the matrices alone.
-    assert counted(backward=False) == speed.matrix_flops(shape, sum(LENGTHS), SCORED * len(LENGTHS))
+    assert counted(backward=False, layers=layers) == speed.matrix_flops(shape, sum(LENGTHS), SCORED * len(LENGTHS))
 
 
 @pytest.mark.parametrize("recompute", [False, True])
-def test_matrix_products_of_an_update_exactly(recompute: bool) -> None:
-    shape = shape_of(tiny(**SIZES))
+@pytest.mark.parametrize("layers", MIXTURES)
+def test_matrix_products_of_an_update_exactly(recompute: bool, layers: str) -> None:
+    shape = shape_of(tiny(**SIZES, **MIXTURES[layers]))
     scored = SCORED * len(LENGTHS)
     predicted = speed.update_flops(shape, LENGTHS, scored, recompute=recompute)
     attention = speed.attention_flops(shape, LENGTHS) * (4 if recompute else 3)
-    assert counted(backward=True, recompute=recompute) == predicted - attention
+    assert counted(backward=True, recompute=recompute, layers=layers) == predicted - attention
 
 
 def test_attention_of_unfused_squares_exactly() -> None:

@@ -16,13 +16,13 @@ from muarl.errors import ConfigError
 from muarl.learning.packing import Batch, Sample, pack
 from muarl.planning import PUBLISHED, Assumptions, assume, make_plan
 from muarl.planning.nearest import nearest
-from muarl.planning.plan import Plan
+from muarl.planning.plan import ResourcePlan
 from muarl.planning.speed import shared_prefix, update_flops
 
 H100 = assume(["gpu=h100"])
 
 
-def plan_of(preset: str, *overrides: str, a: Assumptions = H100) -> Plan:
+def plan_of(preset: str, *overrides: str, a: Assumptions = H100) -> ResourcePlan:
     config = load_config(preset, overrides)
     return make_plan(config, PUBLISHED[config.model.checkpoint], a)
 
@@ -31,7 +31,9 @@ def command(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["plan", *arguments])
 
 
-@pytest.mark.parametrize(("preset", "gpus"), [("mua-8b", 8), ("mua-8b", 4), ("mua-14b", 8), ("mua-32b", 32)])
+@pytest.mark.parametrize(
+    ("preset", "gpus"), [("mua-8b", 8), ("mua-8b", 4), ("mua-14b", 8), ("mua-32b", 32), ("mua-30b-a3b", 8)]
+)
 def test_a_number_of_gpus_is_divided_so_that_the_run_fits(preset: str, gpus: int) -> None:
     result = command(preset, "--gpus", str(gpus), "--assume", "gpu=h100", "--json")
     assert result.exit_code == 0, result.output
@@ -54,6 +56,7 @@ def test_what_changes_least_is_taken_before_what_changes_learning() -> None:
         (["mua-32b", "--gpus", "2", "--assume", "gpu=l40s"], "does not fit on 2 x l40s"),
         (["mua-8b", "--gpus", "1"], "too few"),
         (["quickstart", "--gpus", "8"], "has no such parts"),
+        (["one-gpu", "--gpus", "1", "--assume", "gpu=l40s"], "does not fit on 1 x l40s"),
     ],
 )
 def test_gpus_that_cannot_do_are_told(arguments: list[str], words: str) -> None:
@@ -141,7 +144,23 @@ def test_what_somebody_assumes_counts_more_than_what_is_known() -> None:
         assume(["kept=1.5"])
 
 
-@pytest.mark.parametrize("preset", ["mua-8b", "mua-14b", "mua-32b"])
+def test_one_gpu_holds_learner_sampler_and_what_others_hold() -> None:
+    alone = json.loads(command("one-gpu", "--gpus", "1", "--assume", "gpu=h100", "--json").stdout)
+    beside = command("one-gpu", "--gpus", "1", "--assume", "gpu=h100", "--assume", "reserved_gib=24", "--json")
+    found = json.loads(beside.stdout)
+    assert beside.exit_code == 0 and found["fits"] and found["gpus"] == 1 and found["nearest"] == []
+    (before,), (place,) = alone["places"], found["places"]
+    assert place["parts"] == before["parts"] and place["budget"] == before["budget"] - 24 * 2**30
+    assert found["cost"]["user_dollars"] == found["cost"]["validation_dollars"] == 0.0, "its user is its own"
+    assert any("reserved_gib" in note for note in found["notes"])
+    own = ("engine.kind=torch", "engine.servers=0", "rollout.concurrency=6")
+    inside = command("one-gpu", *own, "--gpus", "1", "--assume", "gpu=h100", "--assume", "reserved_gib=24", "--json")
+    assert inside.exit_code == 0 and json.loads(inside.stdout)["places"][0]["parts"]["sampler's cache"] < 17 * 2**30
+    full = command("one-gpu", "--assume", "gpu=h100", "--assume", "reserved_gib=40")
+    assert full.exit_code == 1 and "Does not fit" in full.output
+
+
+@pytest.mark.parametrize("preset", ["mua-8b", "mua-14b", "mua-32b", "mua-30b-a3b"])
 def test_the_table_on_the_page_is_what_the_planner_says(repository: Path, preset: str) -> None:
     found = json.loads(command(preset, "--json").stdout)
     pace, cost, gib = found["pace"], found["cost"], 2**30

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 FinishReason = Literal["stop", "length"]
 Weights = Callable[[], "Iterable[tuple[str, Tensor]]"]
-"""Yields every parameter under its Hugging Face name, whole (gathered from wherever it is sharded)."""
-Heard = Callable[[Sequence[int], Sequence[float]], None]
+"""Yields every parameter whole (gathered from wherever it is sharded), under the name that checkpoints have for it:
+experts of a mixture one by one, if the own path computes it."""
+OnTokens = Callable[[Sequence[int], Sequence[float]], None]
 """Is told of ids and their log-probabilities as they are sampled."""
 
 
@@ -52,7 +53,7 @@ class Sampled:
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Tokens in, tokens out.
+    """What generates: a protocol, token ids in, token ids and their log-probabilities out.
 
     ``version`` counts weight updates. ``session`` names the live episode a prompt belongs to, so that an engine can
     keep its key/value cache across turns; it is a hint and never changes the result. ``close_session``
@@ -73,12 +74,13 @@ class StreamingSampler(Sampler, Protocol):
     """A sampler that can tell of a completion while it makes it."""
 
     async def stream(
-        self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard, *, session: str | None = None
+        self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens, *, session: str | None = None
     ) -> Sampled:
-        """As ``sample``, and ``heard`` is told of all the ids, in order, each once, before the completion is returned.
+        """As ``sample``, and ``on_tokens`` is told of all the ids, in order, each once, before the completion is
+        returned.
 
-        ``heard`` is called in the sampler's own thread and must neither wait nor raise. What was told cannot be taken
-        back, so a completion that would have to start again (the weights changed) is an InfrastructureError.
+        ``on_tokens`` is called in the sampler's own thread and must neither wait nor raise. What was told cannot be
+        taken back, so a completion that would have to start again (the weights changed) is an InfrastructureError.
         """
         ...
 
@@ -101,11 +103,21 @@ class PolicySampler(Sampler, Protocol):
     async def update(self, weights: Weights, version: int) -> None:
         """Sample from these weights from now on, as policy ``version``.
 
-        ``weights`` is not asked where the sampler can reach the learner's own memory. What is being generated may go on
-        under the new weights or start again; every sample says which version it came from.
+        ``weights`` is not asked where the sampler can reach the learner's own memory. What is being generated may
+        continue under the new weights or start again; every sample says which version it came from.
         """
         ...
 
     async def aclose(self) -> None:
-        """Let go of processes and memory. Afterwards nothing can be sampled."""
+        """Release processes and memory. Afterwards nothing can be sampled."""
+        ...
+
+
+@runtime_checkable
+class SleepingSampler(PolicySampler, Protocol):
+    """A sampler that can give its memory back while somebody else needs it, such as a learner on the same GPU."""
+
+    async def sleep(self) -> None:
+        """Give back what weights, cache and recorded steps take, until ``update``, which wakes it. Nothing is being
+        generated meanwhile. Safe to call again."""
         ...

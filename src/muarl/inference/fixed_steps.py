@@ -20,7 +20,8 @@ from torch import Tensor
 
 from muarl.errors import ConfigError
 from muarl.inference.decode_state import DecodeState, Traits
-from muarl.models import qwen3_cached as cached
+from muarl.models.decoder_cached import CachedDecoder
+from muarl.models.support import Support
 
 log = logging.getLogger(__name__)
 
@@ -56,14 +57,19 @@ def trimmed(length: int, unit: int) -> int:
     return units // scale * scale * unit
 
 
-def resolved(kind: StepKind, device: torch.device) -> StepKind:
-    """What ``auto`` stands for on this device. ConfigError if the device cannot do what is asked."""
+def resolved(kind: StepKind, device: torch.device, support: Support) -> StepKind:
+    """What ``auto`` stands for on this device, with this kind of model. ConfigError if they cannot do what is asked."""
     if kind == "auto":
-        return "cuda-graphs" if device.type == "cuda" else "none"
+        return "cuda-graphs" if device.type == "cuda" and support.fixed_steps else "none"
     if kind == "cuda-graphs" and device.type != "cuda":
         raise ConfigError(
             f"engine.compile is cuda-graphs, and the model is on {device.type}: set engine.compile=none, or "
             "model.device=cuda"
+        )
+    if kind != "none" and not support.fixed_steps:
+        raise ConfigError(
+            f"engine.compile is {kind}, and decode steps of models of type {support.family!r} cannot be recorded "
+            f"({support.unrecorded}): set engine.compile=none"
         )
     return kind
 
@@ -81,16 +87,15 @@ class StepShape:
 
 
 class FixedSteps:
-    """Decode steps over these weights, this cache and this state, whose last slot is the spare one.
+    """Decode steps over this model's cache and this state, whose last slot is the spare one.
 
-    ``kind``: of ``StepKind``, resolved. ``lenient``: where recording fails, say so and go on kernel by kernel.
+    ``kind``: of ``StepKind``, resolved. ``lenient``: where recording fails, say so and continue kernel by kernel.
     ``unit``: of positions, see ``padded``.
     """
 
     def __init__(
         self,
-        weights: cached.InferenceWeights,
-        cache: cached.KVCache,
+        model: CachedDecoder,
         state: DecodeState,
         kind: StepKind,
         *,
@@ -98,10 +103,11 @@ class FixedSteps:
         lenient: bool = False,
     ) -> None:
         self.kind = kind
-        self._weights, self._cache, self._state = weights, cache, state
-        self._spare, self._unit, self._lenient = cache.slots - 1, unit, lenient
-        self._slots = torch.zeros(cache.slots, dtype=torch.int64, device=weights.device)
-        self._lead = torch.zeros(1, dtype=torch.int64, device=weights.device)
+        self._model, self._state = model, state
+        self._device, self._positions = model.weights.device, model.cache.positions
+        self._spare, self._unit, self._lenient = model.cache.slots - 1, unit, lenient
+        self._slots = torch.zeros(model.cache.slots, dtype=torch.int64, device=self._device)
+        self._lead = torch.zeros(1, dtype=torch.int64, device=self._device)
         self._held = np.zeros(0, dtype=np.int64)  # what the host knows to be in _slots
         self._first = 0  # and in _lead
         self._widened = state.widened
@@ -118,7 +124,7 @@ class FixedSteps:
         state = self._state
         count, top = len(state.active), state.highest + 1
         in_place = top <= FETCH * count
-        span = padded(state.longest + 1, self._unit, self._cache.positions)
+        span = padded(state.longest + 1, self._unit, self._positions)
         rows = padded(top if in_place else count, 1, self._spare)
         return StepShape(rows, span, trimmed(common, self._unit), in_place, state.traits)
 
@@ -157,9 +163,7 @@ class FixedSteps:
         """The step itself: bool [rows], whether each is done."""
         state, slots = self._state, self._slots[: shape.rows]
         tokens, positions = state.inputs(slots)
-        hidden = cached.decode(
-            self._weights,
-            self._cache,
+        logits = self._model.decode(
             tokens,
             slots,
             positions,
@@ -167,7 +171,7 @@ class FixedSteps:
             rows=shape.rows if shape.in_place else 0,
             common=(self._lead, shape.skip),
         )
-        done = state.move(self._weights.logits(hidden), slots, shape.traits, look=False)
+        done = state.move(logits, slots, shape.traits, look=False)
         state.restart(self._spare)
         return done
 
@@ -188,7 +192,7 @@ class FixedSteps:
                 step = compiled(take, dynamic=False, fullgraph=True, isolate_recompiles=True, options=COMPILING)
             # Rows that nobody reads go first: what is recorded must not move the running ones.
             self._put(np.full(shape.rows, self._spare, dtype=np.int64))
-            if self._weights.device.type == "cuda":
+            if self._device.type == "cuda":
                 return self._graph(step)
             step()
             return step
@@ -210,7 +214,7 @@ class FixedSteps:
 
     def _graph(self, step: Callable[[], Tensor]) -> Callable[[], Tensor]:
         """``step`` as a CUDA graph. The first calls are outside: they choose kernels and allocate workspaces."""
-        device = self._weights.device
+        device = self._device
         here, aside = torch.cuda.current_stream(device), torch.cuda.Stream(device)
         aside.wait_stream(here)
         with torch.cuda.stream(aside):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from muarl.errors import ConfigError
-from muarl.inference.base import Heard, Sampled, SamplingParams
+from muarl.errors import ConfigError, InfrastructureError
+from muarl.inference.base import OnTokens, Sampled, SamplingParams
 from muarl.inference.slots import Ids
 
 
@@ -36,10 +36,10 @@ class EngineStats:
 
 
 @dataclass(slots=True, eq=False)
-class Request:
+class SampleRequest:
     """One call of ``sample``: what is asked, who waits, and once placed its slot and where prefill starts.
 
-    ``heard``: who is told of ids as they come; ``told``: how many they have been told of.
+    ``on_tokens``: who is told of ids as they come; ``told``: how many they have been told of.
     """
 
     prompt: Ids
@@ -49,8 +49,29 @@ class Request:
     future: asyncio.Future[Sampled]
     slot: int = -1
     start: int = 0
-    heard: Heard | None = None
+    on_tokens: OnTokens | None = None
     told: int = 0
+
+    def starts_again(self) -> bool:
+        """It loses its slot. False if it cannot be restarted, since its caller has been told of tokens."""
+        self.slot = -1
+        if self.told and not self.future.done():
+            text = "the weights changed while a completion was streamed; tokens already sent cannot be withdrawn"
+            self.future.set_exception(InfrastructureError(text, boundary="agent"))
+        return not self.told
+
+    def fail(self, error: Exception | None) -> None:
+        """Whoever waits hears what broke the engine; None: that nobody will answer."""
+        if self.future.done():
+            return
+        if error is None:
+            self.future.cancel()
+        elif isinstance(error, ConfigError):
+            self.future.set_exception(ConfigError(str(error)))
+        else:
+            failure = InfrastructureError(f"The engine failed: {type(error).__name__}: {error}", boundary="agent")
+            failure.__cause__ = error
+            self.future.set_exception(failure)
 
 
 def checked(prompt_ids: Sequence[int], params: SamplingParams, *, vocab: int, max_context: int) -> Ids:
@@ -74,8 +95,8 @@ def checked(prompt_ids: Sequence[int], params: SamplingParams, *, vocab: int, ma
 
 
 def next_chunk(
-    pending: list[tuple[Request, int]], limit: int
-) -> tuple[list[tuple[Request, int]], list[tuple[Request, int]]]:
+    pending: list[tuple[SampleRequest, int]], limit: int
+) -> tuple[list[tuple[SampleRequest, int]], list[tuple[SampleRequest, int]]]:
     """The next prefill call's rows and the rest, of rows (request, next position) sorted by what they still lack.
 
     The longest come first, at most ``limit`` tokens of each, with as many others as keep the padded rectangle within

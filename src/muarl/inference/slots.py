@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,22 @@ def common_prefix(a: Ids, b: Ids) -> int:
     n = min(len(a), len(b))
     differs = a[:n] != b[:n]
     return int(differs.argmax()) if differs.any() else n
+
+
+COMMON_FROM = 64
+"""All running rows must have this many tokens in common before attention reads those from one slot for all."""
+COMMON_ROWS = 3
+"""As many rows must run for that to pay."""
+
+
+class Placement(NamedTuple):
+    """Where a request is computed: its slot, of which ``shared`` leading positions need not be, because the slot
+    ``source`` holds them (itself, if nothing is to be copied). ``evicted``: a session lost the slot."""
+
+    slot: int
+    source: int
+    shared: int
+    evicted: bool
 
 
 class SlotTable:
@@ -62,6 +80,14 @@ class SlotTable:
         differs = (self.ids[slots[1:], :width] != self.ids[slots[0], :width]).any(0)
         return int(differs.argmax()) if differs.any() else width
 
+    def common(self, slots: list[int], unit: int) -> tuple[int, int]:
+        """The first of ``slots``, and how many leading positions, in whole ``unit``s, all have in common with it; 0
+        where that is too few to pay."""
+        if len(slots) < COMMON_ROWS:
+            return 0, 0
+        length = self.in_common(slots)
+        return slots[0], length // unit * unit if length >= COMMON_FROM else 0
+
     def soon_shared(self, prompt: Ids, planned: NDArray[np.int64]) -> int:
         """The longest prefix of ``prompt`` in slots whose ``planned`` positions (0: none) are about to be computed."""
         soon = np.flatnonzero(planned)
@@ -88,6 +114,38 @@ class SlotTable:
             if len(free):
                 return int(free[self._used[free].argmin()])
         return None
+
+    def place(
+        self, prompt: Ids, session: str | None, planned: NDArray[np.int64], *, at_least: int
+    ) -> Placement | Literal["later", "full"]:
+        """Find a slot for a prompt, make it busy, and note in ``planned`` what will be computed in it.
+
+        "later" where a neighbour of this round is computing ``at_least`` more of its prefix than is there now, "full"
+        where all slots are busy. Sessions keep their own slot, unless it serves another request.
+        """
+        need = len(prompt) - 1  # the last prompt token goes through decode
+        own = self.find(session)
+        busy = own is not None and bool(self.busy[own])
+        source = shared = 0
+        if own is not None and not busy:
+            source, shared = own, common_prefix(self.ids[own, : self.valid[own]], prompt)
+        if own is None or busy or not 0 < shared == self.valid[own]:
+            other, elsewhere = self.longest_prefix(prompt)
+            if elsewhere >= shared + at_least:
+                source, shared = other, elsewhere
+            if self.soon_shared(prompt, planned) - shared >= at_least:
+                return "later"
+        slot = own if own is not None and not busy else self.choose(source)
+        if slot is None:
+            return "full"
+        evicted = slot != own and self.take(slot, None if busy else session)
+        shared = min(shared, need)
+        # Until the copy is made, only what the slot itself holds may serve others.
+        self.valid[slot] = shared if slot == source else 0
+        self.ids[slot, : len(prompt)] = prompt
+        self.busy[slot] = True
+        planned[slot] = need
+        return Placement(slot, source if shared else slot, shared, evicted)
 
     def take(self, slot: int, session: str | None) -> bool:
         """Give a slot to ``session`` (None: nobody) and make it busy. True if a session that owned it lost it."""

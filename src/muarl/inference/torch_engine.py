@@ -11,19 +11,22 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.errors import CheckpointError, ConfigError
 from muarl.inference import sampling
-from muarl.inference.base import FinishReason, Heard, Sampled, SamplingParams, Weights
+from muarl.inference.base import FinishReason, OnTokens, Sampled, SamplingParams, Weights
 from muarl.inference.decode_state import DecodeState
 from muarl.inference.fixed_steps import FixedSteps, StepKind, resolved
-from muarl.inference.requests import EngineStats, Request, checked, next_chunk
-from muarl.inference.slots import SlotTable, common_prefix
-from muarl.models import qwen3_cached as cached
+from muarl.inference.requests import EngineStats, SampleRequest, checked, next_chunk
+from muarl.inference.slots import Placement, SlotTable
+from muarl.learning.lora import AdaptedWeights, merged_in
+from muarl.models.decoder_cached import CachedDecoder
+from muarl.models.path import CachedModel, path_of
 from muarl.models.weights import copy_weights
 
 SHARE_AT_LEAST = 8
@@ -34,16 +37,12 @@ PREFILL_TOKENS = 4096
 """Padded tokens in one prefill call, and so also the longest piece of one prompt that is computed at once."""
 IN_PLACE_SHARE = 0.5
 """Attention reads the cache in place while at least this share of its rows is active; below, it gathers them first."""
-COMMON_FROM = 64
-"""All running rows must have this many tokens in common before attention reads those from one slot for all."""
-COMMON_ROWS = 3
-"""As many rows must run for that to pay."""
 PATIENCE = 6
 """Turns of the event loop without news after which the engine stops waiting for answered episodes to come back."""
 
 
 class TorchEngine:
-    """A ``Sampler`` over a dense Qwen3 held by a Hugging Face model.
+    """A ``Sampler`` over a Hugging Face model, on whichever path computes it (see ``models.path``).
 
     The engine copies the model's weights: changes take effect at ``weights_changed`` or ``update_weights``, which count
     ``version`` up; requests that are running then start again under the new weights, so every completion comes from one
@@ -52,7 +51,7 @@ class TorchEngine:
     ``max_slots``: cache rows, so also the most requests decoded at once; more wait. ``max_context``: the most tokens of
     prompt and completion together; a request beyond it is refused with ConfigError. ``device`` and ``dtype`` default to
     the model's own; log-probabilities are float32 in any case. ``seed``: of the stream that serves requests without a
-    seed. ``steps``: see ``StepKind``.
+    seed. ``steps``: see ``StepKind``. ``adapters``: the model is what a learner puts adapters on, which come alone.
     """
 
     def __init__(
@@ -65,6 +64,7 @@ class TorchEngine:
         dtype: torch.dtype | None = None,
         seed: int = 0,
         steps: StepKind = "auto",
+        adapters: bool = False,
     ) -> None:
         if max_slots < 1 or max_context < 2:
             raise ConfigError(f"max_slots={max_slots} and max_context={max_context} must be at least 1 and 2")
@@ -77,27 +77,26 @@ class TorchEngine:
         self.max_slots, self.max_context = max_slots, max_context
         self.device = torch.device(device) if device is not None else first.device
         kind = dtype or first.dtype
-        how = resolved(steps, self.device)
+        path = path_of(model)
+        how = resolved(steps, self.device, path.support)
         slots = max_slots if how == "none" else max_slots + 1  # steps of fixed shapes need a spare one
-        with torch.no_grad():
-            self._weights = cached.InferenceWeights(model, device=self.device, dtype=kind, max_positions=max_context)
-        self._cache = cached.KVCache(self._weights.shape, slots, max_context, self.device, kind)
+        self._adapters, self._lenient, self._how = adapters, steps == "auto", how
+        self._make = partial(path.cached, slots=slots, positions=max_context, device=self.device, dtype=kind)
         self._table = SlotTable(max_slots, max_context)
         self._random = np.random.default_rng(seed)
-        self._waiting: deque[Request] = deque()
-        self._running: dict[int, Request] = {}
+        self._waiting: deque[SampleRequest] = deque()
+        self._running: dict[int, SampleRequest] = {}
         self._scheduler: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._arrivals = 0
-        self._heard = 0  # running calls of ``stream``
+        self._streams = 0  # running calls of ``stream``
         self._away = 0  # episodes answered in this round that have neither come back nor closed
         self._state = DecodeState(slots, max_context, self.device)
         self._common = (0, 0)
+        self._cached: CachedModel
         self._fixed: FixedSteps | None = None
-        if how != "none":
-            self._fixed = FixedSteps(
-                self._weights, self._cache, self._state, how, unit=SPAN_STEP, lenient=steps == "auto"
-            )
+        self.asleep = True
+        self._wake()
+        self._vocab = self._cached.vocab
 
     # ---- what callers use
 
@@ -110,25 +109,24 @@ class TorchEngine:
         return await self._ask(prompt_ids, params, session, None)
 
     async def stream(
-        self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard, *, session: str | None = None
+        self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens, *, session: str | None = None
     ) -> Sampled:
-        """As ``sample``, and ``heard`` is told of ids as they come; see ``StreamingSampler``."""
-        self._heard += 1
+        """As ``sample``, and ``on_tokens`` is told of ids as they come; see ``StreamingSampler``."""
+        self._streams += 1
         try:
-            return await self._ask(prompt_ids, params, session, heard)
+            return await self._ask(prompt_ids, params, session, on_tokens)
         finally:
-            self._heard -= 1
+            self._streams -= 1
 
     async def _ask(
-        self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None, heard: Heard | None
+        self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None, on_tokens: OnTokens | None
     ) -> Sampled:
-        prompt = checked(prompt_ids, params, vocab=self._weights.shape.vocab, max_context=self.max_context)
+        prompt = checked(prompt_ids, params, vocab=self._vocab, max_context=self.max_context)
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._forget_requests()
-            self._loop = loop
         seed = int(self._random.integers(1 << 63)) if params.seed is None else params.seed
-        request = Request(prompt, params, sampling.spread_seed(seed), session, loop.create_future(), heard=heard)
+        request = SampleRequest(
+            prompt, params, sampling.spread_seed(seed), session, loop.create_future(), on_tokens=on_tokens
+        )
         self._waiting.append(request)
         self._arrivals += 1
         self._away -= 1
@@ -148,8 +146,8 @@ class TorchEngine:
 
     def weights_changed(self) -> int:
         """Take the model's present weights, drop every cached key and value, count ``version`` up and return it."""
-        with torch.no_grad():
-            self._weights.refresh(self.model)
+        if not self.asleep:
+            self._cached.refresh(self.model)
         self.version += 1
         self._table.invalidate()
         self._restart_running()
@@ -171,13 +169,41 @@ class TorchEngine:
 
     async def update(self, weights: Weights, version: int) -> None:
         """Sample from these weights as ``version``. Where the learner trains this engine's own model they are there
-        already; others are copied in, one after another.
+        already; others are copied in, one after another. Of an adapter alone (``adapters``) the model stays as it is:
+        what is sampled from is the model with the adapter merged into it.
 
         CheckpointError for a name that the model lacks or a shape that differs.
         """
-        copy_weights(weights(), self.model)
-        self.weights_changed()
+        if self.asleep:
+            self._wake()  # before the model changes: a request may come while weights arrive
+        if self._adapters and isinstance(weights, AdaptedWeights):
+            with merged_in(self.model, await asyncio.to_thread(weights.adapter), weights.settings):
+                self.weights_changed()
+        else:
+            await asyncio.to_thread(lambda: copy_weights(weights(), self.model))
+            self.weights_changed()
         self.version = version
+
+    async def sleep(self) -> None:
+        """Give back what weights, cache and recorded steps take, but not the model, until the next update or request;
+        see ``SleepingSampler``. What is being generated starts again when it wakes."""
+        if self.asleep:
+            return
+        self._table.invalidate()
+        self._restart_running()
+        self._how = self._how if self._fixed is None else self._fixed.kind
+        self._fixed = None
+        del self._cached
+        self.asleep = True
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _wake(self) -> None:
+        """Take the model's weights of this moment, and an empty cache."""
+        self._cached = self._make()
+        if self._how != "none" and isinstance(self._cached, CachedDecoder):
+            self._fixed = FixedSteps(self._cached, self._state, self._how, unit=SPAN_STEP, lenient=self._lenient)
+        self.asleep = False
 
     async def aclose(self) -> None:
         """Nothing to do: what the engine holds goes with it."""
@@ -187,7 +213,7 @@ class TorchEngine:
         """How many sessions hold a slot of the cache."""
         return self._table.sessions
 
-    def _withdraw(self, request: Request) -> None:
+    def _withdraw(self, request: SampleRequest) -> None:
         """The caller gave up: forget its request wherever it is."""
         if self._running.get(request.slot) is request:
             del self._running[request.slot]
@@ -199,17 +225,13 @@ class TorchEngine:
     def _restart_running(self) -> None:
         for slot, request in reversed(self._running.items()):
             self._table.release(slot)
-            request.slot = -1
-            if not request.told:
+            if request.starts_again():
                 self._waiting.appendleft(request)
-            elif not request.future.done():
-                text = "the weights changed while a completion was streamed; tokens already sent cannot be withdrawn"
-                request.future.set_exception(InfrastructureError(text, boundary="agent"))
         self._running.clear()
         self._state.clear()
 
     def _forget_requests(self) -> None:
-        """Drop all requests: their event loop is gone, or the engine failed."""
+        """Drop all requests: the engine failed, or its event loop ends."""
         for slot in self._running:
             self._table.release(slot)
         self._running.clear()
@@ -227,6 +249,8 @@ class TorchEngine:
                 await self._settle()
                 if not self._waiting and not self._running:
                     return
+                if self.asleep:
+                    self._wake()
                 with torch.inference_mode():
                     if self._waiting:
                         self._admit()
@@ -243,16 +267,7 @@ class TorchEngine:
         self._forget_requests()
         self._table.invalidate()
         for request in callers:
-            if request.future.done():
-                continue
-            if error is None:
-                request.future.cancel()
-            elif isinstance(error, ConfigError):
-                request.future.set_exception(ConfigError(str(error)))
-            else:
-                failure = InfrastructureError(f"The engine failed: {type(error).__name__}: {error}", boundary="agent")
-                failure.__cause__ = error
-                request.future.set_exception(failure)
+            request.fail(error)
 
     async def _settle(self) -> None:
         """Let other coroutines run until all answered episodes are back, or nothing has come for ``PATIENCE`` turns."""
@@ -273,9 +288,9 @@ class TorchEngine:
         began, full = time.perf_counter(), False
         while self._waiting and not full:
             queue = sorted(self._waiting, key=lambda r: self._table.find(r.session) is None)
-            batch: list[Request] = []
+            batch: list[SampleRequest] = []
             copies: list[tuple[int, int, int]] = []
-            later: list[Request] = []
+            later: list[SampleRequest] = []
             planned = np.zeros(len(self._table), dtype=np.int64)
             for number, request in enumerate(queue):
                 fate = self._place(request, copies, planned)
@@ -291,43 +306,22 @@ class TorchEngine:
             self._prefill(batch, copies)
         self.stats.prefill_seconds += time.perf_counter() - began
 
-    def _place(self, request: Request, copies: list[tuple[int, int, int]], planned: np.ndarray) -> str:
+    def _place(self, request: SampleRequest, copies: list[tuple[int, int, int]], planned: np.ndarray) -> str:
         """Find a slot for a request: "placed", "later" (a neighbour is computing its prefix), or "full"."""
-        table, prompt = self._table, request.prompt
-        need = len(prompt) - 1  # the last prompt token goes through decode
-        own = table.find(request.session)
-        busy = own is not None and bool(table.busy[own])
-        source = shared = 0
-        if own is not None and not busy:
-            source, shared = own, common_prefix(table.ids[own, : table.valid[own]], prompt)
-        if own is None or busy or not 0 < shared == table.valid[own]:
-            other, elsewhere = table.longest_prefix(prompt)
-            if elsewhere >= shared + SHARE_AT_LEAST:
-                source, shared = other, elsewhere
-            if table.soon_shared(prompt, planned) - shared >= SHARE_AT_LEAST:
-                return "later"
-        slot = own if own is not None and not busy else table.choose(source)
-        if slot is None:
-            return "full"
-        if slot != own:
-            self.stats.evictions += table.take(slot, None if busy else request.session)
-        shared = min(shared, need)
-        if slot != source and shared:
-            copies.append((source, slot, shared))
-        # Until the copy is made, only what the slot itself holds may serve others.
-        table.valid[slot] = shared if slot == source else 0
-        table.ids[slot, : len(prompt)] = prompt
-        table.busy[slot] = True
-        planned[slot] = need
-        request.slot, request.start = slot, shared
-        self._running[slot] = request
+        found = self._table.place(request.prompt, request.session, planned, at_least=SHARE_AT_LEAST)
+        if not isinstance(found, Placement):
+            return found
+        self.stats.evictions += found.evicted
+        shared = self._cached.reusable(found.source, found.shared)
+        if shared and found.source != found.slot:
+            copies.append((found.source, found.slot, shared))
+        request.slot, request.start = found.slot, shared
+        self._running[found.slot] = request
         return "placed"
 
-    def _prefill(self, batch: list[Request], copies: list[tuple[int, int, int]]) -> None:
+    def _prefill(self, batch: list[SampleRequest], copies: list[tuple[int, int, int]]) -> None:
         if copies:
-            source, target, lengths = zip(*copies, strict=True)
-            move = torch.tensor([source, target], device=self.device)
-            self._cache.copy(move[0], move[1], max(lengths))
+            self._cached.copy(copies)
         pending = [(r, r.start) for r in batch if r.start < len(r.prompt) - 1]
         while pending:
             pending.sort(key=lambda item: len(item[0].prompt) - item[1])
@@ -336,7 +330,7 @@ class TorchEngine:
             ends = [at + len(piece) for (_, at), piece in zip(chunk, pieces, strict=True)]
             where = torch.tensor([[r.slot for r, _ in chunk], [at for _, at in chunk]], device=self.device)
             tokens = [torch.from_numpy(piece.astype(np.int64)) for piece in pieces]
-            cached.prefill(self._weights, self._cache, tokens, where[0], where[1], span=self._span(max(ends)))
+            self._cached.prefill(tokens, where[0], where[1], span=self._span(max(ends)))
             unfinished = [(r, end) for (r, _), end in zip(chunk, ends, strict=True) if end < len(r.prompt) - 1]
             pending = unfinished + rest
             self.stats.prefill_tokens += sum(map(len, pieces))
@@ -354,12 +348,12 @@ class TorchEngine:
         """One token for every running request."""
         began, state = time.perf_counter(), self._state
         if state.refresh():
-            self._common = self._find_common()
+            self._common = self._table.common(sorted(self._running), SPAN_STEP)
         count = len(state.active)
         finished = self._eager_step() if self._fixed is None else self._fixed.step(self._common)
         self.stats.decode_steps += 1
         self.stats.decode_tokens += count
-        if self._heard:
+        if self._streams:
             self._tell()
         if finished:
             self._finish(finished)
@@ -370,9 +364,7 @@ class TorchEngine:
         state = self._state
         count, top = len(state.active), state.highest + 1
         tokens, positions = state.inputs(state.active)
-        hidden = cached.decode(
-            self._weights,
-            self._cache,
+        logits = self._cached.decode(
             tokens,
             state.active,
             positions,
@@ -380,26 +372,18 @@ class TorchEngine:
             rows=top if IN_PLACE_SHARE * top <= count else 0,
             common=self._common,
         )
-        return state.advance(self._weights.logits(hidden))
+        return state.advance(logits)
 
     def _tell(self) -> None:
         """Whoever listens hears what is new."""
-        requests = [r for r in self._running.values() if r.heard is not None]
+        requests = [r for r in self._running.values() if r.on_tokens is not None]
         if not requests:
             return
         new = self._state.collect([r.slot for r in requests], [len(r.prompt) + r.told for r in requests])
         for request, (ids, logprobs) in zip(requests, new, strict=True):
             request.told += len(ids)
-            if request.heard is not None:
-                request.heard(ids, logprobs)
-
-    def _find_common(self) -> tuple[int, int]:
-        """A running slot, and how many leading positions all running slots have in common with it (0: too few)."""
-        slots = sorted(self._running)
-        if len(slots) < COMMON_ROWS:
-            return 0, 0
-        length = self._table.in_common(slots)
-        return slots[0], length // SPAN_STEP * SPAN_STEP if length >= COMMON_FROM else 0
+            if request.on_tokens is not None:
+                request.on_tokens(ids, logprobs)
 
     def _finish(self, finished: list[int]) -> None:
         requests = [self._running.pop(slot) for slot in finished]

@@ -77,10 +77,12 @@ def full_disk(path: Path) -> MuarlError:
 
 
 def is_disk_full(problem: BaseException) -> bool:
-    """True for "no space left", "quota exceeded" and "file too large", also as safetensors words them."""
+    """True for "no space left", "quota exceeded" and "file too large", also as safetensors and tokenizers word them:
+    both are written in Rust, and the latter raises a plain Exception."""
     if isinstance(problem, OSError):
         return problem.errno in FULL
-    return isinstance(problem, SafetensorError) and any(f"os error {n})" in str(problem) for n in FULL)
+    worded = isinstance(problem, SafetensorError) or type(problem) is Exception
+    return worded and any(f"os error {n})" in str(problem) for n in FULL)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -137,7 +139,8 @@ class WeightReader:
         file = self._files[name]
         try:
             with safe_open(file, framework="pt") as stored:
-                tensor: Tensor = stored.get_slice(name)[start:stop]
+                whole = not self.shapes[name]  # a number has no rows
+                tensor: Tensor = stored.get_tensor(name) if whole else stored.get_slice(name)[start:stop]
                 return tensor
         except (SafetensorError, OSError) as problem:
             raise CheckpointError(f"{file}: cannot be read ({problem}): copy it again") from problem

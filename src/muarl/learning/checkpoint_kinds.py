@@ -1,41 +1,27 @@
-"""Which checkpoints can be used at all: dense Qwen3 with plain weights. Light: looked at before torch is imported."""
+"""Which checkpoints can be used at all. Light: looked at before torch is imported."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from muarl.errors import CheckpointError, DataError
+from muarl.models.support import Support, support_of
 from muarl.untrusted import read_json_object
 
-MODEL_TYPE = "qwen3"
-ARCHITECTURE = "Qwen3ForCausalLM"
 ADAPTER = "adapter_config.json"
 
 
-def check_kind(path: Path) -> None:
-    """CheckpointError, with the remedy, if a folder's config.json is no dense Qwen3's, its weights are quantised, or it
-    holds an adapter alone. A folder without config.json is left to those who read it."""
+def check_kind(path: Path) -> Support | None:
+    """What can be done with the model in a folder. CheckpointError, with the remedy, if its config.json describes none
+    that can be used, its weights are quantised, or it holds an adapter alone. None for a folder without config.json,
+    which is left to those who read it."""
     config = path / "config.json"
-    if not config.is_file():
-        if (path / ADAPTER).is_file():
-            raise CheckpointError(_adapter_alone(path))
-        return
-    fields = _read(config)
-    if fields.get("model_type") != MODEL_TYPE:
-        raise CheckpointError(
-            f"{config}: model_type is {_short(fields.get('model_type'))}, but only {MODEL_TYPE!r} ({ARCHITECTURE}) can "
-            "be trained: choose a Qwen3 checkpoint"
-        )
-    quantised = fields.get("quantization_config")
-    if quantised:
-        how = quantised.get("quant_method") if isinstance(quantised, Mapping) else None
-        raise CheckpointError(
-            f"{config}: the weights are quantised ({_short(how or 'quantization_config')}), and muarl computes with "
-            "plain ones: take the checkpoint that they were quantised from. To use this one as it is, serve it with "
-            "vLLM and name it as endpoint:MODEL@URL"
-        )
+    if config.is_file():
+        return support_of(_read(config), config)
+    if (path / ADAPTER).is_file():
+        raise CheckpointError(_adapter_alone(path))
+    return None
 
 
 def _adapter_alone(path: Path) -> str:

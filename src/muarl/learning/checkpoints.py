@@ -11,23 +11,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
-from transformers.utils import logging as transformers_logging
+from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from muarl.errors import CheckpointError
 from muarl.learning.checkpoint_files import WeightReader, WeightWriter, read_json, stored_shapes, whole_folder
-from muarl.learning.checkpoint_kinds import ARCHITECTURE, check_kind
+from muarl.learning.checkpoint_kinds import check_kind
 from muarl.learning.checkpoint_paths import STEP
 from muarl.learning.checkpoint_paths import checkpoint_path as checkpoint_path
 from muarl.learning.checkpoint_paths import latest_checkpoint as latest_checkpoint
 from muarl.learning.checkpoint_paths import list_checkpoints as list_checkpoints
 from muarl.learning.manifest import MANIFEST, verify
+from muarl.learning.quiet import quiet_transformers
 from muarl.learning.release import CARD, ModelNotes, write_release
 from muarl.learning.state_files import StateReader, TrainerState, write_tensors, write_values
+from muarl.learning.stored_tensors import StoredTensors
+from muarl.models.configs import empty_model, model_class, model_config
+from muarl.models.support import support_of
+from muarl.models.weights import as_stored, family_of, stored_weights
 
 READ_BESIDES = (
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json",
@@ -40,24 +44,32 @@ class Policy:
     """A model with its tokenizer, and the folder that holds the same weights: first the one they came from, then the
     checkpoint of what was trained last."""
 
-    model: Qwen3ForCausalLM
+    model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     path: Path
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Every parameter by name, tied ones once; read from the folder if the model has no memory for them."""
-        own = self.model.named_parameters()
+        """Every parameter by the name that checkpoints have, tied ones once; read from the folder if the model has no
+        memory for them."""
+        own = as_stored(self.model.named_parameters(), family_of(self.model))
         if self.model.device.type != "meta":
             yield from ((name, parameter.detach()) for name, parameter in own)
             return
         stored = WeightReader(self.path)
-        for name, _ in own:
-            yield name, stored.read(name)
+        if support_of(self.model.config).path == "own":
+            yield from ((name, stored.read(name)) for name, _ in own)
+            return
+        names = {name for name, _ in self.model.named_parameters()}
+        tensors = StoredTensors(self.model.config, self.path, stored.shapes)
+        for source in tensors.sources:
+            made = tensors.convert(self.path, source, stored.read)
+            found = ((name, value) for name, value in made.items() if name in names)
+            yield from as_stored(found, family_of(self.model))
 
 
 def save_policy(
     path: Path,
-    model: Qwen3ForCausalLM,
+    model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     trainer: TrainerState | None = None,
     *,
@@ -76,7 +88,7 @@ def save_policy(
 @contextmanager
 def saved_policy(
     path: Path,
-    model: Qwen3ForCausalLM,
+    model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     trainer: TrainerState | None = None,
     *,
@@ -87,7 +99,7 @@ def saved_policy(
     """As ``save_policy``, with room to put more into the folder before it takes its place. ``weights``: what to store
     instead of the model's own parameters."""
     kind = dtype or next(model.parameters()).dtype
-    found = dict(weights or model.named_parameters())
+    found = stored_weights(model, weights or model.named_parameters())
     with whole_folder(path) as folder:
         write_config(folder, model.config, kind)
         writer = WeightWriter(folder, {n: t.shape for n, t in found.items()}, kind)
@@ -101,10 +113,10 @@ def saved_policy(
         yield folder
 
 
-def write_config(folder: Path, config: Qwen3Config, dtype: torch.dtype) -> None:
+def write_config(folder: Path, config: PretrainedConfig, dtype: torch.dtype) -> None:
     """Write ``config.json`` for weights of this type."""
-    written = Qwen3Config.from_dict(config.to_dict())
-    written.architectures = [ARCHITECTURE]
+    written = model_config(config.to_dict())
+    written.architectures = [model_class(config).__name__]
     written.dtype = dtype
     written.save_pretrained(folder)
 
@@ -116,14 +128,14 @@ def load_policy(
     device: torch.device | str = "cpu",
     weights: bool = True,
 ) -> Policy:
-    """Read a Qwen3 checkpoint folder. ``dtype`` None keeps the stored type. ``weights`` False leaves the model on the
+    """Read a checkpoint folder. ``dtype`` None keeps the stored type. ``weights`` False leaves the model on the
     device "meta", without memory: enough where others read the folder themselves.
 
     Everything is checked before any weight is read, the weights' sums included; CheckpointError names the file, the
     field and the remedy.
     """
     path = Path(path)
-    config = check_policy(path)
+    config: Any = check_policy(path)
     check_sums(path, state=False, contents=weights)
     tokenizer = load_tokenizer(path)
     largest = max(tokenizer.get_vocab().values(), default=-1)
@@ -133,34 +145,73 @@ def load_policy(
             f"{config.vocab_size}: use the tokenizer that this model was trained with"
         )
     if not weights:
-        with torch.device("meta"):
-            return Policy(Qwen3ForCausalLM(config), tokenizer, path)
-    with _quiet_transformers():
-        model = Qwen3ForCausalLM.from_pretrained(path, config=config, dtype=dtype or "auto", local_files_only=True)
+        return Policy(empty_model(config), tokenizer, path)
+    model = _read_model(path, config, dtype)
     model.to(torch.device(device))  # type: ignore[arg-type]
     return Policy(model, tokenizer, path)
 
 
-def check_policy(path: Path) -> Qwen3Config:
+def _read_model(path: Path, config: PretrainedConfig, dtype: torch.dtype | None) -> PreTrainedModel:
+    """The model with the folder's weights. CheckpointError if some of its tensors are not there."""
+    kind: Any = model_class(config)
+    with quiet_transformers():
+        model, told = kind.from_pretrained(
+            path, config=config, dtype=dtype or "auto", local_files_only=True, output_loading_info=True
+        )
+    lacking = [*told["missing_keys"], *(str(entry[0]) for entry in told["mismatched_keys"])]
+    if lacking:
+        raise CheckpointError(
+            f"{path}: the weights lack {sorted(lacking)[0]!r} ({len(lacking)} tensors in all), or it has another shape "
+            "than config.json says: the checkpoint is incomplete, make or copy it again"
+        )
+    return cast(PreTrainedModel, model)
+
+
+def check_policy(path: Path) -> PretrainedConfig:
     """Check a checkpoint folder without reading its weights: files, architecture, names and shapes of all tensors.
-    Returns its config. CheckpointError names the first thing wrong."""
+    Returns its config. CheckpointError names the first thing wrong. (The tensors of models that transformers computes
+    are compared by it, as it reads them.)"""
     path = Path(path)
     if not path.is_dir():
         raise CheckpointError(f"{path}: no such checkpoint folder: give the path of a folder with config.json")
-    check_kind(path)
+    support = check_kind(path)
     fields = read_json(path / "config.json")
-    named = fields.get("architectures") or [ARCHITECTURE]
-    if ARCHITECTURE not in named:
-        raise CheckpointError(f"{path / 'config.json'}: architectures is {named}, but {ARCHITECTURE} is needed")
     found = dict(stored_shapes(path))
     _check_depth(path, fields, found)
     try:
-        config = Qwen3Config.from_dict(fields)
-        with torch.device("meta"):
-            model = Qwen3ForCausalLM(config)
+        config = model_config(fields)
+        model = empty_model(config)
+    except CheckpointError as problem:
+        raise CheckpointError(f"{path / 'config.json'}: {problem}") from None
     except Exception as problem:  # whatever a malformed field makes transformers raise
-        raise CheckpointError(f"{path / 'config.json'}: not a valid Qwen3 configuration: {problem}") from problem
-    for name, parameter in model.named_parameters():
+        kind = fields.get("model_type")
+        raise CheckpointError(f"{path / 'config.json'}: not a valid {kind} configuration: {problem}") from problem
+    _check_architecture(path, fields, model)
+    if support is not None and support.path == "own":
+        _check_tensors(path, model, found)
+    if not (path / "tokenizer.json").is_file():
+        raise CheckpointError(f"{path / 'tokenizer.json'}: missing: copy the model's tokenizer files into the folder")
+    for name in READ_BESIDES:
+        if (path / name).exists():
+            read_json(path / name)  # transformers reads them too, without bounds
+    return config
+
+
+def _check_architecture(path: Path, fields: Mapping[str, Any], model: PreTrainedModel) -> None:
+    """CheckpointError if the weights are of another class than one that predicts tokens."""
+    named, needed = fields.get("architectures") or [], type(model).__name__
+    whole = fields.get("model_type") != getattr(model.config, "model_type", None)  # of which only the text is computed
+    if named and needed not in named and not whole:
+        kind = fields.get("model_type")
+        raise CheckpointError(
+            f"{path / 'config.json'}: architectures is {named}, but {needed} is needed for model_type {kind!r}: "
+            "choose a causal language model, and its own config.json"
+        )
+
+
+def _check_tensors(path: Path, model: PreTrainedModel, found: dict[str, tuple[Path, tuple[int, ...]]]) -> None:
+    """CheckpointError if a folder's tensors are not those of the model, by name and shape."""
+    for name, parameter in as_stored(model.named_parameters(), family_of(model)):
         if name not in found:
             raise CheckpointError(
                 f"{path}: the weights lack {name!r}: the checkpoint is incomplete, make or copy it again"
@@ -175,20 +226,16 @@ def check_policy(path: Path) -> Qwen3Config:
     if found:
         name, (file, _) = next(iter(found.items()))
         raise CheckpointError(f"{file}: {name!r} is no part of the model that config.json describes")
-    if not (path / "tokenizer.json").is_file():
-        raise CheckpointError(f"{path / 'tokenizer.json'}: missing: copy the model's tokenizer files into the folder")
-    for name in READ_BESIDES:
-        if (path / name).exists():
-            read_json(path / name)  # transformers reads them too, without bounds
-    return config
 
 
 def _check_depth(path: Path, fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """CheckpointError if config.json asks for more layers than there are weights of: a model of a billion layers would
     take all memory, even without weights."""
-    layers = {name.split(".")[2] for name in found if name.startswith("model.layers.")}
     asked = fields.get("num_hidden_layers")
-    if isinstance(asked, int) and asked > len(layers):
+    if not isinstance(asked, int):
+        return
+    layers = {name.split(".")[2] for name in found if name.startswith("model.layers.")}
+    if asked > (len(layers) or len(found)):
         lacking = next(n for n in range(len(layers) + 1) if str(n) not in layers)
         raise CheckpointError(
             f"{path}: the weights lack 'model.layers.{lacking}.' of the {asked:,} layers that config.json asks for: "
@@ -196,13 +243,8 @@ def _check_depth(path: Path, fields: Mapping[str, Any], found: Mapping[str, Any]
         )
 
 
-def load_trainer_state(path: Path) -> TrainerState:
-    """The whole trainer's state of a checkpoint folder. CheckpointError if there is none, or of another format."""
-    return StateReader(path).whole()
-
-
 def check_whole(path: Path) -> None:
-    """Check that training can go on from a checkpoint: everything is there, and is what was written. CheckpointError
+    """Check that training can continue from a checkpoint: everything is there, and is what was written. CheckpointError
     names the first thing wrong. All files are read, about a second for each GB."""
     check_policy(path)
     StateReader(path)
@@ -243,21 +285,7 @@ def _instead(path: Path) -> str:
 def load_tokenizer(path: Path) -> PreTrainedTokenizerFast:
     """The folder's tokenizer. CheckpointError if it cannot be read."""
     try:
-        with _quiet_transformers():
+        with quiet_transformers():
             return PreTrainedTokenizerFast.from_pretrained(str(path), local_files_only=True)
     except Exception as problem:  # tokenizers raises bare Exception
         raise CheckpointError(f"{path / 'tokenizer.json'}: cannot be read: {problem}") from problem
-
-
-@contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    before = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(before)
-        if bars:
-            transformers_logging.enable_progress_bar()

@@ -16,82 +16,54 @@ Shapes as in ``losses``: flat vectors [n], one entry for each loss token.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import torch
 from torch import Tensor
 
-from muarl.errors import ConfigError
+from muarl.learning.loss_options import PolicyLossOptions
 from muarl.learning.losses import MAX_LOG_RATIO, Totals, sequence_sums
-
-Kind = Literal["none", "token", "sequence"]
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """Which correction is made.
-
-    - ``kind="token"``: each token's weight is min(exp(old - sampler), ``cap``). Low variance; as an estimate for whole
-      sequences it is biased, since it leaves out how likely the way to each token was.
-    - ``kind="sequence"``: all tokens of a sequence share min(exp(sum of old - sampler), ``cap``), the sequence's own
-      importance ratio: unbiased where nothing is truncated, and of a variance that grows with length.
-    - ``kind="none"``: weight 1.
-
-    ``mask`` (low, high): sequences whose geometric mean of exp(old - sampler) lies outside get weight 0; None: none do.
-    ConfigError for a cap that is not positive, or bounds that do not contain 1.
-    """
-
-    kind: Kind = "none"
-    cap: float = 2.0
-    mask: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("none", "token", "sequence"):
-            raise ConfigError(f"correction: {self.kind!r} is not one of none, token, sequence")
-        if not self.cap > 0:
-            raise ConfigError(f"correction_cap: must be above 0, got {self.cap}")
-        if self.mask is not None and not 0 <= self.mask[0] < 1 < self.mask[1]:
-            raise ConfigError(f"sequence_mask: must be two bounds around 1, got {list(self.mask)}")
-
-    @property
-    def active(self) -> bool:
-        """Whether there is anything to do."""
-        return self.kind != "none" or self.mask is not None
 
 
 @torch.no_grad()
 def correct(
-    correction: Correction, old: Tensor, sampler: Tensor, weights: Tensor, sequences: Tensor, totals: Totals
+    options: PolicyLossOptions, old: Tensor, sampler: Tensor, weights: Tensor, sequences: Tensor, totals: Totals
 ) -> tuple[Tensor | None, dict[str, Tensor]]:
     """The factor of each token's policy loss (None: no correction is made), and figures about it. A sequence must not
     be split between micro-batches.
+
+    - ``correction`` "token": each token's weight is min(exp(old - sampler), ``correction_cap``). Low variance; as an
+      estimate for whole sequences it is biased, since it leaves out how likely the way to each token was.
+    - "sequence": all tokens of a sequence share min(exp(sum of old - sampler), ``correction_cap``), the sequence's own
+      importance ratio: unbiased where nothing is truncated, and of a variance that grows with length.
+    - "none": weight 1.
+
+    ``sequence_mask`` (low, high): sequences whose geometric mean of exp(old - sampler) lies outside get weight 0.
 
     Normalisers stay those of the whole step: what is masked counts in them with a loss of 0.
 
     Metrics (sums over micro-batches): ``correction_mean`` (mean factor of loss tokens), ``correction_truncated``
     (share of loss tokens whose ratio is above the cap; 0 under "none"), ``correction_masked`` (share of sequences).
     """
-    if not correction.active:
+    kind, cap, mask = options.correction, options.correction_cap, options.sequence_mask
+    if not options.corrects:
         return None, {}
     carries = (weights != 0).to(old.dtype)
     log_ratio = (old - sampler).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO) * carries
     sums = sequence_sums(log_ratio, sequences)
-    if correction.kind == "token":
+    if kind == "token":
         ratio = log_ratio.exp()
-    elif correction.kind == "sequence":
+    elif kind == "sequence":
         ratio = sums.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()[sequences]
     else:
         ratio = torch.ones_like(old)
-    factor = ratio.clamp(max=correction.cap) if correction.kind != "none" else ratio
+    factor = ratio.clamp(max=cap) if kind != "none" else ratio
     lengths = sequence_sums(carries, sequences)
     masked = torch.zeros_like(lengths, dtype=torch.bool)
-    if correction.mask is not None:
+    if mask is not None:
         mean = (sums / lengths.clamp_min(1.0)).exp()
-        masked = ((mean < correction.mask[0]) | (mean > correction.mask[1])) & (lengths > 0)
+        masked = ((mean < mask[0]) | (mean > mask[1])) & (lengths > 0)
         factor = factor.masked_fill(masked[sequences], 0.0)
     share = weights / max(totals.weight, 1e-12)
-    truncated = ratio > correction.cap if correction.kind != "none" else torch.zeros_like(old, dtype=torch.bool)
+    truncated = ratio > cap if kind != "none" else torch.zeros_like(old, dtype=torch.bool)
     return factor, {
         "correction_mean": (share * factor).sum(),
         "correction_truncated": (share * truncated).sum(),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,12 +36,12 @@ from muarl.learning.randomness import global_generators, restore_generators
 from muarl.learning.release import write_release
 from muarl.learning.settings import LearnerConfig
 from muarl.learning.sharded_model import ShardedModel
-from muarl.learning.state_files import Progress, StateReader, write_tensors, write_values
+from muarl.learning.state_files import OPTIMIZER, LearnerProgress, StateReader, write_tensors, write_values
 from muarl.learning.steps import Metrics, Stepper
 from muarl.models.adapters import base_only
 from muarl.models.attention import can_share
+from muarl.models.weights import as_stored
 
-OPTIMIZER = "optimizer/"
 T = TypeVar("T")
 
 
@@ -80,16 +81,23 @@ class ShardedLearner(Stepper):
                 lora=lora,
                 seed=settings.seed,
                 offload=sharding.offload_optimizer,
+                most=_most,
             )
         )
+        self.config = replace(self.config, lora=self.model.lora)
         self.reference: ShardedModel | None = None
         if settings.policy.kl_coef > 0 and lora is None:
             self.reference = group.together(
                 lambda: ShardedModel(
-                    checkpoint, mesh, precision=precision, trained=False, offload=sharding.offload_reference
+                    checkpoint,
+                    mesh,
+                    precision=precision,
+                    trained=False,
+                    offload=sharding.offload_reference,
+                    most=_most,
                 )
             )
-        self.optimizer = ScheduledOptimizer(self.model.module, settings.optimizer)
+        self.optimizer = ScheduledOptimizer(self.model.model, settings.optimizer)
         self._start: str | None = None
 
     @property
@@ -100,7 +108,7 @@ class ShardedLearner(Stepper):
 
     @property
     def names(self) -> list[str]:
-        """The Hugging Face names of all parameters, tied ones once."""
+        """The names of all parameters, tied ones once; ``weight`` gives each."""
         return list(self.model.shapes)
 
     def weight(self, name: str) -> Tensor:
@@ -108,9 +116,8 @@ class ShardedLearner(Stepper):
         return self.model.gathered(name, self.model.precision)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Every parameter under its Hugging Face name, one after another; every process must go through them all."""
-        for name in self.names:
-            yield name, self.weight(name)
+        """Every parameter, named as ``Weights`` says, one after another; every process must go through them all."""
+        return as_stored(((name, self.weight(name)) for name in self.names), self.model_config.model_type)
 
     def adapter(self) -> dict[str, Tensor]:
         """The adapter's matrices, whole, by the model's names; every process must ask."""
@@ -133,7 +140,7 @@ class ShardedLearner(Stepper):
         """
         path = Path(path)
         python, generators = caller or (random.getstate(), global_generators(self._device))
-        progress = Progress(
+        progress = LearnerProgress(
             self._version, self.updates, self._random.getstate(), python, self._start_sum(), dict(extra or {})
         )
         with ExitStack() as stack:
@@ -182,21 +189,23 @@ class ShardedLearner(Stepper):
         flush(folder / name)
         return name, file_sum(folder / name)
 
-    def _write_rest(self, folder: Path, progress: Progress, sums: Mapping[str, str]) -> None:
+    def _write_rest(self, folder: Path, progress: LearnerProgress, sums: Mapping[str, str]) -> None:
         write_config(folder, self.model_config, self._held)
         write_release(folder, self.tokenizer, self.config.notes.at(progress.extra))
         write_values(folder, progress.values())
         seal(folder, sums)
 
     def _write_weights(self, path: Path, folder: Path) -> None:
-        """Process 0 writes what all gather, one tensor after another; it goes on gathering if it cannot write."""
-        writer = WeightWriter(folder, self.model.shapes, self._held)
+        """Process 0 writes what all gather, one tensor after another; it continues gathering if it cannot write."""
+        weights = self.model.weights
+        writer = WeightWriter(folder, weights.shapes, self._held)
         problem: Exception | None = None
-        for name in self.names:
-            tensor = self.model.gathered(name)
+        for names in weights.groups():
+            whole = {name: self.model.gathered(name) for name in names}
             if self.rank == 0 and problem is None:
                 try:
-                    writer.add(name, tensor)
+                    for part, value in weights.stored(names, whole):
+                        writer.add(part, value)
                 except Exception as caught:  # told to all below
                     problem = caught
 
@@ -228,33 +237,35 @@ class ShardedLearner(Stepper):
         restore_generators({n: state.read(n) for n in state.names if n.startswith("random/")}, self._device)
         return progress.extra
 
-    def _checked(self, path: Path, start: str | None) -> tuple[StateReader, Progress, dict[str, Tensor] | None]:
+    def _checked(self, path: Path, start: str | None) -> tuple[StateReader, LearnerProgress, dict[str, Tensor] | None]:
         state = StateReader(path)
-        self.model.check_fits(path)
+        self.model.weights.check(path)
         if load_tokenizer(path).get_vocab() != self.tokenizer.get_vocab():
             raise CheckpointError(f"{path / 'tokenizer.json'}: is another tokenizer than the one in use")
-        progress = Progress.parse(path, state.values, start)
-        for name in state.names:
-            key = name.removeprefix(OPTIMIZER)
-            if name.startswith(OPTIMIZER) and not self.optimizer.fits(key, state.shape(name)):
-                raise self.optimizer.misfit(key)
+        progress = LearnerProgress.parse(path, state.values, start)
+        found = [name for name in state.names if name.startswith(OPTIMIZER)]
+        self.optimizer.check((name.removeprefix(OPTIMIZER), state.shape(name)) for name in found)
         check_sums(path, contents=False)  # whoever asks for it has read it all
         if self.config.lora is None:
             return state, progress, None
         shapes = {name: p.shape for name, p in self.model.adapter().items()}
         return state, progress, load_adapter(path / FOLDER, shapes, self.config.lora)
 
-    def _take(self, path: Path, state: StateReader, progress: Progress, adapter: dict[str, Tensor] | None) -> None:
-        entries = {}
-        for name in state.names:
-            if name.startswith(OPTIMIZER):
-                rows = shards.rows_of(self.model.parameters[_parameter(name)])
-                entries[name.removeprefix(OPTIMIZER)] = state.read(name, rows.start, rows.stop)
-        self.optimizer.load(entries, progress.updates)
+    def _take(
+        self, path: Path, state: StateReader, progress: LearnerProgress, adapter: dict[str, Tensor] | None
+    ) -> None:
+        self.optimizer.load(self._entries(state), progress.updates)
         if self.config.lora is None:
             self.model.read(path)
         elif adapter is not None:
             self.model.take_adapter(adapter)
+
+    def _entries(self, state: StateReader) -> Iterator[tuple[str, Tensor]]:
+        """This process's rows of the optimiser's state, read one after another."""
+        for name in state.names:
+            if name.startswith(OPTIMIZER):
+                rows = shards.rows_of(self.model.parameters[_parameter(name)])
+                yield name.removeprefix(OPTIMIZER), state.read(name, rows.start, rows.stop)
 
     def _start_sum(self) -> str | None:
         """See ``TorchLearner``: the fingerprint of the reference, or of the base under an adapter."""
@@ -276,7 +287,7 @@ class ShardedLearner(Stepper):
 
     def _micro(self, batch: Batch, subset: Sequence[int] | None = None) -> list[Rows]:
         c = self.config
-        share = can_share(batch.weights)
+        share = self.model.support.prefix_sharing and can_share(batch.weights)
         mine = spread(batch, self.world, subset, share=share)[self.rank]
         rows = group.together(
             lambda: pack(
@@ -318,6 +329,13 @@ class ShardedLearner(Stepper):
     def _summed(self, values: Tensor) -> Tensor:
         dist.all_reduce(values)
         return values
+
+
+def _most(number: int) -> int:
+    """The largest of the processes' numbers. All must ask together."""
+    found = torch.tensor(number)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return int(found)
 
 
 def _parameter(key: str) -> str:

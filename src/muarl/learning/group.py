@@ -20,8 +20,8 @@ from typing import Any, Literal, TypeVar
 import torch
 import torch.distributed as dist
 
-import muarl
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.version import __version__
 
 LOOPBACK = "127.0.0.1"
 T = TypeVar("T")
@@ -110,7 +110,7 @@ def versions() -> dict[str, str]:
         digest.update(file.name.encode() + file.read_bytes())
     python = ".".join(platform.python_version_tuple()[:2])
     return {
-        "muarl": f"{muarl.__version__} ({digest.hexdigest()[:12]})",
+        "muarl": f"{__version__} ({digest.hexdigest()[:12]})",
         "torch": str(torch.__version__),
         "python": python,
     }
@@ -142,7 +142,7 @@ def together(action: Callable[[], T]) -> T:
 
 
 def agree(problem: Exception | None) -> None:
-    """All processes go on, or none does: raises each one's own problem, or the first other's."""
+    """All processes continue, or none does: raises each one's own problem, or the first other's."""
     kinds = {"ConfigError": ConfigError, "CheckpointError": CheckpointError}
     mine = None if problem is None else (type(problem).__name__, str(problem), isinstance(problem, MuarlError))
     others = gather(mine)

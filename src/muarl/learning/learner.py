@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from muarl.errors import CheckpointError
+from muarl.learning.checkpoint_files import WeightReader
 from muarl.learning.checkpoints import check_policy, check_sums, load_policy, load_tokenizer, saved_policy
 from muarl.learning.fingerprint import combine, tensor_sum
-from muarl.learning.forward import TokenScores, can_share_prefixes, selected_logprobs
+from muarl.learning.forward import TokenScores, selected_logprobs
 from muarl.learning.lora import (
     FOLDER,
     AdaptedWeights,
     attach,
+    fitted,
     is_adapter,
     load_adapter,
     merged_weights,
@@ -36,9 +38,12 @@ from muarl.learning.optimizer import ScheduledOptimizer
 from muarl.learning.packing import Batch, Rows, Sample, pack
 from muarl.learning.randomness import global_generators, restore_generators
 from muarl.learning.settings import LearnerConfig, LoraSettings, PolicyLossConfig
-from muarl.learning.state_files import Progress, StateReader, TrainerState
+from muarl.learning.state_files import OPTIMIZER, LearnerProgress, StateReader, TrainerState
 from muarl.learning.steps import Metrics, Stepper
 from muarl.models.adapters import base_only
+from muarl.models.configs import empty_model
+from muarl.models.path import path_of
+from muarl.models.weights import as_stored, copy_weights, family_of
 
 __all__ = ["Learner", "LearnerConfig", "LoraSettings", "Metrics", "PolicyLossConfig", "TorchLearner"]
 
@@ -46,7 +51,7 @@ __all__ = ["Learner", "LearnerConfig", "LoraSettings", "Metrics", "PolicyLossCon
 @runtime_checkable
 class Learner(Protocol):
     """Holds the policy's weights. ``version`` counts the changes of weights that samplers should see: one for each
-    ``sft_step`` or ``policy_step`` that moved them, and it goes on counting through save and load."""
+    ``sft_step`` or ``policy_step`` that moved them, and it continues counting through save and load."""
 
     @property
     def version(self) -> int: ...
@@ -64,12 +69,12 @@ class Learner(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of processes and memory."""
+        """Release processes and memory."""
         ...
 
 
 class TorchLearner(Stepper):
-    """A learner in one process, on the CPU or one GPU (wherever the model is).
+    """Trains a model in one process, on the CPU or one GPU (wherever the model is), by ``policy_step`` or ``sft_step``.
 
     ``model`` is trained in place, so a sampler that holds the same module sees every update at once. ``reference``: the
     frozen model of the KL term; by default, where ``kl_coef`` > 0, a copy of the model as it is now. With adapters
@@ -80,24 +85,28 @@ class TorchLearner(Stepper):
 
     def __init__(
         self,
-        model: Qwen3ForCausalLM,
+        model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerFast,
         config: LearnerConfig | None = None,
-        reference: Qwen3ForCausalLM | None = None,
+        reference: PreTrainedModel | None = None,
     ) -> None:
         super().__init__(config or LearnerConfig())
         self.model = model
         self.tokenizer = tokenizer
-        self.reference: Qwen3ForCausalLM | None = None
+        self.reference: PreTrainedModel | None = None
         lora = self.config.lora
         if lora is not None:
             self.model = copy.deepcopy(model)
+            lora = fitted(self.model, lora)
+            self.config = replace(self.config, lora=lora)
             attach(self.model, lora)
             for name, parameter in self.adapter().items():
                 parameter.data.copy_(start_value(name, parameter.shape, self.config.seed))
         if self.config.policy.kl_coef > 0 and (lora is None or reference is not None):
             self.reference = reference or copy.deepcopy(model)
             self.reference.requires_grad_(False)
+        self._path = path_of(self.model)
+        self._reference_path = self._path if self.reference is None else path_of(self.reference)
         self.optimizer = ScheduledOptimizer(self.model, self.config.optimizer)
         self._digest: str | None = None
 
@@ -109,8 +118,8 @@ class TorchLearner(Stepper):
         """Write a checkpoint folder that ``load`` continues from exactly; it returns ``extra`` (JSON values). With
         adapters the weights in it are merged ones, and the adapter itself lies in the folder ``adapter``."""
         states = self._random.getstate(), random.getstate()
-        progress = Progress(self._version, self.updates, *states, self._start_digest(), dict(extra or {}))
-        tensors = {f"optimizer/{k}": v for k, v in self.optimizer.tensors().items()}
+        progress = LearnerProgress(self._version, self.updates, *states, self._start_digest(), dict(extra or {}))
+        tensors = {f"{OPTIMIZER}{k}": v for k, v in self.optimizer.tensors().items()}
         state = TrainerState(tensors | global_generators(self.device), progress.values())
         notes = self.config.notes.at(extra or {})
         with saved_policy(path, self.model, self.tokenizer, state, weights=self.weights(), notes=notes) as f:
@@ -122,32 +131,30 @@ class TorchLearner(Stepper):
         """Continue from a checkpoint of ``save``: weights (in place), optimiser, counts and random states. Returns
         ``extra``. CheckpointError if it does not fit this learner, which is then unchanged."""
         path = Path(path)
-        state = StateReader(path).whole()
+        state = StateReader(path)
         theirs = self._stored_weights(path)
         if load_tokenizer(path).get_vocab() != self.tokenizer.get_vocab():
             raise CheckpointError(f"{path / 'tokenizer.json'}: is another tokenizer than the one in use")
-        progress = Progress.parse(path, state.values, self._start_digest())
-        entries = {k.removeprefix("optimizer/"): v for k, v in state.tensors.items() if k.startswith("optimizer/")}
+        progress = LearnerProgress.parse(path, state.values, self._start_digest())
+        entries = {k: k.removeprefix(OPTIMIZER) for k in state.names if k.startswith(OPTIMIZER)}
+        self.optimizer.check((key, state.shape(name)) for name, key in entries.items())
         check_sums(path)
-        self.optimizer.load(entries, progress.updates)
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                if name in theirs:
-                    parameter.copy_(theirs[name])
+        self.optimizer.load(((key, state.read(name)) for name, key in entries.items()), progress.updates)
+        copy_weights(theirs, self.model)
         self._version = progress.version
         self._random.setstate(progress.order)
         random.setstate(progress.python)
-        restore_generators(state.tensors, self.device)
+        restore_generators({n: state.read(n) for n in state.names if n.startswith("random/")}, self.device)
         return progress.extra
 
     @property
     def weights(self) -> Callable[[], Iterator[tuple[str, Tensor]]]:
-        """Called, it gives the model's parameters by name, tied ones once; not copied, unless an adapter is merged.
-        With adapters it is an ``AdaptedWeights``."""
-        lora, model = self.config.lora, self.model
+        """Called, it gives the model's parameters, named as ``Weights`` says, tied ones once; not copied, unless an
+        adapter is merged. With adapters it is an ``AdaptedWeights``."""
+        lora, model, family = self.config.lora, self.model, family_of(self.model)
         if lora is not None:
-            return AdaptedWeights(partial(merged_weights, model, lora), self.adapter, lora)
-        return lambda: ((name, parameter.detach()) for name, parameter in model.named_parameters())
+            return AdaptedWeights(lambda: as_stored(merged_weights(model, lora), family), self.adapter, lora)
+        return lambda: as_stored(((n, parameter.detach()) for n, parameter in model.named_parameters()), family)
 
     def close(self) -> None:
         """Nothing to do: the model belongs to the caller."""
@@ -156,18 +163,22 @@ class TorchLearner(Stepper):
         """The adapter's matrices, by the model's names; empty without one."""
         return {n: p for n, p in self.model.named_parameters() if is_adapter(n)}
 
-    def _stored_weights(self, path: Path) -> dict[str, Tensor]:
-        """What a checkpoint holds of what is trained, by the names of the model's parameters."""
+    def _stored_weights(self, path: Path) -> Iterable[tuple[str, Tensor]]:
+        """What a checkpoint holds of what is trained, by the names of ``weights``; read as it is taken, one tensor at a
+        time, where its files hold it under these names."""
+        config = check_policy(path)
         if self.config.lora is not None:
-            check_policy(path)
             shapes = {n: p.shape for n, p in self.adapter().items()}
-            return load_adapter(path / FOLDER, shapes, self.config.lora)
-        loaded = load_policy(path, dtype=next(self.model.parameters()).dtype).model
-        theirs: dict[str, Tensor] = dict(loaded.named_parameters())
-        mine = dict(self.model.named_parameters())
-        if mine.keys() != theirs.keys() or any(mine[n].shape != theirs[n].shape for n in mine):
+            return load_adapter(path / FOLDER, shapes, self.config.lora).items()
+        theirs = {n: p.shape for n, p in empty_model(config).named_parameters()}
+        if {n: p.shape for n, p in self.model.named_parameters()} != theirs:
             raise CheckpointError(f"{path / 'config.json'}: describes another model than the one being trained")
-        return theirs
+        stored, family = WeightReader(path), family_of(self.model)
+        names = dict(as_stored(self.model.named_parameters(), family)).keys()
+        if names <= stored.shapes.keys():
+            return ((name, stored.read(name)) for name in names)
+        loaded = load_policy(path, dtype=next(self.model.parameters()).dtype).model
+        return as_stored(loaded.named_parameters(), family)
 
     @property
     def _has_reference(self) -> bool:
@@ -175,26 +186,25 @@ class TorchLearner(Stepper):
 
     def _micro(self, batch: Batch, subset: Sequence[int] | None = None) -> list[Rows]:
         c = self.config
-        share = can_share_prefixes(self.model)
         rows = pack(
             batch,
             token_budget=c.token_budget,
             strategy=c.packing,
             row_length=c.row_length,
             subset=subset,
-            share=share,
+            share=self._path.shares_prefixes(),
         )
         return [r.to(self.device) for r in rows]
 
     def _scores(self, rows: Rows, *, temperature: float, entropy: bool = False, reference: bool = False) -> TokenScores:
-        model = self.reference if reference and self.reference is not None else self.model
+        path = self._reference_path if reference else self._path
         adapters_off = reference and self.reference is None
         with (
             torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"),
             base_only() if adapters_off else nullcontext(),
         ):
             return selected_logprobs(
-                model, rows, temperature=temperature, entropy=entropy, recompute=self.config.recompute
+                path, rows, temperature=temperature, entropy=entropy, recompute=self.config.recompute
             )
 
     def _start_digest(self) -> str | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +15,46 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from muarl.errors import CheckpointError, ConfigError
+from muarl.extras import require
 from muarl.learning.checkpoint_files import read_json, save_tensors
-from muarl.learning.settings import LoraSettings
+from muarl.learning.settings import PROJECTIONS, LoraSettings
 from muarl.models.adapters import ADAPTER
-from muarl.models.qwen3 import shape_of
 
 FOLDER = "adapter"
 WEIGHTS = "adapter_model.safetensors"
 CONFIG = "adapter_config.json"
+EXPERTS = {"gate_proj", "up_proj", "down_proj"}
+"""Matrices of a feed-forward block: in a mixture these are the experts', by whatever names transformers holds them."""
+
+
+def fitted(model: nn.Module, settings: LoraSettings) -> LoraSettings:
+    """The settings for this model: of the usual seven matrices (``PROJECTIONS``) those that it has. The experts of a
+    mixture lie in one tensor together and get no adapters.
+
+    ConfigError if it lacks a matrix that is named besides, or all of them.
+    """
+    there = {name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    if any(parameter.ndim == 3 and ".experts." in name for name, parameter in model.named_parameters()):
+        there -= EXPERTS
+    targets = tuple(name for name in settings.targets if name in there)
+    if not targets or (settings.targets != PROJECTIONS and targets != settings.targets):
+        missing = ", ".join(name for name in settings.targets if name not in there)
+        raise ConfigError(
+            f"learner.lora.targets: no matrix {missing} in this model for an adapter: choose from "
+            f"{', '.join(sorted(there - {'lm_head'}))}"
+        )
+    return replace(settings, targets=targets)
 
 
 def attach(model: nn.Module, settings: LoraSettings) -> None:
     """Put adapters beside the model's matrices, in float32 and with values still to be set; freeze everything else.
 
-    ConfigError if peft is not installed; CheckpointError if the model is not a dense Qwen3.
+    ConfigError if peft is not installed, or as ``fitted``.
     """
-    shape_of(model)
-    try:
-        from peft import inject_adapter_in_model
-    except ImportError:
-        raise ConfigError("learner.lora: adapters need the package peft: install muarl with its extra `lora`") from None
+    settings = fitted(model, settings)
+    require("lora", "learner.lora")
+    from peft import inject_adapter_in_model
+
     inject_adapter_in_model(_peft_config(settings), model, adapter_name=ADAPTER)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(is_adapter(name))
@@ -82,9 +103,36 @@ def merged_weights(model: nn.Module, settings: LoraSettings) -> Iterator[tuple[s
                 continue
             down, up = (found.get(n) for n in adapter_names(name))
             if down is None or up is None or plain_name(name) == name:
-                yield name, parameter.detach()
+                yield plain_name(name), parameter.detach()
             else:
                 yield plain_name(name), merged(parameter, down, up, settings)
+
+
+@contextmanager
+def merged_in(model: nn.Module, adapter: Mapping[str, Tensor], settings: LoraSettings) -> Iterator[None]:
+    """Within the block the matrices of a model without adapters have this one (by the adapted model's names) merged
+    into them; afterwards they are again what they were, to the bit.
+
+    CheckpointError if the adapter is another model's.
+    """
+    own = dict(model.named_parameters(remove_duplicate=False))
+    before: dict[str, Tensor] = {}
+    try:
+        with torch.no_grad():
+            for name in adapter:
+                stem, found, _ = name.partition("lora_A.")
+                if not found:
+                    continue
+                down, up = (adapter[n] for n in adapter_names(f"{stem}base_layer.weight"))
+                base = own.get(f"{stem}weight")
+                if base is None or base.shape != (up.shape[0], down.shape[1]):
+                    raise CheckpointError(f"the adapter is another model's: {name!r} does not fit this one")
+                before[f"{stem}weight"] = base.data
+                base.data = merged(base.data, down.to(base.device), up.to(base.device), settings)
+        yield
+    finally:
+        for name, data in before.items():
+            own[name].data = data
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-Aggregation = Literal["token_mean", "sequence_mean", "dr_grpo"]
-KLEstimator = Literal["k1", "k2", "k3"]
-Ratio = Literal["token", "sequence"]
+from muarl.learning.loss_options import Aggregation, KLEstimator, PolicyLossConfig
 
 MAX_LOG_RATIO = 20.0
 """Log-ratios are limited to this size before exponentiation, so that one absurd token cannot make the loss infinite."""
@@ -41,14 +38,19 @@ class LossOutput:
 @dataclass(frozen=True, slots=True)
 class Totals:
     """The global normalisers of one optimiser step: sum of the loss weights, and the number of sequences that carry
-    any. Computed over everything the step sees (all micro-batches, all processes)."""
+    any. Computed over everything the step sees (all micro-batches, all processes).
+
+    ``episodes``: how many episodes those sequences are segments of; None: each is an episode by itself.
+    """
 
     weight: float
     sequences: int
+    episodes: int | None = None
 
     @classmethod
-    def of(cls, weights: Tensor, sequences: Tensor) -> Totals:
-        return cls(float(weights.double().sum()), int(torch.unique(sequences[weights != 0]).numel()))
+    def of(cls, weights: Tensor, sequences: Tensor, episodes: Tensor | None = None) -> Totals:
+        count = None if episodes is None else int(torch.unique(episodes[weights != 0]).numel())
+        return cls(float(weights.double().sum()), int(torch.unique(sequences[weights != 0]).numel()), count)
 
 
 def merge_metrics(parts: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -79,8 +81,12 @@ def token_coefficients(
     totals: Totals,
     aggregation: Aggregation,
     constant_length: int | None = None,
+    whole: Tensor | None = None,
 ) -> Tensor:
     """What each token's loss is multiplied by before summing. A sequence must not be split between micro-batches.
+
+    Where sequences are segments of episodes, an episode takes a sequence's place in what follows; its segments may then
+    be in different micro-batches. ``whole`` [n]: the sum of the weights of each token's episode over the whole step.
 
     - ``token_mean``: weight / sum of all weights of the whole step. Every token counts the same; long sequences count
       more.
@@ -91,9 +97,9 @@ def token_coefficients(
     """
     if aggregation == "token_mean":
         return weights / max(totals.weight, 1e-12)
-    count = max(totals.sequences, 1)
+    count = max(totals.sequences if totals.episodes is None else totals.episodes, 1)
     if aggregation == "sequence_mean":
-        own = sequence_sums(weights, sequences)[sequences]
+        own = sequence_sums(weights, sequences)[sequences] if whole is None else whole
         return weights / own.clamp_min(1e-12) / count
     if aggregation == "dr_grpo":
         if constant_length is None or constant_length < 1:
@@ -109,14 +115,10 @@ def policy_gradient_loss(
     weights: Tensor,
     sequences: Tensor,
     totals: Totals,
+    options: PolicyLossConfig,
     *,
-    aggregation: Aggregation = "token_mean",
-    constant_length: int | None = None,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    dual_clip: float | None = None,
-    ratio: Ratio = "token",
     factor: Tensor | None = None,
+    whole: Tensor | None = None,
 ) -> LossOutput:
     """The clipped surrogate -min(r A, clip(r, 1 - clip_low, 1 + clip_high) A), aggregated.
 
@@ -124,22 +126,20 @@ def policy_gradient_loss(
     advantage at -c A, however large the ratio. ``ratio="token"``: r = exp(logprob - old). ``ratio="sequence"`` (GSPO):
     the same r for all tokens of a sequence, exp of the weighted mean of its log-ratios; every token of the sequence
     then has the same loss, and with ``sequence_mean`` the gradient is GSPO's. (GSPO's clip range is about 3e-4, not
-    0.2.) ``factor`` [n]: what each token's loss is multiplied by, as a constant (see ``corrections``).
+    0.2.) ``factor`` [n]: what each token's loss is multiplied by, as a constant (see ``corrections``). ``whole``: see
+    ``token_coefficients``; the ratio of a sequence stays that of one segment.
 
     Metrics, as weighted means over all loss tokens of the step: ``policy_loss`` (aggregated like the loss),
     ``clip_fraction`` (the clip acts), ``clip_fraction_low`` / ``_high`` its parts, ``dual_clip_fraction``,
     ``approx_kl`` (k3 estimate of KL(old || new)), ``ratio_mean``, ``ratio_min``, ``ratio_max``.
     """
-    if dual_clip is not None and dual_clip <= 1.0:
-        raise ValueError(f"dual_clip must be greater than 1, got {dual_clip}")
+    clip_low, clip_high, dual_clip = options.clip_low, options.clip_high, options.dual_clip
     log_ratio = (logprobs - old_logprobs).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
-    if ratio == "sequence":
+    if options.ratio == "sequence":
         means = sequence_sums(weights * log_ratio, sequences) / sequence_sums(weights, sequences).clamp_min(1e-12)
         r = means[sequences].exp()
-    elif ratio == "token":
-        r = log_ratio.exp()
     else:
-        raise ValueError(f"unknown ratio {ratio!r}: token or sequence")
+        r = log_ratio.exp()
     clipped = r.clamp(1.0 - clip_low, 1.0 + clip_high)
     losses = torch.maximum(-r * advantages, -clipped * advantages)
     dual = torch.zeros_like(losses, dtype=torch.bool)
@@ -147,7 +147,9 @@ def policy_gradient_loss(
         bound = -dual_clip * advantages
         dual = (advantages < 0) & (losses > bound)
         losses = torch.where(dual, bound, losses)
-    coefficients = token_coefficients(weights, sequences, totals, aggregation, constant_length)
+    coefficients = token_coefficients(
+        weights, sequences, totals, options.loss_aggregation, options.constant_length, whole
+    )
     if factor is not None:
         coefficients = coefficients * factor.detach()
     loss = (coefficients * losses).sum()
@@ -214,19 +216,21 @@ def kl_loss(
     weights: Tensor,
     sequences: Tensor,
     totals: Totals,
+    options: PolicyLossConfig,
     *,
-    estimator: KLEstimator = "k3",
-    aggregation: Aggregation = "token_mean",
-    constant_length: int | None = None,
     old_logprobs: Tensor | None = None,
+    whole: Tensor | None = None,
 ) -> LossOutput:
-    """``kl_terms`` aggregated as the policy loss is.
+    """``kl_terms`` by ``options.kl_estimator``, aggregated as the policy loss is; ``kl_coef`` is the caller's.
 
     Metrics: ``kl_loss`` (aggregated like the loss, before its coefficient), ``kl`` and ``kl_k3`` (means over loss
     tokens of the k1 and k3 values: two estimates of the divergence from the reference).
     """
-    terms = kl_terms(logprobs, reference, estimator, old_logprobs)
-    loss = (token_coefficients(weights, sequences, totals, aggregation, constant_length) * terms).sum()
+    terms = kl_terms(logprobs, reference, options.kl_estimator, old_logprobs)
+    coefficients = token_coefficients(
+        weights, sequences, totals, options.loss_aggregation, options.constant_length, whole
+    )
+    loss = (coefficients * terms).sum()
     with torch.no_grad():
         share = weights / max(totals.weight, 1e-12)
         x = (logprobs - reference).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)

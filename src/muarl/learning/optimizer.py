@@ -8,7 +8,7 @@ learn at the same rate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -20,6 +20,13 @@ from muarl.learning import shards
 
 QUINTIC = (3.4445, -4.7750, 2.0315)
 """Jordan et al.'s coefficients: they lift small singular values fast, and settle all between about 0.7 and 1.2."""
+FUSED_FROM = 1 << 22
+"""From parameters of this many numbers on, AdamW on a CPU takes its step in one pass over them: several times as fast,
+and without the temporaries of a step in single operations, which for a large vocabulary are some of the peak."""
+
+TOGETHER = 1 << 24
+"""Muon orthogonalises matrices of so many numbers at once: enough for full speed, and its temporaries, about 16 bytes a
+number, stay below the peak of a pass through the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +71,11 @@ def lr_factor(update: int, config: ScheduleConfig) -> float:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerConfig:
-    """``kind`` "adamw", or "muon": Muon with ``muon_lr`` for the matrices inside the network, AdamW with ``lr`` for
-    embeddings, output matrix and norms. ``weight_decay`` is decoupled and spares embeddings, norms and biases.
-    ``max_grad_norm``: gradients are scaled down to this global norm (0: never)."""
+    """Optimiser and learning rate.
+
+    ``kind`` "adamw", or "muon": Muon with ``muon_lr`` for the matrices inside the network, AdamW with ``lr`` for
+    embeddings, output matrix, norms and a mixture's experts. ``weight_decay`` is decoupled and spares embeddings, norms
+    and biases. ``max_grad_norm``: gradients are scaled down to this global norm (0: never)."""
 
     kind: Literal["adamw", "muon"] = "adamw"
     lr: float = 1e-6
@@ -103,7 +112,8 @@ def orthogonalised(matrix: Tensor, steps: int = 5) -> Tensor:
 class Muon(torch.optim.Optimizer):
     """Muon with Nesterov momentum and decoupled weight decay, for parameters of two dimensions.
 
-    The update of an [m, n] matrix is scaled by sqrt(max(1, m / n)). Matrices of one shape are orthogonalised together.
+    The update of an [m, n] matrix is scaled by sqrt(max(1, m / n)). Matrices of one shape are orthogonalised together,
+    as many as have ``TOGETHER`` numbers.
     ``wholes``: where parameters are rows of sharded matrices, the sharded parameter of each; every process then
     orthogonalises the whole matrices and takes its own rows.
     """
@@ -134,15 +144,16 @@ class Muon(torch.optim.Optimizer):
                 if p.grad is not None:
                     by_shape.setdefault(self._wholes.get(p, p).shape, []).append(p)
             for shape, params in by_shape.items():
-                directions = [
-                    shards.whole(self._wholes.get(p, p), self._direction(p, group["momentum"])) for p in params
-                ]
-                updates = orthogonalised(torch.stack(directions), group["steps"])
                 scale = group["lr"] * math.sqrt(max(1.0, shape[0] / shape[1]))
-                for p, update in zip(params, updates, strict=True):
-                    rows = shards.rows_of(self._wholes.get(p, p))
-                    own = update[rows.start : rows.stop].to(p.device)
-                    p.mul_(1.0 - group["lr"] * group["weight_decay"]).add_(own, alpha=-scale)
+                for some in _batches(params, max(1, TOGETHER // shape.numel())):
+                    directions = [
+                        shards.whole(self._wholes.get(p, p), self._direction(p, group["momentum"])) for p in some
+                    ]
+                    updates = orthogonalised(torch.stack(directions), group["steps"])
+                    for p, update in zip(some, updates, strict=True):
+                        rows = shards.rows_of(self._wholes.get(p, p))
+                        own = update[rows.start : rows.stop].to(p.device)
+                        p.mul_(1.0 - group["lr"] * group["weight_decay"]).add_(own, alpha=-scale)
 
     def _direction(self, p: nn.Parameter, momentum: float) -> Tensor:
         assert p.grad is not None
@@ -168,9 +179,13 @@ class ScheduledOptimizer:
         trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
         self.own: dict[nn.Parameter, nn.Parameter] = {p: shards.own_rows(p) for p in trained.values()}
         self.names: dict[nn.Parameter, str] = {self.own[p]: n for n, p in trained.items()}
-        inner, outer, plain = ([self.own[p] for p in part] for part in partition(model))
+        inner, outer, stacks, plain = ([self.own[p] for p in part] for part in partition(model))
         decay = config.weight_decay
-        adamw = [{"params": plain, "weight_decay": 0.0}, {"params": outer, "weight_decay": 0.0}]
+        adamw = [
+            {"params": plain, "weight_decay": 0.0},
+            {"params": outer, "weight_decay": 0.0},
+            {"params": stacks, "weight_decay": decay},
+        ]
         self.optimizers: list[torch.optim.Optimizer] = []
         if config.kind == "muon" and inner:
             wholes = {own: p for p, own in self.own.items()}
@@ -180,7 +195,10 @@ class ScheduledOptimizer:
             adamw.append({"params": inner, "weight_decay": decay})
         groups = [g for g in adamw if g["params"]]
         if groups:
-            self.optimizers.append(torch.optim.AdamW(groups, lr=config.lr, betas=config.betas, eps=config.eps))
+            fused = _in_one_pass(self.names)
+            self.optimizers.append(
+                torch.optim.AdamW(groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=fused)
+            )
         self._base = [[g["lr"] for g in o.param_groups] for o in self.optimizers]
         owner = {p: o for o in self.optimizers for g in o.param_groups for p in g["params"]}
         self._places = {n: (p, self.own[p], owner[self.own[p]]) for n, p in trained.items()}
@@ -234,41 +252,52 @@ class ScheduledOptimizer:
             for entry, value in state.items()
         }
 
-    def load(self, tensors: Mapping[str, Tensor], updates: int) -> None:
-        """Restore ``tensors()`` and the count. CheckpointError names an entry that does not fit this model or kind;
-        nothing is then changed."""
-        for key, value in tensors.items():
-            if not self.fits(key, value.shape, local=True):
-                raise self.misfit(key)
+    def load(self, entries: Iterable[tuple[str, Tensor]], updates: int) -> None:
+        """Restore the entries of ``tensors()``, one after another, and the count. Whoever calls it has called ``check``
+        before."""
         for optimizer in self.optimizers:
             optimizer.state.clear()
-        for key, value in tensors.items():
+        for key, value in entries:
             name, _, entry = key.rpartition("/")
             _, p, optimizer = self._places[name]
             optimizer.state[p][entry] = value.clone() if entry == "step" else value.to(p.device, copy=True)
         self.updates = updates
 
-    def fits(self, key: str, shape: torch.Size, *, local: bool = False) -> bool:
-        """Whether there is such an entry of the state, and of that shape: of the whole, or of this process's rows."""
+    def check(self, shapes: Iterable[tuple[str, torch.Size]]) -> None:
+        """CheckpointError if a state with such entries, of these shapes (those of the wholes), does not fit this model
+        or kind."""
+        for key, shape in shapes:
+            if not self._fits(key, shape):
+                raise CheckpointError(
+                    f"optimiser state {key!r} does not belong to this model with optimizer.kind={self.config.kind}: "
+                    "resume with the settings that the checkpoint was made with"
+                )
+
+    def _fits(self, key: str, shape: torch.Size) -> bool:
         name, _, entry = key.rpartition("/")
         if name not in self._places:
             return False
-        full, own, optimizer = self._places[name]
+        full, _, optimizer = self._places[name]
         if entry == "step":
             return not shape and not isinstance(optimizer, Muon)
         known = {"momentum"} if isinstance(optimizer, Muon) else {"exp_avg", "exp_avg_sq"}
-        return entry in known and shape == (own.shape if local else full.shape)
-
-    def misfit(self, key: str) -> CheckpointError:
-        """The error about an entry that does not fit."""
-        return CheckpointError(
-            f"optimiser state {key!r} does not belong to this model with optimizer.kind={self.config.kind}: "
-            "resume with the settings that the checkpoint was made with"
-        )
+        return entry in known and shape == full.shape
 
 
-def partition(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
-    """Trainable parameters: matrices inside the network; embeddings and output matrix; norms and biases."""
+def _batches(params: Sequence[nn.Parameter], size: int) -> Iterator[Sequence[nn.Parameter]]:
+    for start in range(0, len(params), size):
+        yield params[start : start + size]
+
+
+def _in_one_pass(parameters: Collection[nn.Parameter]) -> bool | None:
+    """Whether AdamW takes its step fused; None: as PyTorch chooses."""
+    large = any(p.numel() >= FUSED_FROM for p in parameters)
+    return True if large and all(p.device.type == "cpu" for p in parameters) else None
+
+
+def partition(model: nn.Module) -> tuple[list[nn.Parameter], ...]:
+    """Trainable parameters: matrices inside the network; embeddings and output matrix; tensors of several matrices,
+    such as a mixture's experts; norms and biases."""
     outside = {
         id(p)
         for name, module in model.named_modules()
@@ -278,5 +307,6 @@ def partition(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter],
     trainable = [p for p in model.parameters() if p.requires_grad]
     inner = [p for p in trainable if p.ndim == 2 and id(p) not in outside]
     outer = [p for p in trainable if id(p) in outside and p.ndim == 2]
-    taken = {id(p) for p in inner + outer}
-    return inner, outer, [p for p in trainable if id(p) not in taken]
+    stacks = [p for p in trainable if p.ndim > 2]
+    taken = {id(p) for p in inner + outer + stacks}
+    return inner, outer, stacks, [p for p in trainable if id(p) not in taken]

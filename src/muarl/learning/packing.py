@@ -29,13 +29,16 @@ class Sample:
 
     ``ids`` [T]. ``weights`` [T]: loss weight of each id as something to predict, 0 for context; the first id has no
     past, so its weight is ignored. ``logprobs`` [T]: the sampler's log-probabilities, read only where the weight is not
-    0 (empty for supervised samples). ``advantage``: of the whole document. ValueError if lengths differ.
+    0 (empty for supervised samples). ``advantage``: of the whole document. ``episode``: samples of one batch with the
+    same number are segments of one episode, and together weigh what an episode does; None: an episode by itself.
+    ValueError if lengths differ.
     """
 
     ids: Sequence[int]
     weights: Sequence[float]
     logprobs: Sequence[float] = ()
     advantage: float = 0.0
+    episode: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:
@@ -52,10 +55,16 @@ class Sample:
 
     @classmethod
     def sampled(
-        cls, ids: Sequence[int], loss_mask: Sequence[bool], logprobs: Sequence[float], advantage: float
+        cls,
+        ids: Sequence[int],
+        loss_mask: Sequence[bool],
+        logprobs: Sequence[float],
+        advantage: float,
+        episode: int | None = None,
     ) -> Sample:
-        """An episode: weight 1 on the ids that the policy sampled, with the sampler's log-probabilities."""
-        return cls(ids, [1.0 if m else 0.0 for m in loss_mask], logprobs, advantage)
+        """An episode, or a segment of one: weight 1 on the ids that the policy sampled, with the sampler's
+        log-probabilities."""
+        return cls(ids, [1.0 if m else 0.0 for m in loss_mask], logprobs, advantage, episode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,8 @@ class Batch:
     """Samples and their targets, flattened sample by sample.
 
     ``weights``, ``logprobs`` (0 where the samples have none), ``advantages`` float32 [n]; ``sequences`` int64 [n]:
-    index of the target's sample; ``starts``: where each sample's targets begin (length: samples + 1).
+    index of the target's sample; ``starts``: where each sample's targets begin (length: samples + 1). ``episodes``
+    int64 [n]: which targets belong to one episode; None where every sample is an episode by itself.
     """
 
     samples: tuple[Sample, ...]
@@ -73,6 +83,7 @@ class Batch:
     sequences: Tensor
     starts: tuple[int, ...]
     has_logprobs: bool
+    episodes: Tensor | None = None
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> Batch:
@@ -86,6 +97,8 @@ class Batch:
             starts.append(len(weights))
         counts = torch.tensor([b - a for a, b in pairwise(starts)], dtype=torch.int64)
         advantages = torch.tensor([s.advantage for s in samples], dtype=torch.float32)
+        whole = torch.tensor(episode_numbers(samples), dtype=torch.int64)
+        several = len(whole.unique()) < len(samples)
         return cls(
             tuple(samples),
             torch.tensor(weights, dtype=torch.float32),
@@ -94,6 +107,7 @@ class Batch:
             torch.arange(len(samples)).repeat_interleave(counts),
             tuple(starts),
             all(len(s.logprobs) > 0 for s in samples),
+            whole.repeat_interleave(counts) if several else None,
         )
 
     def to(self, device: torch.device | str) -> Batch:
@@ -103,7 +117,14 @@ class Batch:
             logprobs=self.logprobs.to(device),
             advantages=self.advantages.to(device),
             sequences=self.sequences.to(device),
+            episodes=self.episodes.to(device) if self.episodes is not None else None,
         )
+
+
+def episode_numbers(samples: Sequence[Sample]) -> list[int]:
+    """For each sample the index of the first one of its episode."""
+    first: dict[int, int] = {}
+    return [n if s.episode is None else first.setdefault(s.episode, n) for n, s in enumerate(samples)]
 
 
 @dataclass(frozen=True, slots=True)

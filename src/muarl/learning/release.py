@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muarl.errors import DataError
+from muarl.chat_formats.families import AUTO, MARK, QWEN3, EarlierThoughts, Family
+from muarl.errors import CheckpointError, DataError
 from muarl.untrusted import read_json_object
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 GENERATION = "generation_config.json"
 CARD = "README.md"
-ENDS = ("<|im_end|>", "<|endoftext|>")
-"""The tokens that end a reply."""
-_DEFAULT = "if enable_thinking is defined else false"
+_ENDS = ("<|im_end|>", "<|endoftext|>")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
 
@@ -30,14 +28,17 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 class ModelNotes:
     """What a checkpoint's files say of how it came about.
 
-    ``thinking``: whether the model was trained to think first. ``start``: the folder that training began with, whose
-    generation settings are kept; ``base``: its name. ``methods``: (phase, words) for what training may be doing when a
-    checkpoint is written; ``method`` and ``step``: what it did last, and for how many steps. ``data``: what was trained
-    on. ``settings``: (name, value) of what else a reader should know; ``scores``: (what was measured, the figure).
-    ``license``: as model cards name it, empty where it is the base's.
+    ``thinking``: whether the model was trained to think first; ``earlier_thoughts``: as ``model.earlier_thoughts``.
+    ``chat_format``: as ``model.chat_format``. ``start``:
+    the folder that training began with, whose generation settings are kept; ``base``: its name. ``methods``: (phase,
+    words) for what training may be doing when a checkpoint is written; ``method`` and ``step``: what it did last, and
+    for how many steps. ``data``: what was trained on. ``settings``: (name, value) of what else a reader should know;
+    ``scores``: (what was measured, the figure). ``license``: as model cards name it, empty where it is the base's.
     """
 
     thinking: bool = False
+    earlier_thoughts: EarlierThoughts = "family"
+    chat_format: str = AUTO
     start: Path | None = None
     base: str = ""
     methods: tuple[tuple[str, str], ...] = ()
@@ -54,16 +55,11 @@ class ModelNotes:
         return replace(self, method=method, step=progress.get("step", self.step))
 
 
-def chat_template(*, thinking: bool = False) -> str:
-    """A Jinja template that renders messages as ``ChatTokens`` makes ids of them, control words in the texts aside:
-    those a template cannot guard. ``thinking``: what holds where ``enable_thinking`` is not given."""
-    text = resources.files("muarl.learning").joinpath("chat_template.jinja").read_text(encoding="utf-8")
-    return text.replace(_DEFAULT, _DEFAULT.replace("false", "true")) if thinking else text
-
-
-def generation_settings(start: Path | None, tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
+def generation_settings(
+    start: Path | None, tokenizer: PreTrainedTokenizerFast, ends: Sequence[str] = _ENDS
+) -> dict[str, Any]:
     """The fields of generation_config.json: plain values of the start folder's, if it has one, else when a reply is
-    over and what pads."""
+    over (``ends``) and what pads."""
     own: dict[str, Any] = {}
     if start is not None and (start / GENERATION).is_file():
         try:
@@ -72,11 +68,11 @@ def generation_settings(start: Path | None, tokenizer: PreTrainedTokenizerFast) 
             found = {}  # a broken one is as good as none
         own = {name: value for name, value in found.items() if _plain(value)}
     vocabulary = tokenizer.get_vocab()
-    ends = [vocabulary[token] for token in ENDS if token in vocabulary]
-    if ends and own.get("eos_token_id") is None:
-        own["eos_token_id"] = ends
-    if ends and own.get("pad_token_id") is None:
-        own["pad_token_id"] = ends[-1]
+    ids = [vocabulary[token] for token in ends if token in vocabulary]
+    if ids and own.get("eos_token_id") is None:
+        own["eos_token_id"] = ids
+    if ids and own.get("pad_token_id") is None:
+        own["pad_token_id"] = ids[-1]
     return own
 
 
@@ -94,23 +90,42 @@ def write_release(
     *,
     keep_template: bool = False,
 ) -> None:
-    """Write tokenizer, chat template, generation_config.json and the model card. ``keep_template``: where the tokenizer
-    has a template of its own, that one."""
+    """Write tokenizer, chat template, generation_config.json and the model card. The template is muarl's own for the
+    Qwen3 format, in which every thought is kept; otherwise, with ``keep_template``, and where the model was trained
+    with thoughts dropped as its template drops them, it is the tokenizer's, if it has one."""
+    from muarl.chat_formats.choice import keeps_thoughts, own_template
+
     notes = notes or ModelNotes()
     template = tokenizer.chat_template
+    family = _family(tokenizer, notes.chat_format)
+    dropped = notes.thinking and notes.earlier_thoughts == "family" and not keeps_thoughts(tokenizer, family)
     try:
-        if not (keep_template and template):
-            tokenizer.chat_template = chat_template(thinking=notes.thinking)
+        if not template or (family is QWEN3 and not keep_template and not dropped):
+            tokenizer.chat_template = own_template(thinking=notes.thinking)
         tokenizer.save_pretrained(str(folder))
     finally:
         tokenizer.chat_template = template
-    _name_tokenizer_class(folder / "tokenizer_config.json")
-    _write_json(folder / GENERATION, generation_settings(notes.start, tokenizer))
-    (folder / CARD).write_text(model_card(notes), encoding="utf-8")
+    _complete_tokenizer_config(folder / "tokenizer_config.json", notes.chat_format)
+    ends = _ENDS if family is QWEN3 else tuple(dict.fromkeys((*family.ends, tokenizer.eos_token or family.ends[0])))
+    _write_json(folder / GENERATION, generation_settings(notes.start, tokenizer, ends))
+    (folder / CARD).write_text(model_card(notes, family, dropped=dropped), encoding="utf-8")
 
 
-def model_card(notes: ModelNotes) -> str:
-    """The model card: base, method, steps, data and scores as far as they are known, how to use it, and the license."""
+def _family(tokenizer: PreTrainedTokenizerFast, name: str) -> Family:
+    """The family of the tokenizer's chat format; Qwen3's for one that has none (such as a user model's): whoever needs
+    its format says what is wrong with it, and a checkpoint is not lost for it."""
+    from muarl.chat_formats.choice import family_of
+
+    try:
+        return family_of(tokenizer, name)
+    except CheckpointError:
+        return QWEN3
+
+
+def model_card(notes: ModelNotes, family: Family = QWEN3, *, dropped: bool = False) -> str:
+    """The model card: base, method, steps, data and scores as far as they are known, how to use it, and the license.
+
+    ``dropped``: the model was trained with the thoughts of earlier turns dropped."""
     head = ["library_name: transformers", "pipeline_tag: text-generation", "tags: [muarl, tool-use]"]
     if _HUB_NAME.fullmatch(notes.base) and not Path(notes.base).exists():
         head.append(f"base_model: {notes.base}")
@@ -121,7 +136,7 @@ def model_card(notes: ModelNotes) -> str:
         ("Method", notes.method),
         ("Steps", "" if notes.step is None else f"{notes.step:,}"),
         ("Data", notes.data),
-        ("Thinking", "thinks before it answers" if notes.thinking else "off: an empty think block opens each reply"),
+        ("Thinking", "thinks before it answers" if notes.thinking else _off(family)),
         *notes.settings,
     ]
     about = "\n".join(f"| {name} | {_cell(value)} |" for name, value in rows if value)
@@ -136,23 +151,42 @@ def model_card(notes: ModelNotes) -> str:
         f"| | |\n|---|---|\n{about}\n\n"
         + (f"## Scores\n\n| measured | |\n|---|---|\n{measured}\n" if measured else "")
         + "## Use\n\n"
-        "The chat template renders conversations with tools token for token as in training (Qwen3's format, with all\n"
-        "turns' thoughts kept). It cannot keep control words that stand in messages or tool results from becoming\n"
+        f"{_about_template(family, dropped=dropped)} "
+        "It cannot keep control words that stand in messages or tool results from becoming\n"
         "control tokens, as `muarl serve` does: strip them from what strangers write.\n\n"
         "The model was trained with the policy of its domain as the system message, and with the domain's tools.\n\n"
         f"## License\n\n{license_note}\n"
     )
 
 
+def _off(family: Family) -> str:
+    return "off: an empty think block opens each reply" if family is QWEN3 else "off"
+
+
+def _about_template(family: Family, *, dropped: bool) -> str:
+    if family is QWEN3 and not dropped:
+        return (
+            "The chat template renders conversations with tools token for token as in training (Qwen3's format, with "
+            "all\nturns' thoughts kept)."
+        )
+    kept = "" if dropped or family.keeps or family.thinking == "never" else ", with thoughts of earlier turns kept"
+    return f"The chat template is the base's own; training followed it ({family.models}: `{family.name}`){kept}."
+
+
 def _cell(text: str) -> str:
     return " ".join(str(text).replace("|", "\\|").split())
 
 
-def _name_tokenizer_class(path: Path) -> None:
-    """Name the class as every version of transformers knows it (version 5 writes a name that version 4 cannot load)."""
+def _complete_tokenizer_config(path: Path, chat_format: str) -> None:
+    """Name the class as every version of transformers knows it (version 5 writes a name that version 4 cannot load),
+    and the chat format if it had to be named."""
     fields = read_json_object(path)
+    before = dict(fields)
     if fields.get("tokenizer_class") == "TokenizersBackend":
         fields["tokenizer_class"] = "PreTrainedTokenizerFast"
+    if chat_format != AUTO:
+        fields[MARK] = chat_format
+    if fields != before:
         _write_json(path, fields)
 
 

@@ -46,8 +46,8 @@ class Retention:
 
 
 def newest_whole(root: Path) -> tuple[Path | None, list[CheckpointError]]:
-    """The newest checkpoint under ``root`` that training can go on from, and what is wrong with those after it, newest
-    first. All its files are read and compared with their sums."""
+    """The newest checkpoint under ``root`` that training can continue from, and what is wrong with those after it,
+    newest first. All its files are read and compared with their sums."""
     from muarl.learning.checkpoints import check_whole  # imports torch, which deleting folders does not need
 
     problems = []

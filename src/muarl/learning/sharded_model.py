@@ -1,4 +1,4 @@
-"""A Qwen3 whose parameters lie in shards over a group of processes (PyTorch's FSDP2, ``fully_shard``).
+"""A model whose parameters lie in shards over a group of processes (PyTorch's FSDP2, ``fully_shard``).
 
 Each process reads its own rows of every tensor straight from the checkpoint's files, so that no process ever holds the
 whole model. What is trained is float32; under precision bfloat16 it is gathered, computed with and forgotten in
@@ -7,32 +7,36 @@ bfloat16, layer by layer, while gradients are summed in float32. What is not tra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard
-from transformers import Qwen3ForCausalLM
-from transformers.models.qwen3.modeling_qwen3 import Qwen3RotaryEmbedding
 
-from muarl.errors import CheckpointError
 from muarl.learning import shards
-from muarl.learning.checkpoint_files import WeightReader
 from muarl.learning.checkpoints import check_policy
 from muarl.learning.fingerprint import tensor_sum
-from muarl.learning.lora import adapter_names, attach, is_adapter, merged, plain_name, start_value
+from muarl.learning.lora import adapter_names, attach, fitted, is_adapter, merged, plain_name, start_value
 from muarl.learning.settings import LoraSettings, Precision
-from muarl.models.qwen3 import run_through_modules, shape_of
+from muarl.learning.sharded_weights import ConvertedWeights, OwnWeights, ShardedWeights
+from muarl.models.configs import bare_model
+from muarl.models.decoder import run_through_modules, shape_of
+from muarl.models.generic import GenericPath, ScoringModule, blocks_of
+from muarl.models.support import support_of
 
 
 class ShardedModel:
-    """One model, sharded. ``module``: calling it is ``muarl.models.qwen3.token_logprobs``.
+    """One model, sharded. ``model`` has the parameters; calling ``module`` is ``token_logprobs`` of its path.
 
     ``trained`` False freezes it. With ``lora`` its adapters are what is trained; they begin as ``seed`` says.
     ``offload``: shards stay in CPU memory. Building it needs no other process, except that all must build alike.
+    ``most``: of the numbers that the processes give, the largest.
+
+    CheckpointError for a checkpoint whose tensors are not those of its config.json, or whose layers cannot be told
+    apart.
     """
 
     def __init__(
@@ -45,40 +49,62 @@ class ShardedModel:
         lora: LoraSettings | None = None,
         seed: int = 0,
         offload: bool = False,
+        most: Callable[[int], int] = int,
     ) -> None:
         self.lora = lora
         self.precision = getattr(torch, precision)
         config = check_policy(folder)
-        with torch.device("meta"):
-            module = Qwen3ForCausalLM(config)
-        cast(nn.Module, module).to(torch.float32 if trained and lora is None else self.precision)
-        module.requires_grad_(trained and lora is None)
-        shape_of(module)
+        self.support = support_of(config, folder / "config.json")
+        model = self.model = bare_model(config).eval()
+        buffers = dict(model.named_buffers())
+        stored = buffers.keys() & model.state_dict(keep_vars=True).keys()
+        kind = torch.float32 if trained and lora is None else self.precision
+        for parameter in model.parameters():
+            parameter.data = parameter.data.to(kind)
+            parameter.requires_grad_(trained and lora is None)
         if lora is not None:
-            attach(module, lora)
+            self.lora = fitted(model, lora)
+            attach(model, self.lora)
+        self.module, layers = self._callable(most)
         device = torch.device(mesh.device_type)
         offload = offload and device.type != "cpu"
-        run_through_modules(module)
-        self._shard(module, mesh, trained, offload)
-        module.to_empty(device="cpu" if offload else device)
-        module.model.rotary_emb = Qwen3RotaryEmbedding(config=config).to(device)
-        if config.tie_word_embeddings and module.lm_head.weight is not module.model.embed_tokens.weight:
+        self._shard(layers, mesh, trained, offload)
+        model.to_empty(device="cpu" if offload else device)
+        for name, value in buffers.items():
+            place, _, last = name.rpartition(".")
+            model.get_submodule(place)._buffers[last] = value.to(device)
+        if config.tie_word_embeddings and _output(model).weight is not _input(model).weight:
             raise RuntimeError("the output matrix is no longer tied to the embeddings")
-        self.module = module
-        self.parameters: dict[str, nn.Parameter] = dict(module.named_parameters())
+        self.parameters: dict[str, nn.Parameter] = dict(model.named_parameters())
+        self._own = {plain_name(name): name for name in self.parameters if not is_adapter(name)}
+        self.buffers = {name: value for name, value in model.named_buffers() if name in stored}
+        self.weights: ShardedWeights
+        if self.support.path == "own":
+            self.weights = OwnWeights(self.support.family, self.shapes)
+        else:
+            self.weights = ConvertedWeights(config, folder)
         self.read(folder)
         self.take_adapter({n: start_value(n, p.shape, seed) for n, p in self.adapter().items()})
 
-    def _shard(self, module: Qwen3ForCausalLM, mesh: DeviceMesh, trained: bool, offload: bool) -> None:
+    def _callable(self, most: Callable[[int], int]) -> tuple[nn.Module, Sequence[nn.Module]]:
+        """What is called, and its layers, which are gathered one at a time."""
+        model: Any = self.model
+        if self.support.path == "own":
+            shape_of(model, adapters=True)
+            run_through_modules(model)
+            return model, list(model.model.layers)
+        return ScoringModule(GenericPath(model, self.support, most)), blocks_of(model)
+
+    def _shard(self, layers: Sequence[nn.Module], mesh: DeviceMesh, trained: bool, offload: bool) -> None:
         mixed = MixedPrecisionPolicy()
         if self.precision != torch.float32:
             mixed = MixedPrecisionPolicy(param_dtype=self.precision, reduce_dtype=torch.float32)
         place = CPUOffloadPolicy() if offload else OffloadPolicy()
-        for layer in module.model.layers:
+        for layer in layers:
             fully_shard(layer, mesh=mesh, mp_policy=mixed, offload_policy=place)
         # Embeddings and output matrix are needed again at once in the backward pass, if there is one.
-        fully_shard(module, mesh=mesh, mp_policy=mixed, offload_policy=place, reshard_after_forward=not trained)
-        for part in module.modules():
+        fully_shard(self.module, mesh=mesh, mp_policy=mixed, offload_policy=place, reshard_after_forward=not trained)
+        for part in self.module.modules():
             if isinstance(part, FSDPModule):
                 # Losses hold the global normaliser, so gradients add up.
                 part.set_gradient_divide_factor(1.0)
@@ -86,12 +112,9 @@ class ShardedModel:
 
     def read(self, folder: Path) -> None:
         """Take this process's rows from a checkpoint's weights."""
-        stored = WeightReader(folder)
+        held: dict[str, Tensor] = {name: self.parameters[own] for name, own in self._own.items()}
         with torch.no_grad():
-            for name, parameter in self.parameters.items():
-                if not is_adapter(name):
-                    rows = shards.rows_of(parameter)
-                    shards.local(parameter).copy_(stored.read(plain_name(name), rows.start, rows.stop))
+            self.weights.read(folder, held | self.buffers)
 
     def take_adapter(self, values: Mapping[str, Tensor]) -> None:
         """Take this process's rows of the adapters' whole matrices."""
@@ -100,17 +123,9 @@ class ShardedModel:
                 rows = shards.rows_of(parameter)
                 shards.local(parameter).copy_(values[name][rows.start : rows.stop])
 
-    def check_fits(self, folder: Path) -> None:
-        """CheckpointError if a checkpoint's weights are not those of a model of this shape."""
-        check_policy(folder)
-        theirs, mine = WeightReader(folder).shapes, self.shapes
-        known = all(theirs.get(name) == tuple(shape) for name, shape in mine.items())
-        if not known or theirs.keys() - mine.keys() - {"lm_head.weight"}:
-            raise CheckpointError(f"{folder / 'config.json'}: describes another model than the one being trained")
-
     @property
     def shapes(self) -> dict[str, torch.Size]:
-        """Of the model's own tensors, by Hugging Face name."""
+        """Of the model's own tensors, by the names of its parameters."""
         return {plain_name(n): p.shape for n, p in self.parameters.items() if not is_adapter(n)}
 
     def adapter(self) -> dict[str, nn.Parameter]:
@@ -118,9 +133,11 @@ class ShardedModel:
         return {n: p for n, p in self.parameters.items() if is_adapter(n)}
 
     def gathered(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
-        """A tensor by its Hugging Face name, whole, adapters merged; in ``dtype``, or as it is held. All processes
+        """A tensor by its name in ``transformers``, whole, adapters merged; in ``dtype``, or as held. All processes
         must ask together."""
-        own = name if name in self.parameters else f"{name.removesuffix('weight')}base_layer.weight"
+        if name in self.buffers:
+            return self.buffers[name]
+        own = self._own[name]
         base = self.parameters[own]
         down, up = (self.parameters.get(n) for n in adapter_names(own))
         part = shards.local(base)
@@ -143,3 +160,11 @@ class ShardedModel:
         part = self.module
         if isinstance(part, FSDPModule):
             part.reshard()
+
+
+def _input(model: nn.Module) -> nn.Embedding:
+    return cast(nn.Embedding, cast(Any, model).get_input_embeddings())
+
+
+def _output(model: nn.Module) -> nn.Linear:
+    return cast(nn.Linear, cast(Any, model).get_output_embeddings())

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ShardRows:
     """The rows ``start`` to ``stop`` of a tensor of shape ``whole``."""
 
     start: int
@@ -27,19 +27,19 @@ def is_sharded(tensor: Tensor) -> bool:
     return hasattr(tensor, "full_tensor")
 
 
-def rows_of(parameter: Tensor) -> Rows:
+def rows_of(parameter: Tensor) -> ShardRows:
     """The rows of a parameter that this process holds: the first dimension is cut in equal chunks, of which the last
     may be smaller or missing."""
-    count = parameter.shape[0]
+    count = parameter.shape[0] if parameter.ndim else 1
     if not is_sharded(parameter):
-        return Rows(0, count, parameter.shape)
+        return ShardRows(0, count, parameter.shape)
     mesh = cast(Any, parameter).device_mesh
     size = -(-count // mesh.size())
     start = min(count, mesh.get_local_rank() * size)
     stop = min(count, start + size)
     if len(local(parameter)) != stop - start:
         raise RuntimeError(f"a parameter of {count} rows has {len(local(parameter))} here, not {stop - start}")
-    return Rows(start, stop, parameter.shape)
+    return ShardRows(start, stop, parameter.shape)
 
 
 def local(parameter: Tensor) -> Tensor:

@@ -25,6 +25,8 @@ FORMAT = 2
 VALUES = "trainer.json"
 TENSORS = "trainer.safetensors"
 ROWS = "rows"
+OPTIMIZER = "optimizer/"
+"""What the names of the optimiser's tensors begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def write_tensors(
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LearnerProgress:
     """What ``trainer.json`` says of a learner: versions and updates so far, the order of minibatches to come, the state
     of Python's generator, the fingerprint of what the run began with, and what the recipe keeps."""
 
@@ -85,7 +87,7 @@ class Progress:
         }
 
     @classmethod
-    def parse(cls, path: Path, values: Mapping[str, Any], start: str | None) -> Progress:
+    def parse(cls, path: Path, values: Mapping[str, Any], start: str | None) -> LearnerProgress:
         """From ``values()`` in the checkpoint ``path``. CheckpointError if they are malformed, or if the run began with
         something else than ``start`` (None: not checked)."""
         try:
@@ -154,10 +156,6 @@ class StateReader:
         if not pieces:
             return self._slice(self._parts[name][0].file, name, (0, 0))
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
-
-    def whole(self) -> TrainerState:
-        """Everything, in memory."""
-        return TrainerState({name: self.read(name) for name in self.names}, self.values)
 
     def _files(self) -> list[Path]:
         if (self.path / TENSORS).is_file():

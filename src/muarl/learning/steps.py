@@ -25,9 +25,10 @@ from muarl.learning.losses import (
     logprob_gap,
     merge_metrics,
     policy_gradient_loss,
+    sequence_sums,
 )
 from muarl.learning.optimizer import ScheduledOptimizer
-from muarl.learning.packing import Batch, Rows, Sample
+from muarl.learning.packing import Batch, Rows, Sample, episode_numbers
 from muarl.learning.settings import LearnerConfig
 
 Metrics = dict[str, float]
@@ -130,7 +131,7 @@ class Stepper:
             # With a single update its own forward pass already has the weights before the step: no extra pass.
             old = None if once else self._flat(batch, everything)
             if old is not None:
-                totals = Totals.of(batch.weights, batch.sequences)
+                totals = Totals.of(batch.weights, batch.sequences, batch.episodes)
                 gap = _floats(logprob_gap(old, batch.logprobs, batch.weights, totals))
         updates: list[Metrics] = []
         for _ in range(policy.epochs):
@@ -150,14 +151,17 @@ class Stepper:
         over the whole batch; ``old`` None means the policy as it is now."""
         policy = self.config.policy
         index = torch.cat([torch.arange(batch.starts[i], batch.starts[i + 1]) for i in subset]).to(self.device)
-        totals = Totals.of(batch.weights[index], batch.sequences[index])
+        episodes = None if batch.episodes is None else batch.episodes[index]
+        totals = Totals.of(batch.weights[index], batch.sequences[index], episodes)
+        sums = None if episodes is None else sequence_sums(batch.weights[index], episodes)
         parts: list[dict[str, Tensor]] = []
         for rows in micro:
             at = rows.index
             scores = self._scores(rows, temperature=policy.temperature, entropy=self.config.entropy)
             logprobs, weights, sequences = scores.logprobs, batch.weights[at], batch.sequences[at]
+            whole = None if sums is None or batch.episodes is None else sums[batch.episodes[at]]
             before = logprobs.detach() if old is None else old[at]
-            factor, corrected = correct(policy.correction, before, batch.logprobs[at], weights, sequences, totals)
+            factor, corrected = correct(policy, before, batch.logprobs[at], weights, sequences, totals)
             output = policy_gradient_loss(
                 logprobs,
                 before,
@@ -165,13 +169,9 @@ class Stepper:
                 weights,
                 sequences,
                 totals,
-                aggregation=policy.aggregation,
-                constant_length=policy.constant_length,
-                clip_low=policy.clip_low,
-                clip_high=policy.clip_high,
-                dual_clip=policy.dual_clip,
-                ratio=policy.ratio,
+                policy,
                 factor=factor,
+                whole=whole,
             )
             loss, metrics = output.loss, output.metrics | corrected
             if reference is not None:
@@ -181,10 +181,9 @@ class Stepper:
                     weights,
                     sequences,
                     totals,
-                    estimator=policy.kl_estimator,
-                    aggregation=policy.aggregation,
-                    constant_length=policy.constant_length,
+                    policy,
                     old_logprobs=before if policy.kl_importance else None,
+                    whole=whole,
                 )
                 loss = loss + policy.kl_coef * divergence.loss
                 metrics |= divergence.metrics
@@ -197,12 +196,16 @@ class Stepper:
 
     def _minibatches(self, batch: Batch) -> list[list[int]]:
         """The samples that carry loss, in ``minibatches`` random parts of nearly equal size; the same parts in every
-        process."""
-        chosen = [i for i in range(len(batch.samples)) if batch.starts[i + 1] > batch.starts[i]]
+        process. The segments of an episode stay together."""
+        of: dict[int, list[int]] = {}
+        for i, episode in enumerate(episode_numbers(batch.samples)):
+            if batch.starts[i + 1] > batch.starts[i]:
+                of.setdefault(episode, []).append(i)
+        chosen = list(of.values())
         count = min(self.config.policy.minibatches, len(chosen))
         if count > 1:
             self._random.shuffle(chosen)
-        return [chosen[k::count] for k in range(count)]
+        return [[i for episode in chosen[k::count] for i in episode] for k in range(count)]
 
     @torch.no_grad()
     def _flat(self, batch: Batch, micro: list[Rows], *, reference: bool = False) -> Tensor:

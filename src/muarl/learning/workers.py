@@ -27,14 +27,16 @@ import torch
 from torch import Tensor
 
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.learning.checkpoint_kinds import check_kind
 from muarl.learning.checkpoints import check_sums
 from muarl.learning.group import ShardingConfig, host_store, versions
 from muarl.learning.lora import AdaptedWeights
 from muarl.learning.packing import Sample
 from muarl.learning.randomness import global_generators, restore_generators
 from muarl.learning.settings import LearnerConfig
-from muarl.learning.state_files import Progress, StateReader
+from muarl.learning.state_files import LearnerProgress, StateReader
 from muarl.learning.steps import Metrics
+from muarl.models.weights import as_stored
 
 ERRORS: dict[str, type[Exception]] = {
     "CheckpointError": CheckpointError,
@@ -42,7 +44,7 @@ ERRORS: dict[str, type[Exception]] = {
     "MuarlError": MuarlError,
     "ValueError": ValueError,
 }
-"""What a child may raise that leaves the group as it was, so that it goes on."""
+"""What a child may raise that leaves the group as it was, so that it continues."""
 GRACE = 10.0
 """Seconds that the others have to report the same problem, or a process to end when asked."""
 TAIL = 2000
@@ -92,6 +94,8 @@ class MultiProcessLearner:
             "versions": versions(),
         }
         self._names: list[str] = self._ask("start", start)
+        kind = check_kind(Path(checkpoint))
+        self._family = None if kind is None else kind.family
 
     @property
     def version(self) -> int:
@@ -118,14 +122,14 @@ class MultiProcessLearner:
         state = StateReader(path)
         check_sums(Path(path))
         self._ask("load", str(path))
-        progress = Progress.parse(Path(path), state.values, None)
+        progress = LearnerProgress.parse(Path(path), state.values, None)
         random.setstate(progress.python)
         restore_generators({n: state.read(n) for n in state.names if n.startswith("random/")}, CPU)
         return progress.extra
 
     @property
     def weights(self) -> Callable[[], Iterator[tuple[str, Tensor]]]:
-        """Called, it gives every parameter under its Hugging Face name, whole, on the CPU, gathered one at a time as it
+        """Called, it gives every parameter whole, on the CPU, named as ``Weights`` says, gathered one at a time as it
         is asked for. With adapters it is an ``AdaptedWeights``."""
         return self._whole if self._lora is None else AdaptedWeights(self._whole, self._adapter, self._lora)
 
@@ -136,6 +140,9 @@ class MultiProcessLearner:
         }
 
     def _whole(self) -> Iterator[tuple[str, Tensor]]:
+        return as_stored(self._parameters(), self._family)
+
+    def _parameters(self) -> Iterator[tuple[str, Tensor]]:
         for name in self._names:
             kind, shape, data = self._ask("weight", name)
             yield name, torch.frombuffer(bytearray(data), dtype=getattr(torch, kind)).view(shape)
@@ -199,8 +206,8 @@ class MultiProcessLearner:
         if method == "start":
             return _lost(text)
         return _lost(
-            f"{text}\nWhat was learned since the last checkpoint is gone with it. To go on from there: `--resume RUN`, "
-            "with the run's folder"
+            f"{text}\nWhat was learned since the last checkpoint is lost with it. To continue from there: "
+            "`--resume RUN`, with the run's folder"
         )
 
 

@@ -24,6 +24,24 @@ def base_only() -> Iterator[None]:
         _base_only.reset(token)
 
 
+def is_base_only() -> bool:
+    """Whether this is within ``base_only``."""
+    return _base_only.get()
+
+
+@contextmanager
+def adapters_off(model: nn.Module) -> Iterator[None]:
+    """Within the block, the model's own modules compute it as it is without adapters. Nothing is trained meanwhile."""
+    adapted = [module for module in model.modules() if hasattr(module, "lora_A")]
+    for module in adapted:
+        cast(Any, module).enable_adapters(False)
+    try:
+        yield
+    finally:
+        for module in adapted:
+            cast(Any, module).enable_adapters(True)
+
+
 def is_plain(module: nn.Module) -> bool:
     """A linear map that is nothing but its matrix."""
     return type(module) is nn.Linear
@@ -44,9 +62,14 @@ def base_weight(module: nn.Module) -> Tensor:
     return cast(Tensor, cast(Any, module).base_layer.weight if hasattr(module, "base_layer") else module.weight)
 
 
+def base_bias(module: nn.Module) -> Tensor | None:
+    """The projection's own bias, if it has one."""
+    return cast("Tensor | None", getattr(module, "base_layer", module).bias)
+
+
 def project(module: nn.Module, x: Tensor) -> Tensor:
     """The projection of ``x`` [..., in], with its adapter where there is one."""
-    y = F.linear(x, base_weight(module))
+    y = F.linear(x, base_weight(module), base_bias(module))
     if is_plain(module) or _base_only.get():
         return y
     inner = cast(Any, module)

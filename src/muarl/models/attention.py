@@ -33,7 +33,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, layout: Layout) -> Tensor:
     heads, kv, dim = q.shape[1], k.shape[1], q.shape[2]
     flat = torch.cat((q, k, v), 1).flatten(1)
     if layout.pack is not None:
-        flat = _Rearrange.apply(flat, layout.pack, layout.unpack, None)
+        flat = Rearrange.apply(flat, layout.pack, layout.unpack, None)
     base = 0
     for rows, length in layout.blocks:
         part = flat[base : base + rows * length].view(rows, length, heads + 2 * kv, dim).transpose(1, 2)
@@ -43,11 +43,11 @@ def attend(q: Tensor, k: Tensor, v: Tensor, layout: Layout) -> Tensor:
         base += rows * length
     joined = out[0] if len(out) == 1 else torch.cat(out)
     if layout.pack is not None:
-        joined = _Rearrange.apply(joined, layout.unpack, layout.pack, layout.pads)
+        joined = Rearrange.apply(joined, layout.unpack, layout.pack, layout.pads)
     return joined
 
 
-class _Rearrange(torch.autograd.Function):
+class Rearrange(torch.autograd.Function):
     """Select rows in an order that hits each real row once: the backward pass is a selection too, not a scatter-add."""
 
     @staticmethod

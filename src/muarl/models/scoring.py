@@ -11,7 +11,8 @@ CHUNK_LOGITS = 1 << 20
 """Logits computed at a time on a CPU (4 MiB in float32, about a cache's size); a GPU takes 64 times as many."""
 
 
-def _chunk_rows(vocab: int, device: torch.device) -> int:
+def chunk_rows(vocab: int, device: torch.device) -> int:
+    """Of how many tokens logits are computed at a time."""
     scale = 64 if device.type == "cuda" else 1
     return max(64, scale * CHUNK_LOGITS // vocab)
 
@@ -23,7 +24,7 @@ class _LinearLogprobs(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float, want_entropy: bool
     ) -> tuple[Tensor, Tensor]:
-        rows = _chunk_rows(weight.shape[0], hidden.device)
+        rows = chunk_rows(weight.shape[0], hidden.device)
         count = hidden.shape[0]
         logprob = torch.empty(count, dtype=torch.float32, device=hidden.device)
         entropy = torch.zeros_like(logprob)
@@ -67,12 +68,13 @@ class _LinearLogprobs(torch.autograd.Function):
                 grad = prob.mul_(-g_logprob[a:b, None])
             if g_logprob is not None:  # dlogp/dlogit = onehot - p
                 grad.scatter_add_(1, targets[a:b, None], g_logprob[a:b, None])
-            grad = grad.mul_(1.0 / ctx.temperature).to(weight.dtype)
-            d_hidden[a:b] = grad @ weight
-            if weight.dtype == torch.float32:
-                d_weight.addmm_(grad.t(), part)
-            else:
-                d_weight += grad.t() @ part
+            grad = grad.mul_(1.0 / ctx.temperature)
+            narrow = grad.to(weight.dtype)
+            d_hidden[a:b] = narrow @ weight
+            if weight.is_cuda and weight.dtype != torch.float32:
+                d_weight += narrow.t() @ part
+            else:  # a CPU would write a product of narrow numbers down, and widen it, before it is added
+                d_weight.addmm_(grad.t(), part.float())
         return d_hidden, d_weight.to(weight.dtype), None, None, None
 
 

@@ -6,7 +6,7 @@ Pure functions of numbers, without torch. ``models`` counts parameters, ``memory
 
 from muarl.planning.assumptions import GPUS, Assumptions, Gpu, assume
 from muarl.planning.models import PUBLISHED, ModelShape, published, shape_from_config
-from muarl.planning.plan import Plan, make_plan
+from muarl.planning.plan import ResourcePlan, make_plan
 
 __all__ = [
     "GPUS",
@@ -14,7 +14,7 @@ __all__ = [
     "Assumptions",
     "Gpu",
     "ModelShape",
-    "Plan",
+    "ResourcePlan",
     "assume",
     "make_plan",
     "published",

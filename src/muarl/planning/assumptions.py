@@ -43,6 +43,7 @@ class Assumptions:
     of memory bandwidth that decoding reaches; ``decode_overhead``: seconds a decoded token takes besides.
     ``transfer``: bytes a second at which a set of weights reaches all samplers: gathered from the learner's shards, put
     into the object store, sent from node to node, loaded. ``gpu_gib``: GiB of a GPU's memory; 0: as the kind has.
+    ``reserved_gib``: GiB of each GPU that other programs hold, such as a server with the user's model.
     ``node_gib``: GiB of a node's own memory. ``host_transfer``: bytes a second between a GPU and its node's memory;
     ``host_bandwidth``: of that memory itself, which the node's learner processes share.
 
@@ -87,6 +88,7 @@ class Assumptions:
     user_completion_price: float = 10.0
     gpu_hour: float = 3.0
     gpu_gib: float = 0.0
+    reserved_gib: float = 0.0
     node_gib: float = 900.0
     host_transfer: float = 25e9
     host_bandwidth: float = 200e9
@@ -100,6 +102,11 @@ class Assumptions:
     def device(self) -> Gpu:
         kind = GPUS[self.gpu]
         return replace(kind, memory=int(self.gpu_gib * GIB)) if self.gpu_gib else kind
+
+    @property
+    def budget(self) -> int:
+        """Bytes of a GPU's memory that may be planned with."""
+        return max(int(self.device.memory * self.memory_share - self.reserved_gib * GIB), 0)
 
     def to_json(self) -> dict[str, str | float]:
         """The figures by name."""
@@ -151,7 +158,7 @@ class Assumptions:
 
 def assume(pairs: Iterable[str], base: Assumptions | None = None) -> Assumptions:
     """``KEY=VALUE`` pairs laid over assumptions. ConfigError for an unknown key or GPU, or a value that is no number
-    above 0 (prices may be 0)."""
+    above 0 (prices and what is reserved may be 0)."""
     known = {f.name: f.type for f in fields(Assumptions) if f.name != "given"}
     changes: dict[str, str | float | int] = {}
     for pair in pairs:
@@ -169,7 +176,7 @@ def assume(pairs: Iterable[str], base: Assumptions | None = None) -> Assumptions
             number = float(value)
         except ValueError:
             raise ConfigError(f"--assume {pair!r}: {value!r} is not a number") from None
-        free = key.endswith(("_price", "_hour", "_seconds", "_overhead"))
+        free = key.endswith(("_price", "_hour", "_seconds", "_overhead")) or key == "reserved_gib"
         if not (number >= 0 if free else number > 0) or number == float("inf"):
             raise ConfigError(f"--assume {pair!r}: must be a number {'of at least' if free else 'above'} 0")
         if (key.endswith(("_share", "_mfu")) or key == "kept") and number > 1:

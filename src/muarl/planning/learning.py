@@ -55,9 +55,9 @@ def plan_learning(
     ``machine``: bytes of memory on this machine, for a learner on its CPU; None: the assumed GPUs.
     """
     a = assumptions
-    setup = learner_setup(config, on_gpu=machine is None)
-    # Nobody samples, and nothing is compared with a reference; an adapted model is a copy of the one that was loaded.
-    setup = replace(setup, reference="none", start=setup.rank > 0 and config.learner.kind == "torch")
+    setup = learner_setup(config, on_gpu=machine is None, with_rl=False)
+    # Nobody samples; an adapted model is a copy of the one that was loaded.
+    setup = replace(setup, start=setup.rank > 0 and config.learner.kind == "torch")
     tokens = min(a.episode_tokens, float(config.model.max_context))
     learned = min(a.sampled, tokens / 2) if config.sft.other_token_weight == 0 else tokens
     flops = speed.update_flops(
@@ -67,8 +67,10 @@ def plan_learning(
     if machine is None:
         seconds = flops / (setup.shards * a.device.flops * a.train_mfu)
         dollars = steps * seconds / 3600 * setup.shards * a.gpu_hour
-    budget = machine if machine is not None else int(a.device.memory * a.memory_share)
+    budget = machine if machine is not None else a.budget
     held = memory.learner_memory(shape, setup)
+    if machine is not None:
+        held["process"] = memory.process_memory(shape)
     return LearningPlan(held, budget, setup.shards, steps, config.sft.batch * tokens, flops, seconds, dollars)
 
 

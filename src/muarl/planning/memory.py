@@ -1,6 +1,6 @@
 """Bytes: what a learner and a sampler hold, part by part.
 
-The parts are those of muarl's own code: ``learning/learner.py`` over ``models/qwen3.py`` on one side,
+The parts are those of muarl's own code: ``learning/learner.py`` over ``models/decoder.py`` on one side,
 ``inference/torch_engine.py`` or vLLM on the other. Tests compare them with what small models take
 (tests/planning/test_memory.py): weights, gradients, optimiser, caches and saved activations to the byte.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from muarl.planning.models import PROJECTIONS, ModelShape
+from muarl.planning.models import PROJECTIONS, ExpertBlocks, ModelShape
 
 Reference = Literal["none", "device", "host", "adapter"]
 Parts = dict[str, int]
@@ -20,6 +20,13 @@ LOGITS_AT_ONCE = 1 << 20
 """Logits that ``models/scoring.py`` makes at a time on a CPU; a GPU takes 64 times as many."""
 LOGITS_COPIES = 4
 """Tensors of that size alive at once in its backward pass: logits, probabilities, their gradient, and one temporary."""
+DURING_UPDATES = {"gathered", "reduced", "casts", "activations", "logits"}
+"""Parts of a learner's memory that it gives back after an update."""
+
+PROCESS = 380 << 20
+"""Bytes of a process with Python, PyTorch and transformers before it holds a model, measured on Linux."""
+ENTRY = 1250
+"""Bytes that an entry of the vocabulary takes in its tokenizer and chat format, measured with 151,669 of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +59,31 @@ class LearnerSetup:
 
 
 def activations_per_token(shape: ModelShape, compute_bytes: int) -> int:
-    """Bytes that one layer keeps of one token for the backward pass, in ``models/qwen3.py``.
+    """Bytes that one layer keeps of one token for the backward pass, in ``models/decoder.py``.
 
     Elements in float32: the layer's input and the middle of it with a norm of each (4 widths), query and key heads
-    before their norms, what attention reads and returns, and the feed-forward block's gate, its SiLU, up and their
-    product. Below float32 the norms keep float32 copies of what they read and of what they made of it.
+    before their norms (where they have some), what attention reads and returns, and the feed-forward block's gate, its
+    SiLU, up and their product. Below float32 the norms keep float32 copies of what they read and of what they made of
+    it. Of a mixture a layer with experts is meant: see ``_mixed``.
     """
-    w, q, k, f = shape.width, shape.query, shape.key, shape.feed_forward
-    small = 4 * (2 + 2 * shape.heads + shape.kv_heads)  # norms' scales, attention's log-sum-exp
+    w, q, k, f = shape.width, shape.query, shape.key, 4 * shape.feed_forward
+    normed = q + k if shape.head_norms else 0
+    small = 4 * (2 + shape.heads + (shape.heads + shape.kv_heads) * shape.head_norms)  # norms' scales, log-sum-exp
+    if shape.mixture is not None:
+        numbers, more = _mixed(shape, shape.mixture)
+        f, small = numbers, small + more
     if compute_bytes >= 4:
-        return 4 * (4 * w + 3 * q + 3 * k + 4 * f) + small
-    return compute_bytes * (2 * w + 2 * q + 2 * k + 4 * f) + 8 * (2 * w + q + k) + small
+        return 4 * (4 * w + 2 * q + 2 * k + normed + f) + small
+    return compute_bytes * (2 * w + 2 * q + 2 * k + f) + 8 * (2 * w + normed) + small
+
+
+def _mixed(shape: ModelShape, mixture: ExpertBlocks) -> tuple[int, int]:
+    """What ``models/experts.py`` keeps of a token: numbers as it computes, and bytes besides. Of each chosen expert the
+    input, gate and up, the gate's SiLU, the product of both, the same weighed, and the weight; in float32 the router's
+    probabilities, the chosen ones' and, if they are made to add up to 1, their sum; which they are."""
+    chosen = mixture.chosen
+    shares = mixture.experts + mixture.normalised * (chosen + 1)
+    return chosen * (shape.width + 5 * mixture.inner + 1), 4 * shares + 8 * chosen
 
 
 def activations(shape: ModelShape, tokens: int, compute_bytes: int, recompute: bool) -> int:
@@ -73,10 +94,18 @@ def activations(shape: ModelShape, tokens: int, compute_bytes: int, recompute: b
     return tokens * (shape.layers * shape.width * compute_bytes + whole)
 
 
-def head_bytes(shape: ModelShape, on_gpu: bool) -> int:
-    """Bytes that the output matrix's gradient takes while it is summed up in float32, and logits meanwhile."""
+def head_bytes(shape: ModelShape, on_gpu: bool, compute_bytes: int = 4) -> int:
+    """Bytes that the output matrix's gradient takes while it is summed up in float32, and besides that logits or, at
+    the end and below float32, the same in the type that is computed with."""
     rows = max(64, (64 if on_gpu else 1) * LOGITS_AT_ONCE // shape.vocab)
-    return 4 * shape.vocab * shape.width + LOGITS_COPIES * 4 * rows * shape.vocab
+    matrix, logits = shape.vocab * shape.width, 4 * rows * shape.vocab
+    narrowed = matrix * compute_bytes + 2 * logits if compute_bytes < 4 else 0
+    return 4 * matrix + max(LOGITS_COPIES * logits, narrowed)
+
+
+def process_memory(shape: ModelShape) -> int:
+    """Bytes of this machine's memory that a process takes besides what it computes with."""
+    return PROCESS + ENTRY * shape.vocab
 
 
 def _held(shape: ModelShape, setup: LearnerSetup) -> Parts:
@@ -85,7 +114,7 @@ def _held(shape: ModelShape, setup: LearnerSetup) -> Parts:
     trained = shape.adapter_parameters(setup.rank, setup.targets) if setup.rank else total
     moments = 2 * trained
     if setup.muon:  # one momentum for the matrices inside the network
-        moments -= shape.layers * sum(o * i for o, i in shape.matrices.values())
+        moments -= shape.matrix_parameters
     sizes = {
         "weights": trained * setup.trained_bytes + (total * setup.frozen_bytes if setup.rank else 0),
         "gradients": trained * setup.trained_bytes,
@@ -111,7 +140,7 @@ def learner_memory(shape: ModelShape, setup: LearnerSetup) -> Parts:
     elif setup.compute_bytes < setup.trained_bytes and not setup.rank:
         parts["casts"] = shape.parameters * setup.compute_bytes  # autocast's copies of the weights
     parts["activations"] = activations(shape, setup.tokens, setup.compute_bytes, setup.recompute)
-    parts["logits"] = head_bytes(shape, setup.on_gpu)
+    parts["logits"] = head_bytes(shape, setup.on_gpu, setup.compute_bytes)
     return {name: size for name, size in parts.items() if size}
 
 
@@ -128,7 +157,7 @@ def cache_per_token(shape: ModelShape, element_bytes: int) -> int:
 def torch_engine_memory(shape: ModelShape, slots: int, positions: int, element_bytes: int) -> Parts:
     """Bytes that ``TorchEngine`` allocates: its copy of the weights, its cache, and what a running batch needs."""
     # Query and key norms are kept once for each head, and there are tables of cosine and sine.
-    gains = shape.layers * (shape.heads + shape.kv_heads - 2) * shape.head_dim
+    gains = shape.layers * (shape.heads + shape.kv_heads - 2) * shape.head_dim * shape.head_norms
     tables = 2 * positions * shape.head_dim
     return {
         "weights": (shape.parameters + gains + tables) * element_bytes,

@@ -12,16 +12,17 @@ from muarl.planning import memory, speed
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.memory import Parts
 from muarl.planning.models import ModelShape
-from muarl.planning.setup import Deployment, deployment
+from muarl.planning.setup import Deployment, deployment, served_here
+from muarl.planning.weight_transport import WeightTransport, weight_transport
 
 GIB = 1 << 30
 
 VALIDATION_TASKS = 100
-"""Most tasks of a validation in training (recipes/preflight.py)."""
+"""Most tasks of a validation in training (runs/preflight.py)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProcessMemory:
     """One kind of process: how many there are, what each holds on its device, and how much it may hold."""
 
     name: str
@@ -87,13 +88,14 @@ class TeacherCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ResourcePlan:
     """``places``: what is held where. ``pace`` and ``cost`` are None where there are no GPUs to reckon with.
-    ``problems``: why it does not fit, in words. ``notes``: what else is worth knowing."""
+    ``problems``: why it does not fit, in words. ``notes``: what else is worth knowing. ``transport``: how weights reach
+    the samplers, where they must travel."""
 
     shape: ModelShape
     deployment: Deployment
-    places: tuple[Place, ...]
+    places: tuple[ProcessMemory, ...]
     host: Parts
     step: Mapping[str, float]
     pace: Pace | None
@@ -102,6 +104,7 @@ class Plan:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     assumptions: Assumptions
+    transport: WeightTransport | None = None
 
     @property
     def fits(self) -> bool:
@@ -114,7 +117,8 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """Everything in it as JSON values: bytes, seconds and dollars."""
         return {
-            "model": asdict(self.shape) | {"parameters": self.shape.parameters},
+            "model": asdict(self.shape)
+            | {"parameters": self.shape.parameters, "active_parameters": self.shape.active_parameters},
             "gpus": self.gpus,
             "nodes": self.deployment.nodes(self.assumptions.gpus_per_node),
             "fits": self.fits,
@@ -123,6 +127,7 @@ class Plan:
             "places": [asdict(p) | {"total": p.total, "fits": p.fits} for p in self.places],
             "host": self.host,
             "step": dict(self.step),
+            "weight_transport": None if self.transport is None else asdict(self.transport),
             "pace": None if self.pace is None else asdict(self.pace),
             "cost": None if self.cost is None else asdict(self.cost) | {"dollars": self.cost.dollars},
             "cold_start": None if self.teacher is None else asdict(self.teacher) | {"dollars": self.teacher.dollars},
@@ -130,12 +135,20 @@ class Plan:
         }
 
 
-def make_plan(config: RunConfig, shape: ModelShape, assumptions: Assumptions, *, machine: int | None = None) -> Plan:
+def make_plan(
+    config: RunConfig,
+    shape: ModelShape,
+    assumptions: Assumptions,
+    *,
+    machine: int | None = None,
+    imagined: float = 1.0,
+) -> ResourcePlan:
     """The plan of a run of reinforcement learning with a model of this shape.
 
     ``machine``: bytes of memory on this machine, for a run in one process on a CPU; None: the assumed GPUs.
+    ``imagined``: share of a cold start's conversations whose tools a model can play, rather than a server or a world.
     """
-    chosen = deployment(config, shape, on_gpu=machine is None)
+    chosen, transport = deployment(config, shape, on_gpu=machine is None), weight_transport(config)
     a = replace(
         assumptions,
         prompt_tokens=min(assumptions.prompt_tokens, config.model.max_context / 2),
@@ -143,10 +156,12 @@ def make_plan(config: RunConfig, shape: ModelShape, assumptions: Assumptions, *,
     longest = float(config.model.max_context)
     tokens = min(a.episode_tokens, longest)
     grown = max(tokens - a.prompt_tokens, 1.0)
-    device = machine if machine is not None else int(a.device.memory * a.memory_share)
+    device = machine if machine is not None else a.budget
     places = _places(shape, chosen, device, a)
     episodes = config.rl.tasks_per_step * config.rl.group_size
-    shared = speed.shared_prefix(a.prompt_tokens, grown, episodes, float(config.rl.pack_tokens), chosen.learner.shards)
+    shared = speed.shared_prefix(
+        a.prompt_tokens, grown, episodes, float(config.learner.pack_tokens), chosen.learner.shards
+    )
     step = {
         "episodes": float(episodes),
         "tokens": episodes * tokens,
@@ -168,14 +183,14 @@ def make_plan(config: RunConfig, shape: ModelShape, assumptions: Assumptions, *,
     pace = cost = teacher = None
     if machine is None:
         problems += _host_problems(shape, chosen, a)
-        teacher = _teacher(config, a)
+        teacher = _teacher(config, a, imagined)
         pace = _pace(config, shape, chosen, a, step)
         cost = _cost(config, shape, chosen, a, pace, episodes)
-    return Plan(
+    return ResourcePlan(
         shape,
         chosen,
         places,
-        _host(shape, chosen),
+        _host(shape, chosen, transport),
         step,
         pace,
         cost,
@@ -183,31 +198,51 @@ def make_plan(config: RunConfig, shape: ModelShape, assumptions: Assumptions, *,
         tuple(problems),
         chosen.notes,
         a,
+        transport,
     )
 
 
-def _places(shape: ModelShape, chosen: Deployment, device: int, a: Assumptions) -> tuple[Place, ...]:
+def _places(shape: ModelShape, chosen: Deployment, device: int, a: Assumptions) -> tuple[ProcessMemory, ...]:
     learner = memory.learner_memory(shape, chosen.learner)
     if chosen.server is None:
         engine = memory.torch_engine_memory(shape, chosen.slots, chosen.positions, chosen.engine_bytes)
-        together = learner | {f"sampler's {name}": size for name, size in engine.items()}
-        return (Place("learner and sampler", 1, together, device),)
+        together = _together(learner, engine, "batch", chosen.sleeps)
+        if not chosen.learner.on_gpu:
+            together["process"] = memory.process_memory(shape)
+        return (ProcessMemory("learner and sampler", 1, together, device),)
     server = memory.server_memory(shape, chosen.server, a.device.memory)
     if not chosen.shared:
         return (
-            Place("learner", chosen.learner_gpus, learner, device),
-            Place("sampler", chosen.engines * chosen.server.gpus, server, int(a.device.memory * chosen.server.share)),
+            ProcessMemory("learner", chosen.learner_gpus, learner, device),
+            ProcessMemory(
+                "sampler",
+                chosen.engines * chosen.server.gpus,
+                server,
+                min(int(a.device.memory * chosen.server.share), int(a.device.memory - a.reserved_gib * GIB)),
+            ),
         )
-    together = learner | {f"sampler's {name}": size for name, size in server.items()}
-    return (Place("learner and sampler", chosen.gpus, together, device),)
+    together = _together(learner, server, "workspace", chosen.sleeps)
+    return (ProcessMemory("learner and sampler", chosen.gpus, together, device),)
 
 
-def _host(shape: ModelShape, chosen: Deployment) -> Parts:
+def _together(learner: Parts, sampler: Parts, stays: str, sleeps: bool) -> Parts:
+    """What learner and sampler hold on one device. Where one ``sleeps`` while the other works it is the larger of two
+    moments: all of the learner and what ``stays`` of the sampler, or all of the sampler and what the learner keeps."""
+    named = {f"sampler's {name}": size for name, size in sampler.items()}
+    if not sleeps:
+        return learner | named
+    updating = learner | {f"sampler's {stays}": sampler[stays]}
+    generating = {name: size for name, size in learner.items() if name not in memory.DURING_UPDATES} | named
+    return max(updating, generating, key=lambda parts: sum(parts.values()))
+
+
+def _host(shape: ModelShape, chosen: Deployment, transport: WeightTransport | None) -> Parts:
     """Bytes of the machines' own memory, by what holds them."""
     held = {"each learner process": sum(memory.host_memory(shape, chosen.learner).values())}
     if chosen.clustered:
         held["each sampler, as it starts"] = shape.parameters * chosen.engine_bytes if chosen.server else 0
-        held["/dev/shm of the learner's machine and of each with samplers"] = memory.transfer_bytes(
+        there = "" if transport is not None and transport.direct else " and of each with samplers"
+        held[f"/dev/shm of the learner's machine{there}"] = memory.transfer_bytes(
             shape, chosen.sent_bytes, chosen.sent_rank
         )
     return {name: size for name, size in held.items() if size}
@@ -234,7 +269,7 @@ def _host_problems(shape: ModelShape, chosen: Deployment, a: Assumptions) -> lis
     ]
 
 
-def _too_much(place: Place) -> str:
+def _too_much(place: ProcessMemory) -> str:
     largest = sorted(place.parts, key=lambda name: -place.parts[name])[:2]
     named = " and ".join(f"{name} {place.parts[name] / GIB:.1f}" for name in largest)
     return (
@@ -258,13 +293,13 @@ def _cache_problems(shape: ModelShape, chosen: Deployment, context: int, a: Assu
 
 def _pace(config: RunConfig, shape: ModelShape, chosen: Deployment, a: Assumptions, step: Mapping[str, float]) -> Pace:
     serving = chosen.serving(shape, a)
-    at_once = min(step["episodes"] * chosen.ahead, float(config.rl.concurrency))
+    at_once = min(step["episodes"] * chosen.ahead, float(config.rollout.concurrency))
     played = speed.rollouts(shape, serving, at_once, a)
     steady = step["episodes"] / played.per_second
     # A synchronous step waits for its slowest episode, while ever fewer of the others still run.
     rollout = max(steady, a.straggler * played.episode) if chosen.ahead == 1 or chosen.in_turns else steady
     update = step["update_flops"] / (chosen.learner_gpus * a.device.flops * a.train_mfu)
-    rounds = -(-step["computed_tokens"] // (chosen.learner.shards * config.rl.pack_tokens))
+    rounds = -(-step["computed_tokens"] // (chosen.learner.shards * config.learner.pack_tokens))
     update += speed.offload_seconds(shape, chosen.learner, rounds, a)
     transfer = step["weights_sent"] / a.transfer
     total = rollout + update + transfer if chosen.ahead == 1 else max(rollout, update) + transfer
@@ -286,7 +321,7 @@ def _cost(config: RunConfig, shape: ModelShape, chosen: Deployment, a: Assumptio
     tasks = min(config.eval.tasks or VALIDATION_TASKS, VALIDATION_TASKS)
     validating = 0.0
     if held:
-        played = speed.rollouts(shape, chosen.serving(shape, a), float(min(tasks, rl.concurrency)), a)
+        played = speed.rollouts(shape, chosen.serving(shape, a), float(min(tasks, config.rollout.concurrency)), a)
         validating = held * max(tasks / played.per_second, a.straggler * played.episode) / 3600
     hours = rl.steps * pace.step / 3600 + validating
     each = _user_dollars(config.user, a)
@@ -303,11 +338,12 @@ def _cost(config: RunConfig, shape: ModelShape, chosen: Deployment, a: Assumptio
 
 
 def _user_dollars(user: UserConfig, a: Assumptions) -> float:
-    """Of one conversation: at the prices that its endpoint states, unless others are assumed."""
+    """Of one conversation: at the prices that its endpoint states, unless others are assumed. A model that is served on
+    this machine costs nothing but the machine."""
     if user.kind != "llm":
         return 0.0
     stated = user.endpoint
-    if stated is not None and (stated.prompt_price or stated.completion_price):
+    if stated is not None and (stated.prompt_price or stated.completion_price or served_here(user)):
         a = a.unless_given(user_prompt_price=stated.prompt_price, user_completion_price=stated.completion_price)
     return _dollars(a.user_usage, a.user_prompt_price, a.user_completion_price)
 
@@ -317,13 +353,17 @@ def _dollars(usage: tuple[float, float], prompt_price: float, completion_price: 
     return (read * prompt_price + written * completion_price) / 1e6
 
 
-def _teacher(config: RunConfig, a: Assumptions) -> TeacherCost | None:
+def starts_with_models(config: RunConfig) -> bool:
+    """Whether the configuration begins with conversations that models write."""
+    return config.sft.demonstrations_file is not None or config.coldstart.teacher == "endpoint"
+
+
+def _teacher(config: RunConfig, a: Assumptions, imagined: float) -> TeacherCost | None:
     """The cold start's conversations at the price of models, where the configuration begins with such a set. Their user
-    is taken to be as dear as that of training, and models to play the tools of all scenarios but those on servers."""
-    if config.sft.demonstrations_file is None and config.coldstart.teacher != "endpoint":
+    is taken to be as dear as that of training, and models to play tools wherever they can."""
+    if not starts_with_models(config):
         return None
     played = round(config.coldstart.count / a.kept)
-    imagined = sum(not name.startswith("mcp-") for name in config.coldstart.scenarios) / len(config.coldstart.scenarios)
     serving = _dollars(a.teacher_usage, a.teacher_prompt_price, a.teacher_completion_price)
     tools = _dollars(a.tools_usage, a.teacher_prompt_price, a.teacher_completion_price)
     user = _dollars(a.user_usage, a.user_prompt_price, a.user_completion_price)

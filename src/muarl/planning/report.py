@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from muarl.planning.assumptions import GIB, Assumptions
-from muarl.planning.plan import Place, Plan
+from muarl.planning.plan import ProcessMemory, ResourcePlan
 
 
-def print_plan(plan: Plan, fitting: Sequence[str] | None, *, error: bool = False, explain: bool = True) -> None:
+def print_plan(plan: ResourcePlan, fitting: Sequence[str] | None, *, error: bool = False, explain: bool = True) -> None:
     """Print a plan; on standard error if ``error``. ``explain``: with the assumptions it stands on."""
     from rich.console import Console
 
@@ -34,11 +34,12 @@ def print_plan(plan: Plan, fitting: Sequence[str] | None, *, error: bool = False
         console.print(f"\n[dim]{_assumed(plan.assumptions)}[/dim]")
 
 
-def heading(plan: Plan) -> list[str]:
+def heading(plan: ResourcePlan) -> list[str]:
     """The model, and the machines."""
     s = plan.shape
+    mixture = "" if s.mixture is None else f", {s.active_parameters:,} of them for each token"
     model = (
-        f"{s.name}: {s.parameters:,} parameters ({s.layers} layers of width {s.width}, {s.heads} query and "
+        f"{s.name}: {s.parameters:,} parameters{mixture} ({s.layers} layers of width {s.width}, {s.heads} query and "
         f"{s.kv_heads} key/value heads)"
     )
     if plan.pace is None:
@@ -61,7 +62,7 @@ def remedy(fitting: Sequence[str] | None) -> list[str]:
     return [f"The nearest that fits: {' '.join(fitting)}"]
 
 
-def _place(place: Place) -> Any:
+def _place(place: ProcessMemory) -> Any:
     from rich.table import Table
 
     many = f", each of {place.count}" if place.count > 1 else ""
@@ -76,7 +77,7 @@ def _place(place: Place) -> Any:
     return table
 
 
-def _figures(plan: Plan) -> Any:
+def _figures(plan: ResourcePlan) -> Any:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_header=False)
@@ -90,6 +91,8 @@ def _figures(plan: Plan) -> Any:
         ("operations of an update", f"{step['update_flops']:.3g}"),
     ]
     rows.append(("a checkpoint", _bytes(int(step["checkpoint"]))))
+    if plan.transport is not None:
+        rows.append(("weights to samplers", plan.transport.text))
     if plan.pace is not None and plan.cost is not None:
         p, c = plan.pace, plan.cost
         rows += [
@@ -124,7 +127,7 @@ def _figures(plan: Plan) -> Any:
 
 
 def _assumed(a: Assumptions) -> str:
-    shown = {name: value for name, value in a.to_json().items() if name != "gpu_gib" or value}
+    shown = {name: value for name, value in a.to_json().items() if name not in ("gpu_gib", "reserved_gib") or value}
     pairs = ", ".join(f"{name}={v if isinstance(v, str) else format(v, 'g')}" for name, v in shown.items())
     return f"Assumed, each to be replaced by --assume KEY=VALUE (docs/scaling.md says where they come from): {pairs}"
 

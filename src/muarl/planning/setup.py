@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from muarl.config import RunConfig
-from muarl.config.scale import adapter_room
+from muarl.config.scale import sends_adapter
+from muarl.config.section import UserConfig
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.memory import LearnerSetup, Reference, ServerSetup, cached_tokens
 from muarl.planning.models import PROJECTIONS, ModelShape
@@ -24,8 +26,9 @@ class Deployment:
     ``learner`` on ``learner_gpus`` devices; ``engines`` samplers of ``server`` each, or (None) muarl's own engine in
     the learner's process, with ``slots`` of ``positions`` tokens of ``engine_bytes`` a number. ``shared``: learner and
     samplers on the same GPUs. ``sent_bytes``: of a weight as it is sent, of adapters of ``sent_rank`` alone where that
-    is above 0. ``clustered``: the processes are a Ray cluster's. ``ahead``: steps of rollouts that are under
-    way at once; 1: synchronous. ``in_turns``: a step's rollouts still end before the next ones begin.
+    is above 0. ``clustered``: the processes are a Ray cluster's. ``sleeps``: samplers give their memory back while the
+    learner updates. ``ahead``: steps of rollouts that run at once; 1: synchronous. ``in_turns``: a step's
+    rollouts still end before the next ones begin.
     """
 
     learner: LearnerSetup
@@ -40,6 +43,7 @@ class Deployment:
     sent_bytes: int
     sent_rank: int = 0
     clustered: bool = False
+    sleeps: bool = False
     ahead: float = 1.0
     in_turns: bool = False
     notes: tuple[str, ...] = ()
@@ -61,11 +65,14 @@ class Deployment:
         return Serving(self.engines, self.server.gpus, self.sequences, held, self.server.element_bytes)
 
 
-def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True) -> Deployment:
-    """The deployment that a configuration's sections model, rl, learner, engine and cluster stand for."""
+def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True, with_rl: bool = True) -> Deployment:
+    """The deployment that a configuration's sections model, rollout, learner, engine and cluster stand for, and (unless
+    ``with_rl`` is False, as for an evaluation or a cold start) the section rl: a reference model, and how far rollouts
+    run ahead."""
     engine = config.engine
-    held = BYTES[engine.computes_in(config.model.dtype, on_gpu=on_gpu)]
-    learner, server, engines, shared = learner_setup(config, on_gpu=on_gpu), None, 1, False
+    held = BYTES[engine.computes_in(config.model.held, on_gpu=on_gpu)]
+    learner, server, engines, shared = learner_setup(config, on_gpu=on_gpu, with_rl=with_rl), None, 1, False
+    alone = sends_adapter(engine, config.learner, clustered=clustered(config))
     if clustered(config):
         engines = config.cluster.samplers
     if engine.kind == "vllm":
@@ -80,15 +87,16 @@ def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True) -> 
         engines=engines,
         server=server,
         shared=shared,
-        slots=config.rl.concurrency + (on_gpu and engine.compile != "none"),  # recorded steps need a spare one
+        slots=config.rollout.concurrency + (on_gpu and engine.compile != "none"),  # recorded steps need a spare one
         positions=config.model.max_context,
         engine_bytes=held,
         sequences=engine.max_sequences,
-        sent_bytes=4 if adapter_room(engine, config.learner) and learner.rank else learner.compute_bytes,
-        sent_rank=learner.rank if adapter_room(engine, config.learner) else 0,
+        sent_bytes=4 if alone else learner.compute_bytes,
+        sent_rank=learner.rank if alone else 0,
         clustered=clustered(config),
-        ahead=AHEAD.get(config.rl.asynchrony) or config.rl.staleness + 1,
-        in_turns=config.rl.asynchrony == "one_step_off",
+        sleeps=engine.sleep,
+        ahead=(AHEAD.get(config.rl.asynchrony) or config.rl.staleness + 1) if with_rl else 1.0,
+        in_turns=with_rl and config.rl.asynchrony == "one_step_off",
         notes=tuple(_notes(config)),
     )
 
@@ -97,6 +105,12 @@ def clustered(config: RunConfig) -> bool:
     """Whether the processes are a Ray cluster's: one is named, or the section says how large they are."""
     c = config.cluster
     return c.address is not None or c.sampler_gpus > 0 or c.learner_gpus > 0
+
+
+def served_here(user: UserConfig) -> bool:
+    """Whether a model on this machine plays the user."""
+    address = user.endpoint.base_url if user.kind == "llm" and user.endpoint is not None else None
+    return address is not None and urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def _notes(config: RunConfig) -> Iterator[str]:
@@ -109,7 +123,12 @@ def _notes(config: RunConfig) -> Iterator[str]:
         )
     if c.learner_gpus > 0 and c.learner_gpus != 1:
         yield f"cluster.learner_gpus is {c.learner_gpus:g}: a learner process works on one GPU"
-    places = min(config.rl.concurrency, c.rollout_workers * (c.worker_concurrency or config.rl.concurrency))
+    if served_here(config.user):
+        yield (
+            "the user's model is served on this machine (user.endpoint.base_url): what it takes of the same GPU is "
+            "planned for by --assume reserved_gib=GIB"
+        )
+    places = min(config.rollout.concurrency, c.rollout_workers * (c.worker_concurrency or config.rollout.concurrency))
     generating = engine.max_sequences * (c.samplers if clustered(config) else engine.servers or 1)
     if engine.kind == "vllm" and generating < places / 4:
         yield (
@@ -118,13 +137,13 @@ def _notes(config: RunConfig) -> Iterator[str]:
         )
 
 
-def learner_setup(config: RunConfig, *, on_gpu: bool = True) -> LearnerSetup:
-    """How the learner of a run of reinforcement learning holds the model (see recipes/engines.py:make_learner)."""
-    section, held = config.learner, BYTES[config.model.dtype]
-    computed = BYTES[section.precision or config.model.dtype]
+def learner_setup(config: RunConfig, *, on_gpu: bool = True, with_rl: bool = True) -> LearnerSetup:
+    """How a run's learner holds the model (backends/engines.py:Backend.learner). ``with_rl``: see ``deployment``."""
+    section, held = config.learner, BYTES[config.model.held]
+    computed = BYTES[section.precision or config.model.held]
     sharded, rank = section.kind == "fsdp", section.lora_rank
     reference: Reference = "device"
-    if config.rl.kl_coef == 0:
+    if not with_rl or config.rl.kl_coef == 0:
         reference = "none"
     elif rank:
         reference = "adapter"
@@ -144,6 +163,6 @@ def learner_setup(config: RunConfig, *, on_gpu: bool = True) -> LearnerSetup:
         # This process then has the model for its own sampler, or adapts a copy of it.
         start=not clustered(config) and (config.engine.kind == "torch" if sharded else rank > 0),
         recompute=section.recompute,
-        tokens=config.rl.pack_tokens,
+        tokens=config.learner.pack_tokens,
         on_gpu=on_gpu,
     )

@@ -13,11 +13,11 @@ from muarl.planning.models import ModelShape
 def matrix_flops(shape: ModelShape, tokens: int, scored: int) -> int:
     """Operations of the matrix products in a forward pass over ``tokens`` tokens, of which ``scored`` are predicted.
 
-    As ``models/qwen3.py`` computes it: the last layer's output projection and feed-forward block, and the output
+    As ``models/decoder.py`` computes it: the last layer's output projection and feed-forward block, and the output
     matrix, see the scored positions only.
     """
-    q, k, w, f = shape.query, shape.key, shape.width, shape.feed_forward
-    before, after = w * (q + 2 * k), q * w + 3 * w * f
+    q, k, w = shape.query, shape.key, shape.width
+    before, after = w * (q + 2 * k), q * w + shape.active_feed_forward
     return 2 * (tokens * (shape.layers * before + (shape.layers - 1) * after) + scored * (after + shape.vocab * w))
 
 
@@ -70,6 +70,8 @@ def update_flops(
     forward += 4.0 * shape.layers * shape.query * sum(lengths) * shared.length
     head = 2.0 * rows * shape.vocab * shape.width
     last = 2.0 * shape.width * shape.feed_forward * ((shape.layers - 1) * tokens + rows)
+    if shape.mixture is not None:
+        last = 0.0  # experts' products are all computed again
     return 3 * forward + head + recompute * (forward - head - last) + reference * forward
 
 
@@ -104,12 +106,12 @@ class Serving:
 
 
 def decode_seconds(shape: ModelShape, serving: Serving, running: float, context: float, a: Assumptions) -> float:
-    """Seconds for one token of each of ``running`` sequences with that much context: reading the weights and the caches
-    from memory, or computing, whichever takes longer, and the overhead."""
-    weights = shape.parameters * serving.element_bytes
+    """Seconds for one token of each of ``running`` sequences with that much context: reading the weights (of a mixture
+    the experts that are hit) and the caches from memory, or computing, whichever takes longer, and the overhead."""
+    weights = shape.read_parameters(running) * serving.element_bytes
     caches = running * context * cache_per_token(shape, serving.element_bytes)
     reading = (weights + caches) / (serving.gpus * a.device.bandwidth * a.decode_share)
-    computing = 2 * shape.parameters * running / (serving.gpus * a.device.flops * a.prefill_mfu)
+    computing = 2 * shape.active_parameters * running / (serving.gpus * a.device.flops * a.prefill_mfu)
     return max(reading, computing) + a.decode_overhead
 
 
@@ -139,7 +141,7 @@ def rollouts(shape: ModelShape, serving: Serving, episodes: float, a: Assumption
     waiting = a.user_replies * a.user_seconds + (a.turns - a.user_replies) * a.tool_seconds
     rate = serving.gpus * a.device.flops * a.prefill_mfu
     prefilled = a.growth - a.sampled + a.prompt_tokens / 8  # a group's prompts are alike: most of them are found cached
-    prefill = (2 * shape.parameters * prefilled + attention_flops(shape, [a.episode_tokens])) / rate
+    prefill = (2 * shape.active_parameters * prefilled + attention_flops(shape, [a.episode_tokens])) / rate
     per_engine = episodes / serving.engines
     most = max(1.0, min(per_engine, serving.sequences, serving.tokens / a.episode_tokens))
     running = most

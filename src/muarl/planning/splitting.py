@@ -8,8 +8,8 @@ from math import log2
 
 from muarl.config import RunConfig
 from muarl.errors import ConfigError
-from muarl.planning.nearest import Change, Step, with_changes, written
-from muarl.planning.plan import Plan
+from muarl.planning.nearest import Change, SettingChange, with_changes, written
+from muarl.planning.plan import ResourcePlan
 
 TOGETHER = 1.1
 """How much faster a step must be to be worth samplers of twice as many GPUs; a guess."""
@@ -17,21 +17,27 @@ LEARNING = 8.0
 """The regret from which on a change alters what is learned (see ``nearest``)."""
 
 
-def best_split(config: RunConfig, gpus: int, plan: Callable[[RunConfig], Plan]) -> tuple[list[str], Plan] | None:
+def best_split(
+    config: RunConfig, gpus: int, plan: Callable[[RunConfig], ResourcePlan]
+) -> tuple[list[str], ResourcePlan] | None:
     """The overrides under which a run fits on at most so many GPUs, and its plan; None if it does not.
 
     The fastest step of those that leave alone what is learned: how the GPUs are divided, recomputing, offloading, of
     which each must save a few percent. Only where none fits, a shorter context or adapters. Plans do not reckon what
     the GPUs of one sampler have to say to each other, so twice as many of them must save a tenth (``TOGETHER``).
-    ConfigError for a configuration whose learner and samplers do not have GPUs of their own.
+    A configuration whose learner and samplers share GPUs is not divided: it must fit as it is. ConfigError for one
+    without GPUs, and for any other whose parts do not have GPUs of their own.
     """
+    whole = plan(config)
+    if whole.pace is not None and (whole.deployment.shared or whole.deployment.server is None):
+        return ([], whole) if whole.fits and whole.gpus <= gpus else None
     if config.learner.kind != "fsdp" or config.engine.kind != "vllm" or not config.cluster.sampler_gpus:
         raise ConfigError(
             "--gpus: divides GPUs between an FSDP learner and vLLM samplers on a cluster (such as preset mua-8b has), "
             "and this configuration has no such parts"
         )
     if gpus < 2:
-        raise ConfigError(f"--gpus: {gpus} is too few for a learner and a sampler with GPUs of their own: at least 2")
+        raise ConfigError(f"--gpus: {gpus} is too few: learner and samplers need separate GPUs, at least 2 in all")
     for wanted in (False, True):
         fitting = []
         for knobs in _combinations(config, wanted):
@@ -51,7 +57,7 @@ def best_split(config: RunConfig, gpus: int, plan: Callable[[RunConfig], Plan]) 
     return None
 
 
-def _combinations(config: RunConfig, learning: bool) -> Iterator[tuple[Step, ...]]:
+def _combinations(config: RunConfig, learning: bool) -> Iterator[tuple[SettingChange, ...]]:
     """Sets of changes: those that leave learning alone, or those that do not."""
     knobs = list(_knobs(config))
     for size in range(len(knobs) + 1):
@@ -60,21 +66,21 @@ def _combinations(config: RunConfig, learning: bool) -> Iterator[tuple[Step, ...
                 yield chosen
 
 
-def _knobs(config: RunConfig) -> Iterator[Step]:
+def _knobs(config: RunConfig) -> Iterator[SettingChange]:
     rl, learner, context = config.rl, config.learner, config.model.max_context
-    if rl.pack_tokens > context:
-        yield Step(1.0, (("rl.pack_tokens", context),))
+    if learner.pack_tokens > context:
+        yield SettingChange(1.0, (("learner.pack_tokens", context),))
     if not learner.recompute:
-        yield Step(1.5, (("learner.recompute", True),))
+        yield SettingChange(1.5, (("learner.recompute", True),))
     if rl.kl_coef > 0 and not learner.offload_reference and learner.lora is None:
-        yield Step(2.5, (("learner.offload_reference", True),))
+        yield SettingChange(2.5, (("learner.offload_reference", True),))
     if not learner.offload_optimizer:
-        yield Step(3.5, (("learner.offload_optimizer", True),))
+        yield SettingChange(3.5, (("learner.offload_optimizer", True),))
     if context // 2 >= 4096:
-        shorter = min(rl.pack_tokens, context // 2)
-        yield Step(LEARNING, (("model.max_context", context // 2), ("rl.pack_tokens", shorter)))
+        shorter = min(learner.pack_tokens, context // 2)
+        yield SettingChange(LEARNING, (("model.max_context", context // 2), ("learner.pack_tokens", shorter)))
     if learner.lora is None:
-        yield Step(11.0, (("learner.lora", {"rank": 32}),))
+        yield SettingChange(11.0, (("learner.lora", {"rank": 32}),))
 
 
 def _splits(config: RunConfig, gpus: int) -> Iterator[tuple[Change, ...]]:
@@ -91,7 +97,7 @@ def _splits(config: RunConfig, gpus: int) -> Iterator[tuple[Change, ...]]:
                 ("cluster.samplers", samplers),
                 ("cluster.sampler_gpus", each),
                 ("engine.tensor_parallel", each),
-                ("engine.max_sequences", -(-config.rl.concurrency // samplers)),
+                ("engine.max_sequences", -(-config.rollout.concurrency // samplers)),
             )
 
 

@@ -11,19 +11,19 @@ import pytest
 from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.sampled import SampledAgent, Sampling
+from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.conversation import Limits, run_episode
-from muarl.domains.generated import generated
-from muarl.endpoints import Endpoint, EndpointConfig
+from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.registry import find
 from muarl.episode import Episode
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, load_policy
-from muarl.recipes.setting import GENERATED_RULES
-from muarl.tokens import ChatTokens
 from muarl.users.agenda import AgendaUserFactory
 from support.chat_server import TOKEN, serving
 
 CONTEXT, TURN = 1024, 64
-WORLD = generated("retail-generated")
+WORLD = find("retail-generated")
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def served(policy: Policy) -> Iterator[Any]:
 
 
 async def episode(agent: Agent, number: int, seed: int) -> Episode:
-    task = WORLD.tasks("test", 1, size="tiny", start=number)[0]
-    world = WORLD.domain("tiny").world(task)
+    task = WORLD.make_tasks("test", 1, size="tiny", start=number)[0]
+    world = WORLD.make_domain("tiny").world(task)
     user = AgendaUserFactory()(task, seed=seed)
     return await run_episode(
         task, world, agent, user, Limits(turns=30), seed=seed, episode_id=f"e{number}", rules=GENERATED_RULES
@@ -71,10 +71,10 @@ async def test_the_same_episode(
     monkeypatch.setattr(engine, "sample", remembering)
     here = SampledAgent(
         TorchEngine(policy.model, max_slots=8, max_context=CONTEXT),
-        ChatTokens(policy.tokenizer),
+        Qwen3Format(policy.tokenizer),
         Sampling(TURN, CONTEXT, temperature),
     )
-    config = EndpointConfig("m", server.address, "MUARL_TEST_TOKEN", temperature=temperature, max_tokens=TURN)
+    config = EndpointSettings("m", server.address, "MUARL_TEST_TOKEN", temperature=temperature, max_tokens=TURN)
     async with Endpoint(config) as endpoint:
         for number in numbers:
             asked.clear()

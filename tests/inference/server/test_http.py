@@ -6,7 +6,6 @@ import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,10 +13,9 @@ import openai
 import pytest
 
 from loop_kit import small_tokenizer
-from muarl.errors import ConfigError
-from muarl.inference.server import http
-from muarl.inference.server.http import ChatServer, listen, save_token, token_for
-from muarl.tokens import ChatTokens, GuardedTokenizer
+from muarl.chat_formats.guarded import GuardedTokenizer
+from muarl.chat_formats.qwen3 import Qwen3Format
+from muarl.inference.server.http import ChatServer
 from support.chat_server import TOKEN, TellingSampler, asked, client, serving
 from support.waiting import until
 
@@ -26,7 +24,7 @@ KEY = {"authorization": f"Bearer {TOKEN}"}
 
 def made(*replies: Any, **how: Any) -> tuple[TellingSampler, Any]:
     telling = {k: how.pop(k) for k in ("step", "pause") if k in how}
-    sampler = TellingSampler(ChatTokens(small_tokenizer()), *(replies or ("Hi",)), **telling)
+    sampler = TellingSampler(Qwen3Format(small_tokenizer()), *(replies or ("Hi",)), **telling)
     return sampler, serving(sampler, small_tokenizer(), **how)
 
 
@@ -166,7 +164,7 @@ def test_what_is_much_too_long_never_becomes_tokens(messages: Any, monkeypatch: 
 
 
 def test_a_head_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr("muarl.web.server.HEAD_SECONDS", 0.3)
     _, server = made()
     with server as live:
         with socket.create_connection(("127.0.0.1", live.port), timeout=10) as silent:
@@ -178,7 +176,7 @@ def test_a_head_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_body_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("muarl.inference.server.app.BODY_SECONDS", 0.3)
+    monkeypatch.setattr("muarl.web.guard.BODY_SECONDS", 0.3)
     _, server = made()
     with server as live, socket.create_connection(("127.0.0.1", live.port), timeout=10) as slow:
         head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -246,33 +244,3 @@ def test_the_end_does_not_wait_for_ever() -> None:
         assert said[-1]["error"]["code"] == "shutting_down"
     assert sampler.cancelled == 2
     assert not [t for t in threading.enumerate() if t.name in ("sampler", "muarl serve")]
-
-
-def test_an_address_that_is_taken() -> None:
-    with listen("127.0.0.1", 0) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"--port {port}.*choose another port"):
-            listen("127.0.0.1", port)
-    with pytest.raises(ConfigError, match="--host"):
-        listen("no.such.host.invalid", 0)
-
-
-def test_tokens() -> None:
-    made_up = {token_for("127.0.0.1", "") for _ in range(3)}
-    assert len(made_up) == 3 and min(map(len, made_up)) >= 24
-    assert token_for("localhost", "short") == "short"
-    assert token_for("0.0.0.0", "x" * 16) == "x" * 16
-    with pytest.raises(ConfigError, match="MUARL_SERVE_TOKEN"):
-        token_for("0.0.0.0", "")
-    with pytest.raises(ConfigError, match="16 characters"):
-        token_for("192.168.0.1", "short")
-
-
-def test_a_token_in_a_file_is_for_its_owner_alone(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text("old")
-    file.chmod(0o644)
-    save_token(file, "new")
-    assert (file.read_text(), file.stat().st_mode & 0o777) == ("new\n", 0o600)
-    with pytest.raises(ConfigError, match="--token-to"):
-        save_token(tmp_path / "no" / "folder", "new")

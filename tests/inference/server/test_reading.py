@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from muarl.chat import Message
-from muarl.inference.server.problems import ApiError
-from muarl.inference.server.reading import Reader
+from muarl.inference.server.reading import RequestReader
+from muarl.web.json_api import ApiError
 from support.chat_server import TOOLS, asked
 
 
@@ -19,13 +19,13 @@ def body(**fields: Any) -> bytes:
 
 def refused(data: bytes) -> ApiError:
     with pytest.raises(ApiError) as problem:
-        Reader().chat(data)
+        RequestReader().chat(data)
     assert problem.value.status == 400
     return problem.value
 
 
 def test_defaults_are_those_of_the_api() -> None:
-    request = Reader().chat(body())
+    request = RequestReader().chat(body())
     wanted = request.wanted
     assert (wanted.temperature, wanted.top_p, wanted.top_k, wanted.n) == (1.0, 1.0, 0, 1)
     assert (wanted.max_tokens, wanted.seed, wanted.stop, wanted.stream, wanted.logprobs) == (
@@ -42,7 +42,7 @@ def test_defaults_are_those_of_the_api() -> None:
 def test_null_is_the_default_everywhere() -> None:
     names = ["temperature", "top_p", "max_tokens", "seed", "stop", "n", "stream", "stream_options", "tools"]
     names += ["tool_choice", "parallel_tool_calls", "logprobs", "top_logprobs", "frequency_penalty", "response_format"]
-    assert Reader().chat(body(**dict.fromkeys(names))) == Reader().chat(body())
+    assert RequestReader().chat(body(**dict.fromkeys(names))) == RequestReader().chat(body())
 
 
 def test_messages_of_every_kind() -> None:
@@ -62,7 +62,7 @@ def test_messages_of_every_kind() -> None:
         {"role": "tool", "content": "a lamp", "tool_call_id": "a"},
         {"role": "system", "content": "Hurry."},
     ]
-    request = Reader().chat(body(messages=messages))
+    request = RequestReader().chat(body(messages=messages))
     assert request.system == "Be kind."
     hello, hi, calls, tool, hurry = request.messages
     assert hello == Message("assistant", "Hello")
@@ -75,7 +75,7 @@ def test_messages_of_every_kind() -> None:
 
 
 def test_the_same_tools_are_the_same_objects_and_shown_as_sent() -> None:
-    reader = Reader()
+    reader = RequestReader()
     first, second = reader.chat(body(tools=TOOLS)).tools, reader.chat(body(tools=TOOLS)).tools
     assert first is second
     strict = [{**TOOLS[0], "function": {**TOOLS[0]["function"], "strict": True}}]
@@ -141,7 +141,7 @@ def test_what_would_change_the_reply_and_is_not_there_is_refused(fields: dict[st
 
 def test_what_asks_for_nothing_and_what_nobody_knows_is_let_through() -> None:
     fields = {"frequency_penalty": 0, "response_format": {"type": "text"}, "user": "u", "metadata": {"a": "b"}}
-    assert Reader().chat(body(**fields, store=False, brand_new=1)).wanted == Reader().chat(body()).wanted
+    assert RequestReader().chat(body(**fields, store=False, brand_new=1)).wanted == RequestReader().chat(body()).wanted
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff\xfe", b'{"model": NaN}', b"[" * 100_000, b'{"a":' * 50_000])
@@ -155,7 +155,7 @@ def test_missing_fields() -> None:
 
 
 def test_prompts_of_text_and_ids() -> None:
-    reader = Reader()
+    reader = RequestReader()
 
     def text(**fields: Any) -> Any:
         return reader.text(json.dumps({"model": "m", **fields}).encode())

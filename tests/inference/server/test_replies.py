@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop_kit import call_json, small_tokenizer
+from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.inference.server.replies import Piece, ReplyReader, TextReader
-from muarl.tokens import CONTROL_TOKENS, ChatTokens
 
 
 @lru_cache
-def chat(thinking: bool = False) -> ChatTokens:
-    return ChatTokens(small_tokenizer(), thinking=thinking)
+def chat(thinking: bool = False) -> Qwen3Format:
+    return Qwen3Format(small_tokenizer(), thinking=thinking)
 
 
 def ids_of(text: str) -> list[int]:
@@ -182,11 +182,11 @@ def test_reasoning_that_never_closes_ends_at_the_call() -> None:
     assert reader.ids == ids
     one, _ = read(ids, one_call=True)
     assert [c.name for c in one.calls] == ["look"]
-    assert one.ids == ids[: len(one.ids)] and one.ids[-1] == chat().control("</tool_call>")
+    assert one.ids == ids[: len(one.ids)] and one.ids[-1] == chat().tokenizer.convert_tokens_to_ids("</tool_call>")
 
 
 def test_a_reply_goes_on_from_what_it_was_made_to_begin_with() -> None:
-    begun = [chat().control("<tool_call>"), *ids_of('\n{"name": "look", "arguments":')]
+    begun = [chat().tokenizer.convert_tokens_to_ids("<tool_call>"), *ids_of('\n{"name": "look", "arguments":')]
     reader = ReplyReader(chat(), [], given=begun, one_call=True)
     reader.feed([*ids_of(' {"order_id": "7"}}\n</tool_call>'), 5, 6])
     assert [(c.name, dict(c.arguments)) for c in reader.calls] == [("look", {"order_id": "7"})]

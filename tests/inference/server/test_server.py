@@ -10,10 +10,10 @@ import openai
 import pytest
 
 from loop_kit import RecordingSampler, call_json, small_tokenizer
+from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.inference.server.http import ChatServer
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import load_policy
-from muarl.tokens import ChatTokens
 from support.chat_server import TOOLS, TellingSampler, asked, client, serving
 from support.waiting import until
 
@@ -33,7 +33,7 @@ def real(repository: Path) -> Iterator[ChatServer]:
 def scripted(*replies: Any, **how: Any) -> tuple[TellingSampler, Any]:
     """A sampler that gives these replies, and a server over it (to be entered)."""
     telling = {k: how.pop(k) for k in ("step", "pause") if k in how}
-    sampler = TellingSampler(ChatTokens(small_tokenizer()), *replies, **telling)
+    sampler = TellingSampler(Qwen3Format(small_tokenizer()), *replies, **telling)
     return sampler, serving(sampler, small_tokenizer(), **how)
 
 
@@ -92,7 +92,7 @@ def test_text_and_calls_round_trip_with_the_exact_ids() -> None:
 
 
 def test_a_conversation_told_by_the_client_is_rendered() -> None:
-    chat = ChatTokens(small_tokenizer())
+    chat = Qwen3Format(small_tokenizer())
     sampler, server = scripted("Yes.")
     history: list[Any] = [
         *asked(),
@@ -105,8 +105,10 @@ def test_a_conversation_told_by_the_client_is_rendered() -> None:
         assert params.stop_ids == chat.stop_ids
     text = chat.text(prompt)
     assert "Not ours." in text and "<|im_end|><tool_call>" in text
-    assert prompt.count(chat.control("<tool_call>")) == 0  # what users write is never a control token
-    assert prompt.count(chat.control("<|im_end|>")) == 4
+    assert (
+        prompt.count(chat.tokenizer.convert_tokens_to_ids("<tool_call>")) == 0
+    )  # what users write is never a control token
+    assert prompt.count(chat.tokenizer.convert_tokens_to_ids("<|im_end|>")) == 4
 
 
 def test_a_broken_call_goes_out_as_text_and_comes_back_as_the_same_ids() -> None:
@@ -124,7 +126,7 @@ def test_a_broken_call_goes_out_as_text_and_comes_back_as_the_same_ids() -> None
 
 
 def test_conversations_that_begin_alike_do_not_mix() -> None:
-    sampler = _Turns(ChatTokens(small_tokenizer()))
+    sampler = _Turns(Qwen3Format(small_tokenizer()))
     with serving(sampler, small_tokenizer()) as live, client(live) as api:
         for _ in range(2):
             a = api.chat.completions.create(model="m", messages=asked(), temperature=1).choices[0].message
@@ -205,7 +207,7 @@ def test_tool_choice() -> None:
         assert sampler.seen[-1][1][: len(prompt)] == prompt
 
         api.chat.completions.create(model="m", messages=asked(), tools=TOOLS, tool_choice="required")
-        assert sampler.seen[-1][1][-1] == sampler.chat.control("<tool_call>")
+        assert sampler.seen[-1][1][-1] == sampler.chat.tokenizer.convert_tokens_to_ids("<tool_call>")
     sampler, server = scripted("So: " + LOOK)
     with server as live, client(live) as api:
         none = api.chat.completions.create(model="m", messages=asked(), tools=TOOLS, tool_choice="none").choices[0]
@@ -318,7 +320,7 @@ def test_a_stream_that_breaks_off_says_so() -> None:
 
 def test_completions_of_ids() -> None:
     sampler, server = scripted("Hello  there. ")
-    ids = ChatTokens(small_tokenizer()).prompt("", (), [])
+    ids = Qwen3Format(small_tokenizer()).prompt("", (), [])
     with server as live, client(live) as api:
         whole = api.completions.create(model="m", prompt=list(ids), max_tokens=100, logprobs=1)
         assert whole.choices[0].text == "Hello  there. "
@@ -335,11 +337,11 @@ def test_completions_of_ids() -> None:
 
 def test_raw_text_prompts_where_they_are_allowed() -> None:
     sampler, server = scripted("Hello.", raw_prompts=True)
-    chat = ChatTokens(small_tokenizer())
+    chat = Qwen3Format(small_tokenizer())
     ids = chat.prompt("", (), [])
     with server as live, client(live) as api:
         api.completions.create(model="m", prompt="<|im_start|>user\nHi<|im_end|>\n", stop="lo")
-    assert sampler.seen[0][1][0] == chat.control("<|im_start|>") == ids[0]
+    assert sampler.seen[0][1][0] == chat.tokenizer.convert_tokens_to_ids("<|im_start|>") == ids[0]
 
 
 # ---- the shipped checkpoint

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.chat import ToolCall
+from muarl.chat_formats.base import ChatFormat
 from muarl.inference.server.replies import Piece
-from muarl.tokens import ChatTokens
+from muarl.web.json_api import to_bytes
 
 DONE = b"data: [DONE]\n\n"
 WAITING = b": waiting\n\n"
@@ -19,7 +20,7 @@ WAITING = b": waiting\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class CompletionUsage:
     """Ids of the prompt, which all choices share, and of all completions; of these, ids of reasoning."""
 
     prompt: int
@@ -44,7 +45,7 @@ class Header:
     id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
 
-    def whole(self, choices: Sequence[dict[str, Any]], usage: Usage, **more: Any) -> dict[str, Any]:
+    def whole(self, choices: Sequence[dict[str, Any]], usage: CompletionUsage, **more: Any) -> dict[str, Any]:
         """The answer in one piece."""
         return {**self._head(self.kind), "choices": list(choices), "usage": usage.to_json(), **more}
 
@@ -78,7 +79,7 @@ def delta_json(piece: Piece) -> dict[str, Any]:
     return {"content" if piece.kind == "content" else "reasoning_content": piece.text}
 
 
-def logprobs_json(chat: ChatTokens, ids: Sequence[int], logprobs: Sequence[float]) -> dict[str, Any]:
+def logprobs_json(chat: ChatFormat, ids: Sequence[int], logprobs: Sequence[float]) -> dict[str, Any]:
     """Every sampled id of a stretch: its text, its bytes, its log-probability."""
     rows = []
     for i, logprob in zip(ids, logprobs, strict=True):
@@ -88,7 +89,7 @@ def logprobs_json(chat: ChatTokens, ids: Sequence[int], logprobs: Sequence[float
     return {"content": rows, "refusal": None}
 
 
-def text_logprobs_json(chat: ChatTokens, ids: Sequence[int], logprobs: Sequence[float]) -> dict[str, Any]:
+def text_logprobs_json(chat: ChatFormat, ids: Sequence[int], logprobs: Sequence[float]) -> dict[str, Any]:
     """The same in the older shape of text completions."""
     pieces = [chat.tokenizer.piece(i).decode("utf-8", "replace") for i in ids]
     offsets = [sum(map(len, pieces[:n])) for n in range(len(pieces))]
@@ -113,8 +114,3 @@ def model_json(name: str, created: int, context: int) -> dict[str, Any]:
 def event(data: dict[str, Any]) -> bytes:
     """One server-sent event."""
     return b"data: " + to_bytes(data) + b"\n\n"
-
-
-def to_bytes(data: Any) -> bytes:
-    """JSON as it goes over the wire."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.inference.base import FinishReason, Sampled, Sampler, SamplingParams, StreamingSampler
-from muarl.inference.server.problems import busy, failed, invalid, late, stopping
+from muarl.inference.server.problems import late
 from muarl.inference.vllm.loops import LoopThread
+from muarl.web.json_api import busy, failed, invalid, stopping
 
 MARGIN = 30.0
 """Seconds that the sampler's own deadline is behind ours."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CompletionPart:
     """Some ids of a completion, with their log-probabilities; the last part has ``finish_reason``."""
 
     ids: Sequence[int]
@@ -28,7 +29,7 @@ class Part:
 class ServedEngine:
     """A sampler, for callers of one event loop.
 
-    ``most``: completions under way, those that wait for their turn included; further ones are refused. ``deadline``:
+    ``most``: running completions, those that wait for their turn included; further ones are refused. ``deadline``:
     seconds for one, with waiting.
     """
 
@@ -59,22 +60,22 @@ class ServedEngine:
 
     async def parts(
         self, prompt: Sequence[int], params: SamplingParams, *, session: str | None, soon: bool
-    ) -> AsyncGenerator[Part, None]:
+    ) -> AsyncGenerator[CompletionPart, None]:
         """One completion in parts; ``soon``: as soon as each is there. Closing it ends the generation.
 
         ApiError if it cannot be had.
         """
         loop = asyncio.get_running_loop()
-        arrived: asyncio.Queue[Part | None] = asyncio.Queue()
+        arrived: asyncio.Queue[CompletionPart | None] = asyncio.Queue()
 
-        def heard(ids: Sequence[int], logprobs: Sequence[float]) -> None:
+        def on_tokens(ids: Sequence[int], logprobs: Sequence[float]) -> None:
             try:
-                loop.call_soon_threadsafe(arrived.put_nowait, Part(tuple(ids), tuple(logprobs)))
+                loop.call_soon_threadsafe(arrived.put_nowait, CompletionPart(tuple(ids), tuple(logprobs)))
             except RuntimeError:  # the server's loop has ended; nobody listens
                 pass
 
         if soon and isinstance(self.sampler, StreamingSampler):
-            work = self.sampler.stream(prompt, params, heard, session=session)
+            work = self.sampler.stream(prompt, params, on_tokens, session=session)
         else:
             work = self.sampler.sample(prompt, params, session=session)
         task = asyncio.ensure_future(self._thread.call(work, self.deadline + MARGIN, "a completion"))
@@ -91,11 +92,11 @@ class ServedEngine:
                 known = [p for p in more if p is not None]
                 if known:
                     told += sum(len(p.ids) for p in known)
-                    yield Part([i for p in known for i in p.ids], [x for p in known for x in p.logprobs])
+                    yield CompletionPart([i for p in known for i in p.ids], [x for p in known for x in p.logprobs])
                 if more[-1] is None:
                     break
             sampled = task.result()
-            yield Part(sampled.ids[told:], sampled.logprobs[told:], sampled.finish_reason)
+            yield CompletionPart(sampled.ids[told:], sampled.logprobs[told:], sampled.finish_reason)
         except TimeoutError:
             raise late(self.deadline) from None
         except ConfigError as problem:
@@ -115,7 +116,7 @@ class ServedEngine:
         self._thread.soon(lambda: self.sampler.close_session(session))
 
     def abort(self) -> None:
-        """End what is under way: the server has waited long enough."""
+        """End what is running: the server has waited long enough."""
         self.stopping = True
         for task in self._running:
             task.cancel()

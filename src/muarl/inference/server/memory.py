@@ -1,4 +1,4 @@
-"""Which conversations the server has had a part in, so that the next request goes on from the exact ids.
+"""Which conversations the server has had a part in, so that the next request continues from the exact ids.
 
 A client sends its whole conversation each time, as text. Where that text contains a reply that this server gave at
 this very place, the ids that were sampled then stand in the context, not what tokenising the text again would give,
@@ -70,7 +70,7 @@ class Memory:
     def session(self, past: Past | None) -> str:
         """The session to sample in: that of the past, or a new one where another reply has gone on from it."""
         if past is not None and self._tips.get(past.session) is past:
-            del self._tips[past.session]  # until the reply is there, nobody else goes on in it
+            del self._tips[past.session]  # until the reply is there, nobody else continues in it
             return past.session
         return f"conversation-{next(self._numbers)}"
 

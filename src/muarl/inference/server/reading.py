@@ -17,8 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.endpoints.replies import read_tool_call
-from muarl.inference.server.problems import invalid, unsupported
+from muarl.inference.server.problems import unsupported
 from muarl.untrusted import parse_json
+from muarl.web.json_api import invalid
 
 MAX_CHOICES = 64
 MAX_STOPS = 16
@@ -192,7 +193,7 @@ class TextRequest:
     stop_ids: tuple[int, ...]
 
 
-class Reader:
+class RequestReader:
     """Reads requests. Keeps the tools it has seen: the same tools are the same objects."""
 
     def __init__(self) -> None:
@@ -200,7 +201,10 @@ class Reader:
 
     def chat(self, body: bytes) -> ChatRequest:
         """A chat completion. ApiError says what is wrong with it."""
-        raw = _object(body)
+        return self.chat_of(read_object(body))
+
+    def chat_of(self, raw: dict[str, Any]) -> ChatRequest:
+        """A chat completion whose JSON is read. ApiError says what is wrong with it."""
         fields = _checked(_Chat, raw)
         system, messages = _split([_message(m, n) for n, m in enumerate(fields.messages)])
         tools = self._specs(raw.get("tools") or [], fields.tools or [])
@@ -225,7 +229,7 @@ class Reader:
 
     def text(self, body: bytes) -> TextRequest:
         """A completion. ApiError says what is wrong with it."""
-        fields = _checked(_Text, _object(body))
+        fields = _checked(_Text, read_object(body))
         prompt: Any = fields.prompt
         if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
             if len(prompt) > 1:
@@ -267,7 +271,8 @@ class Reader:
         return specs
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def read_object(body: bytes) -> dict[str, Any]:
+    """A request's JSON. ApiError if it is none, or asks for what this server has not."""
     try:
         value = parse_json(body, constant=_no_constant)
     except ValueError as problem:  # bytes that are no UTF-8 among them

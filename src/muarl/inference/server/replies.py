@@ -1,6 +1,6 @@
 """Sampled ids become a reply, piece by piece: reasoning, text, tool calls. All at once is the same work.
 
-What the pieces add up to is what ``ChatTokens.parse`` makes of the ids, with two things that clients of the OpenAI API
+What the pieces add up to is what ``ChatFormat.parse`` makes of the ids, with two things that clients of the OpenAI API
 need otherwise: a call that cannot be read goes out as text, exactly as the model wrote it (clients parse arguments
 without asking), and where no tools were offered, so do all calls. White space around the text is dropped, so what may
 turn out to be its end is held back; a character is sent whole.
@@ -17,8 +17,8 @@ from typing import Literal
 import numpy as np
 
 from muarl.chat import ToolCall
+from muarl.chat_formats.base import ChatFormat
 from muarl.inference.base import FinishReason
-from muarl.tokens import ChatTokens
 from muarl.toolcalls import parse_call
 
 
@@ -45,7 +45,7 @@ class ReplyReader:
 
     def __init__(
         self,
-        chat: ChatTokens,
+        chat: ChatFormat,
         context: Sequence[int],
         *,
         given: Sequence[int] = (),
@@ -54,8 +54,11 @@ class ReplyReader:
         one_call: bool = False,
     ) -> None:
         self._chat, self._stop, self._reads_calls, self._one_call = chat, tuple(stop), calls, one_call
-        self._think, self._thought = chat.control("<think>"), chat.control("</think>")
-        self._opener, self._closer = chat.control("<tool_call>"), chat.control("</tool_call>")
+        markers = chat.markers
+        if markers is None:
+            raise ValueError(f"replies of the chat format {chat.name} are read whole")
+        self._think, self._thought = markers.think, markers.thought
+        self._opener, self._closer = markers.call, markers.called
         self._digest = sha256(np.asarray(context, dtype="<u4").tobytes())
         self.ends_early = one_call or bool(stop)
         """Whether the reply may end before the model ends it."""
@@ -217,7 +220,7 @@ class TextReader:
     reasoning = ""
     reasoned = 0
 
-    def __init__(self, chat: ChatTokens, stop_ids: Sequence[int], stop: Sequence[str] = ()) -> None:
+    def __init__(self, chat: ChatFormat, stop_ids: Sequence[int], stop: Sequence[str] = ()) -> None:
         self._tokenizer, self._stop_ids = chat.tokenizer, frozenset(stop_ids)
         self._text = _Text("content", stop, strip=False)
         self.ends_early = bool(stop)

@@ -6,27 +6,32 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from muarl.chat_formats.base import ChatFormat
 from muarl.inference.server import answers
+from muarl.inference.server.chat_turn import ChatTurn
 from muarl.inference.server.engine import ServedEngine
 from muarl.inference.server.memory import TOKENS, Memory
-from muarl.inference.server.problems import ApiError
-from muarl.inference.server.reading import Reader
-from muarl.inference.server.turns import ChatTurn, Served, TextTurn
-from muarl.tokens import ChatTokens
+from muarl.inference.server.problems import unsupported
+from muarl.inference.server.reading import ChatRequest, RequestReader, read_object
+from muarl.inference.server.responses import ResponsesTurn, as_asked, as_chat
+from muarl.inference.server.text_turn import TextTurn
+from muarl.inference.server.turns import Served
+from muarl.web.json_api import ApiError
 
 
 class ChatService:
     """Answers requests for one model. Belongs to one event loop.
 
-    ``chats``: the chat format without and with thinking; ``thinking``: which of them where a request does not say.
-    ``max_context``: ids of prompt and completion together. ``raw_prompts``: text prompts are taken, in which control
-    tokens count as such. ``remember``: ids of earlier conversations that are kept, so that they go on from them.
+    ``chats``: the chat format without and with thinking, None where the model has no such mode; ``thinking``: which of
+    them where a request does not say. ``max_context``: ids of prompt and completion together. ``raw_prompts``: text
+    prompts are taken, in which control tokens count as such. ``remember``: ids of earlier conversations that are kept,
+    so that they continue from them.
     """
 
     def __init__(
         self,
         engine: ServedEngine,
-        chats: tuple[ChatTokens, ChatTokens],
+        chats: tuple[ChatFormat | None, ChatFormat | None],
         *,
         name: str,
         max_context: int,
@@ -38,7 +43,7 @@ class ChatService:
         self.served = Served(name, engine, memory, max_context, raw_prompts)
         self.thinking = thinking
         self._created = int(time.time())
-        self._chats, self._reader = chats, Reader()
+        self._chats, self._reader = chats, RequestReader()
 
     @property
     def engine(self) -> ServedEngine:
@@ -48,16 +53,33 @@ class ChatService:
     async def chat(self, body: bytes) -> dict[str, Any] | AsyncGenerator[bytes, None]:
         """A chat completion: the answer, or the events of a stream. ApiError if there is none."""
         request = self._reader.chat(body)
+        turn = ChatTurn(self.served, request, self._chat(request))
+        return turn.events() if request.wanted.stream else await turn.answer()
+
+    async def response(self, body: bytes) -> dict[str, Any] | AsyncGenerator[bytes, None]:
+        """A response of the Responses API, likewise."""
+        raw = read_object(body)
+        try:
+            request = self._reader.chat_of(as_chat(raw))
+        except ApiError as problem:
+            raise as_asked(problem) from None
+        turn = ResponsesTurn(self.served, request, self._chat(request), raw)
+        return turn.events() if request.wanted.stream else await turn.answer()
+
+    def _chat(self, request: ChatRequest) -> ChatFormat:
+        """The chat format of a request. ApiError for another model, or if it does not think as is asked."""
         self.check_model(request.wanted.model)
         chat = self._chats[self.thinking if request.thinking is None else request.thinking]
-        turn = ChatTurn(self.served, request, chat)
-        return turn.events() if request.wanted.stream else await turn.answer()
+        if chat is None:
+            always = "always thinks" if request.thinking is False else "does not think"
+            raise unsupported("chat_template_kwargs.enable_thinking", f"this model {always}; leave it out")
+        return chat
 
     async def text(self, body: bytes) -> dict[str, Any] | AsyncGenerator[bytes, None]:
         """A completion of a prompt, likewise."""
         request = self._reader.text(body)
         self.check_model(request.wanted.model)
-        turn = TextTurn(self.served, request, self._chats[0])
+        turn = TextTurn(self.served, request, next(c for c in self._chats if c is not None))
         return turn.events() if request.wanted.stream else await turn.answer()
 
     def models(self) -> dict[str, Any]:

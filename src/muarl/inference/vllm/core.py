@@ -1,4 +1,4 @@
-"""vLLM's asynchronous engine behind four verbs: sample, load, adapt, receive. Lives in one event loop.
+"""vLLM's asynchronous engine behind five verbs: sample, load, adapt, receive, sleep. Lives in one event loop.
 
 Every completion comes from one version of the weights: what is being generated when weights change is dropped and
 starts again under the new ones (with the same seed), and callers notice nothing but the time.
@@ -14,10 +14,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
-from muarl.inference.base import FinishReason, Heard, Sampled, SamplingParams
+from muarl.inference.base import FinishReason, OnTokens, Sampled, SamplingParams
 from muarl.inference.requests import EngineStats, checked
 from muarl.inference.sampling import spread_seed
-from muarl.inference.vllm.settings import VllmSettings, engine_arguments, environ, environment, require_vllm
+from muarl.inference.vllm.settings import (
+    VllmSettings,
+    engine_arguments,
+    environ,
+    environment,
+    require_vllm,
+    weights_alone,
+)
 
 
 class Core(Protocol):
@@ -29,7 +36,7 @@ class Core(Protocol):
     """Why it can serve nobody any more."""
 
     async def sample(
-        self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard | None = None
+        self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens | None = None
     ) -> Sampled: ...
 
     async def load(self, paths: Sequence[str], version: int) -> None:
@@ -46,6 +53,10 @@ class Core(Protocol):
 
     async def receive(self, parts: AsyncIterator[Mapping[str, Any]], version: int) -> None:
         """Take all weights from the NCCL group as ``version``; each part names the tensors that come next."""
+        ...
+
+    async def sleep(self) -> None:
+        """Give the GPUs' memory back until the next change of weights; requests wait until then."""
         ...
 
     async def check(self) -> None:
@@ -70,6 +81,7 @@ class VllmCore:
         self._changes = 0
         self._adapter: Any = None
         self._adapters = itertools.count(1)
+        self._asleep = False
         self.broken: str | None = None
 
     @classmethod
@@ -81,12 +93,12 @@ class VllmCore:
         """
         require_vllm()
         arguments = engine_arguments(settings)
-        with environ(environment(settings, log_level=log_level)):
+        with environ(environment(settings, log_level=log_level)), weights_alone(Path(settings.model)) as folder:
             from vllm.engine.arg_utils import AsyncEngineArgs
             from vllm.v1.engine.async_llm import AsyncLLM
 
             try:
-                engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+                engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**{**arguments, "model": str(folder)}))
             except Exception as problem:
                 raise InfrastructureError(
                     f"vLLM did not start: {_first_line(problem)} (what it wrote before this says why; too little "
@@ -104,9 +116,11 @@ class VllmCore:
         del engine  # vLLM keeps this frame, and its engine complains if it is still held when the interpreter ends
         return core
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard | None = None) -> Sampled:
-        """Sample one completion; see ``Sampler``, and ``StreamingSampler`` for ``heard``. Never returns one of mixed
-        versions."""
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens | None = None
+    ) -> Sampled:
+        """Sample one completion; see ``Sampler``, and ``StreamingSampler`` for ``on_tokens``. Never returns one of
+        mixed versions."""
         prompt = checked(prompt_ids, params, vocab=self._vocab, max_context=self.settings.max_context).tolist()
         if (params.top_p < 1 or params.top_k > 0) and params.temperature > 0 and not self._unfiltered:
             raise ConfigError(
@@ -118,10 +132,10 @@ class VllmCore:
             if self.broken is not None:
                 raise InfrastructureError(self.broken, boundary="agent")
             version, changes = self.version, self._changes
-            output = await self._generate(prompt, params, heard)
+            output = await self._generate(prompt, params, on_tokens)
             if changes == self._changes and output.outputs[0].finish_reason != "abort":
                 return self._sampled(output, params, version)
-            if heard is not None and output.outputs[0].token_ids:
+            if on_tokens is not None and output.outputs[0].token_ids:
                 text = "the weights changed while a completion was streamed; tokens already sent cannot be withdrawn"
                 raise InfrastructureError(text, boundary="agent")
             self.stats.evictions += 1
@@ -130,7 +144,10 @@ class VllmCore:
         async with self._change(version):
             missing = [name for part in await self._call("muarl_load", list(paths)) for name in part]
             if missing:
-                raise CheckpointError(f"the weights for version {version} lack {len(missing)}, such as {missing[0]}")
+                raise CheckpointError(
+                    f"the weights for version {version} lack {len(missing)} that vLLM has, or cannot replace while it "
+                    f"runs, such as {missing[0]}"
+                )
             self._adapter = None
 
     async def adapt(self, folder: str, version: int) -> None:
@@ -163,6 +180,23 @@ class VllmCore:
             await self._call("muarl_repack")
             self._adapter = None
 
+    async def sleep(self) -> None:
+        if not self.settings.sleep:
+            raise ConfigError("engine.sleep: this engine was started without it")
+        async with self._changing:
+            if self._asleep:
+                return
+            self._open.clear()
+            self._changes += 1
+            try:
+                # What an adapter is put on must be there when it wakes; other weights come anew.
+                await self._engine.sleep(level=1 if self.settings.lora_rank else 2)
+                self._asleep = True
+            except BaseException as problem:
+                self.broken = f"vLLM could not be put to sleep: {_first_line(problem)}"
+                self._open.set()
+                raise
+
     async def check(self) -> None:
         if self.broken is None and self._engine.errored:
             self.broken = "vLLM's engine died; its log says why"
@@ -187,24 +221,32 @@ class VllmCore:
             self._changes += 1
             try:
                 await self._engine.pause_generation(mode="abort", clear_cache=True)
+                if self._asleep:
+                    await self._engine.wake_up(tags=["weights"])
                 yield
-                await self._engine.resume_generation()
+                await self._resume()
                 self.version = version
             except BaseException as problem:
                 if fatal:
                     self.broken = f"a change of weights failed half-way: {_first_line(problem)}"
                 else:
-                    await self._engine.resume_generation()
+                    await self._resume()
                 raise
             finally:
                 self._open.set()
+
+    async def _resume(self) -> None:
+        if self._asleep:
+            await self._engine.wake_up(tags=["kv_cache"])
+            self._asleep = False
+        await self._engine.resume_generation()
 
     def _call(self, method: str, *arguments: Any) -> Awaitable[Any]:
         """One of the workers' methods, on all of them."""
         answer: Awaitable[Any] = self._engine.collective_rpc(method, args=arguments)
         return answer
 
-    async def _generate(self, prompt: list[int], params: SamplingParams, heard: Heard | None) -> Any:
+    async def _generate(self, prompt: list[int], params: SamplingParams, on_tokens: OnTokens | None) -> Any:
         from vllm import SamplingParams as VllmParams
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError
@@ -219,7 +261,7 @@ class VllmCore:
             ignore_eos=True,  # what ends a reply is said by stop_ids alone
             logprobs=0,  # the sampled token's
             detokenize=False,
-            output_kind=RequestOutputKind.FINAL_ONLY if heard is None else RequestOutputKind.CUMULATIVE,
+            output_kind=RequestOutputKind.FINAL_ONLY if on_tokens is None else RequestOutputKind.CUMULATIVE,
         )
         last = None
         told = 0
@@ -228,8 +270,8 @@ class VllmCore:
                 {"prompt_token_ids": prompt}, wanted, str(next(self._numbers)), lora_request=self._adapter
             ):
                 last = output
-                if heard is not None and output.outputs[0].finish_reason != "abort":
-                    told = _tell(output.outputs[0], told, heard)
+                if on_tokens is not None and output.outputs[0].finish_reason != "abort":
+                    told = _tell(output.outputs[0], told, on_tokens)
         except EngineDeadError:
             self.broken = "vLLM's engine died; its log says why"
             raise InfrastructureError(self.broken, boundary="agent") from None
@@ -257,11 +299,11 @@ class VllmCore:
         return Sampled(ids, logprobs, reason, version)
 
 
-def _tell(completion: Any, told: int, heard: Heard) -> int:
-    """``heard`` hears of what came after its first ``told`` ids; how many it has heard of now."""
+def _tell(completion: Any, told: int, on_tokens: OnTokens) -> int:
+    """``on_tokens`` hears of what came after its first ``told`` ids; how many it has heard of now."""
     ids = [int(i) for i in completion.token_ids[told:]]
     if ids:
-        heard(ids, [float(at[i].logprob) for i, at in zip(ids, completion.logprobs[told:], strict=True)])
+        on_tokens(ids, [float(at[i].logprob) for i, at in zip(ids, completion.logprobs[told:], strict=True)])
     return told + len(ids)
 
 

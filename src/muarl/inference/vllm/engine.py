@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.errors import InfrastructureError
-from muarl.inference.base import AdapterWeights, Heard, Sampled, SamplingParams, Weights
+from muarl.inference.base import AdapterWeights, OnTokens, Sampled, SamplingParams, Weights
 from muarl.inference.requests import EngineStats
 from muarl.inference.vllm.core import Core, VllmCore
 from muarl.inference.vllm.loops import LoopThread
@@ -57,7 +57,7 @@ class VllmEngine:
 
     @property
     def stats(self) -> EngineStats:
-        """Tokens computed, found in the cache and sampled. ``evictions`` counts completions begun again."""
+        """Tokens computed, found in the cache and sampled. ``evictions`` counts completions restarted."""
         return self._core.stats
 
     async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
@@ -66,10 +66,10 @@ class VllmEngine:
         return await self._ask(self._core.sample(tuple(prompt_ids), params))
 
     async def stream(
-        self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard, *, session: str | None = None
+        self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens, *, session: str | None = None
     ) -> Sampled:
-        """As ``sample``, and ``heard`` is told of ids as they come; see ``StreamingSampler``."""
-        return await self._ask(self._core.sample(tuple(prompt_ids), params, heard))
+        """As ``sample``, and ``on_tokens`` is told of ids as they come; see ``StreamingSampler``."""
+        return await self._ask(self._core.sample(tuple(prompt_ids), params, on_tokens))
 
     async def _ask(self, work: Coroutine[Any, Any, Sampled]) -> Sampled:
         try:
@@ -114,6 +114,10 @@ class VllmEngine:
             self._core.adapt(str(Path(folder).absolute()), version), self.update_deadline, "an update of an adapter"
         )
         self.version = version
+
+    async def sleep(self) -> None:
+        """See ``SleepingSampler``; the settings must say ``sleep``."""
+        await self._thread.call(self._core.sleep(), self.update_deadline, "putting vLLM to sleep")
 
     async def aclose(self) -> None:
         """End vLLM's processes."""

@@ -18,13 +18,13 @@ from torch import Tensor
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.inference.base import Weights
 from muarl.inference.vllm.link import Link
-from muarl.inference.vllm.pool import Newest, Pool
+from muarl.inference.vllm.pool import Newest, VllmPool
 
 PART_BYTES = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TensorBundle:
     """Tensors that travel one after another, announced together."""
 
     tensors: Sequence[tuple[str, Tensor]]
@@ -39,25 +39,25 @@ class Part:
         }
 
 
-def parts_of(weights: Iterable[tuple[str, Tensor]], limit: int = PART_BYTES) -> Iterator[Part]:
+def parts_of(weights: Iterable[tuple[str, Tensor]], limit: int = PART_BYTES) -> Iterator[TensorBundle]:
     """The weights in parts of at most ``limit`` bytes, or one tensor."""
     held: list[tuple[str, Tensor]] = []
     size = 0
     for name, tensor in weights:
         more = tensor.numel() * tensor.element_size()
         if held and size + more > limit:
-            yield Part(held)
+            yield TensorBundle(held)
             held, size = [], 0
         held.append((name, tensor.detach()))
         size += more
     if held:
-        yield Part(held)
+        yield TensorBundle(held)
 
 
 class NcclGroup:
     """The learner's end. Used from the pool's event loop."""
 
-    def __init__(self, pool: Pool, devices: int = 1, address: str = "127.0.0.1") -> None:
+    def __init__(self, pool: VllmPool, devices: int = 1, address: str = "127.0.0.1") -> None:
         """``devices``: of each server. ``address``: of this machine, as the servers reach it."""
         self._pool, self._devices, self._address = pool, devices, address
         self._members: list[Link] = []
@@ -121,7 +121,7 @@ class NcclGroup:
             if "error" in value:
                 raise InfrastructureError(str(value["error"]), boundary="agent")
 
-    def _send(self, part: Part) -> None:
+    def _send(self, part: TensorBundle) -> None:
         stream = torch.cuda.current_stream()
         kept = []
         for name, tensor in part.tensors:

@@ -80,7 +80,7 @@ class Newest:
 
 
 @dataclass(slots=True)
-class Pool:
+class VllmPool:
     """See the module's docstring. ``start`` first, ``aclose`` last."""
 
     plans: Sequence[ServerPlan]
@@ -150,6 +150,23 @@ class Pool:
             except BaseException:
                 self.newest = before  # servers that are started again get weights that are known to work
                 raise
+
+    async def sleep(self) -> None:
+        """Have all servers that are up give their memory back until the next ``update``. One that cannot is started
+        again. InfrastructureError, or the error of its settings, if none can."""
+        async with self.updating:
+            links = [s.link for s in self.servers if s.state in ("ready", "stale") and s.link is not None]
+            asked = (link.ask("sleep", seconds=self.patience.update) for link in links)
+            done = await asyncio.gather(*asked, return_exceptions=True)
+            problems = [d for d in done if isinstance(d, BaseException)]
+            for link, problem in zip(links, done, strict=True):
+                if isinstance(problem, BaseException):
+                    link.break_off(f"it could not be put to sleep: {problem or type(problem).__name__}")
+            if problems and len(problems) == len(links):
+                if isinstance(problems[0], MuarlError):
+                    raise problems[0]
+                text = f"no server could be put to sleep: {problems[0] or type(problems[0]).__name__}"
+                raise InfrastructureError(text, boundary="agent") from problems[0]
 
     async def settle(self, work: Mapping[ServerState, Any]) -> None:
         """Wait for what updates the servers; see ``update``."""

@@ -63,7 +63,7 @@ class ServerProcess:
         return (found[-1] if found else last)[:500]
 
     def ask_to_stop(self) -> None:
-        """Let go of its lifeline."""
+        """Close its lifeline."""
         with contextlib.suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()

@@ -36,13 +36,13 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 GRACE = 10.0
 
 
-class Server:
+class RpcServer:
     """Serves a core to whoever knows the token; many clients at once, many requests on each connection."""
 
     def __init__(self, core: Core, token: str) -> None:
         self.core, self._token = core, token
         self._folder: Path | None = None
-        self._changes: set[asyncio.Task[None]] = set()  # these go on when their client has gone
+        self._changes: set[asyncio.Task[None]] = set()  # these continue when their client has gone
 
     async def run(self, listener: socket.socket, stop: asyncio.Event) -> None:
         """Serve until ``stop``."""
@@ -75,7 +75,7 @@ class Server:
                         parts[number] = asyncio.Queue()
                     work = self._answer(writer, number, value, payload, parts.get(number))
                     task = asyncio.create_task(work)
-                    if verb in ("load", "adapt", "receive"):
+                    if verb in ("load", "adapt", "receive", "sleep"):
                         self._changes.add(task)
                         task.add_done_callback(self._changes.discard)
                     else:
@@ -130,6 +130,8 @@ class Server:
             await core.join(value["info"])
         elif verb == "receive" and parts is not None:
             await core.receive(_until_none(parts), int(value["version"]))
+        elif verb == "sleep":
+            await core.sleep()
         elif verb == "ping":
             await core.check()
         else:
@@ -214,7 +216,7 @@ async def serve(core: Core, listener: socket.socket, token: str, lifeline: Lifel
         loop.add_signal_handler(name, stop.set)
     if lifeline is not None:
         lifeline.then(lambda: loop.call_soon_threadsafe(stop.set))
-    await Server(core, token).run(listener, stop)
+    await RpcServer(core, token).run(listener, stop)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(core.aclose(), GRACE)
 

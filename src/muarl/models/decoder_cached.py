@@ -1,4 +1,4 @@
-"""Qwen3 generation over a static key/value cache: fused weights, prefill of mixed lengths, one-token decode.
+"""Generation on the own path over a static key/value cache: fused weights, prefill of mixed lengths, one-token decode.
 
 Nothing here knows of requests or sampling. A *slot* is one row of the cache. Prefill only fills the cache: a prompt's
 last token goes through ``decode``, which is what gives hidden states, so prefill skips the last layer's attention and
@@ -15,28 +15,38 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from muarl.models.qwen3 import Shape, rotary_tables, rotate, shape_of
+from muarl.models.decoder import Shape, is_mixture, rotary_tables, rotate, shape_of
+from muarl.models.experts import mixture
+from muarl.models.prefill_spans import spans_of
 from muarl.models.scoring import products
+from muarl.models.untouched import untouched_zeros
 
 
 @dataclass(slots=True)
 class LayerWeights:
     """One layer, fused. ``qkv`` stacks query, key and value rows; ``gain`` [heads + kv_heads, head_dim] holds the query
-    and key norms' gains, the queries' divided by sqrt(head_dim) so that scores need no scaling."""
+    and key norms' gains, the queries' divided by sqrt(head_dim) so that scores need no scaling; None where heads are
+    not normed. Biases are None where the model has none. ``router``: of a mixture, whose ``gate_up`` and ``down`` hold
+    all experts."""
 
     before_attention: Tensor
     qkv: Tensor
-    gain: Tensor
+    gain: Tensor | None
     out: Tensor
     before_mlp: Tensor
     gate_up: Tensor
     down: Tensor
+    qkv_bias: Tensor | None = None
+    out_bias: Tensor | None = None
+    gate_up_bias: Tensor | None = None
+    down_bias: Tensor | None = None
+    router: Tensor | None = None
 
 
 class InferenceWeights:
-    """A snapshot of a Hugging Face Qwen3's weights in the form that generation wants.
+    """A snapshot of a Hugging Face model's weights in the form that generation wants.
 
-    It shares no memory with the model: training may go on, and the snapshot changes only when ``refresh`` is called.
+    It shares no memory with the model: training may continue, and the snapshot changes only when ``refresh`` is called.
     """
 
     def __init__(self, model: nn.Module, *, device: torch.device, dtype: torch.dtype, max_positions: int) -> None:
@@ -55,22 +65,47 @@ class InferenceWeights:
         return weight.detach().to(device=self.device, dtype=self.dtype, copy=True)
 
     def _fuse(self, layer: Any) -> LayerWeights:
-        attention, shape = layer.self_attn, self.shape
+        attention = layer.self_attn
         projections = (attention.q_proj, attention.k_proj, attention.v_proj)
-        q_gain = attention.q_norm.weight.detach().float() * shape.head_dim**-0.5
-        k_gain = attention.k_norm.weight.detach().float()
         return LayerWeights(
             before_attention=self._copy(layer.input_layernorm.weight),
             qkv=self._copy(torch.cat([m.weight.detach() for m in projections])),
-            gain=self._copy(torch.cat((q_gain.expand(shape.heads, -1), k_gain.expand(shape.kv_heads, -1)))),
+            gain=self._gain(attention),
             out=self._copy(attention.o_proj.weight),
             before_mlp=self._copy(layer.post_attention_layernorm.weight),
-            gate_up=self._copy(torch.cat((layer.mlp.gate_proj.weight.detach(), layer.mlp.up_proj.weight.detach()))),
-            down=self._copy(layer.mlp.down_proj.weight),
+            qkv_bias=self._bias(*projections),
+            out_bias=self._bias(attention.o_proj),
+            **self._feed_forward(layer.mlp),
         )
 
+    def _feed_forward(self, mlp: Any) -> dict[str, Any]:
+        if is_mixture(mlp):
+            inner = mlp.experts
+            held = {"router": mlp.gate.weight, "gate_up": inner.gate_up_proj, "down": inner.down_proj}
+            return {name: self._copy(weight) for name, weight in held.items()}
+        return {
+            "gate_up": self._copy(torch.cat((mlp.gate_proj.weight.detach(), mlp.up_proj.weight.detach()))),
+            "down": self._copy(mlp.down_proj.weight),
+            "gate_up_bias": self._bias(mlp.gate_proj, mlp.up_proj),
+            "down_bias": self._bias(mlp.down_proj),
+        }
+
+    def _gain(self, attention: Any) -> Tensor | None:
+        shape = self.shape
+        if not shape.head_norms:
+            return None
+        q_gain = attention.q_norm.weight.detach().float() * shape.head_dim**-0.5
+        k_gain = attention.k_norm.weight.detach().float()
+        return self._copy(torch.cat((q_gain.expand(shape.heads, -1), k_gain.expand(shape.kv_heads, -1))))
+
+    def _bias(self, *linears: nn.Module) -> Tensor | None:
+        """The biases of several projections of one input, one after another."""
+        if linears[0].bias is None:
+            return None
+        return self._copy(torch.cat([cast(Tensor, m.bias).detach() for m in linears]))
+
     def refresh(self, model: nn.Module) -> None:
-        """Take the model's weights of this moment, where the old ones lie: recorded steps go on reading there."""
+        """Take the model's weights of this moment, where the old ones lie: recorded steps continue reading there."""
         body = cast(Any, model).model
         self.embedding.copy_(body.embed_tokens.weight.detach())
         if not self.tied:
@@ -80,38 +115,48 @@ class InferenceWeights:
         for own, layer in zip(self.layers, body.layers, strict=True):
             attention, mlp = layer.self_attn, layer.mlp
             own.before_attention.copy_(layer.input_layernorm.weight.detach())
-            _stack(own.qkv, attention.q_proj, attention.k_proj, attention.v_proj)
-            own.gain[:heads].copy_(attention.q_norm.weight.detach().float() * self.shape.head_dim**-0.5)
-            own.gain[heads:].copy_(attention.k_norm.weight.detach())
-            own.out.copy_(attention.o_proj.weight.detach())
+            _stack(own.qkv, own.qkv_bias, attention.q_proj, attention.k_proj, attention.v_proj)
+            if own.gain is not None:
+                own.gain[:heads].copy_(attention.q_norm.weight.detach().float() * self.shape.head_dim**-0.5)
+                own.gain[heads:].copy_(attention.k_norm.weight.detach())
+            _stack(own.out, own.out_bias, attention.o_proj)
             own.before_mlp.copy_(layer.post_attention_layernorm.weight.detach())
-            _stack(own.gate_up, mlp.gate_proj, mlp.up_proj)
-            own.down.copy_(mlp.down_proj.weight.detach())
+            if own.router is not None:
+                own.router.copy_(mlp.gate.weight.detach())
+                own.gate_up.copy_(mlp.experts.gate_up_proj.detach())
+                own.down.copy_(mlp.experts.down_proj.detach())
+                continue
+            _stack(own.gate_up, own.gate_up_bias, mlp.gate_proj, mlp.up_proj)
+            _stack(own.down, own.down_bias, mlp.down_proj)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[n, width] -> [n, vocab] in float32."""
         return products(hidden, self.head)
 
 
-def _stack(target: Tensor, *linears: nn.Module) -> None:
-    """Copy the weights of several projections of one input into one matrix, under each other."""
-    weights = [cast(Tensor, m.weight).detach() for m in linears]
-    for part, weight in zip(target.split([len(w) for w in weights]), weights, strict=True):
-        part.copy_(weight)
+def _stack(target: Tensor, bias: Tensor | None, *linears: nn.Module) -> None:
+    """Copy the weights of several projections of one input into one matrix, under each other, and so their biases."""
+    rows = [len(cast(Tensor, m.weight)) for m in linears]
+    for part, linear in zip(target.split(rows), linears, strict=True):
+        part.copy_(cast(Tensor, linear.weight).detach())
+    if bias is not None:
+        for part, linear in zip(bias.split(rows), linears, strict=True):
+            part.copy_(cast(Tensor, linear.bias).detach())
 
 
 class KVCache:
     """Keys and values of every layer, [slots, kv_heads, positions, head_dim] each, allocated once.
 
-    On a CPU the operating system hands out the zeroed pages only as they are written, so unused slots and positions
-    cost no memory. Entries are never NaN, which is what lets attention mask what it must not see by adding -inf.
+    On a CPU the operating system hands out the zeroed pages only as they are written (``untouched_zeros``), so unused
+    slots and positions cost no memory. Entries are never NaN, which is what lets attention mask what it must not see by
+    adding -inf.
     """
 
     def __init__(self, shape: Shape, slots: int, positions: int, device: torch.device, dtype: torch.dtype) -> None:
         self.shape, self.slots, self.positions = shape, slots, positions
         size = (slots, shape.kv_heads, positions, shape.head_dim)
-        self.keys = [torch.zeros(size, device=device, dtype=dtype) for _ in range(shape.layers)]
-        self.values = [torch.zeros(size, device=device, dtype=dtype) for _ in range(shape.layers)]
+        self.keys = [untouched_zeros(size, device, dtype) for _ in range(shape.layers)]
+        self.values = [untouched_zeros(size, device, dtype) for _ in range(shape.layers)]
         self._heads = torch.arange(shape.kv_heads, device=device)
 
     def copy(self, source: Tensor, target: Tensor, length: int) -> None:
@@ -131,21 +176,78 @@ class KVCache:
         self.values[layer].view(-1, dim).index_copy_(0, places, values.reshape(-1, dim))
 
 
+class CachedDecoder:
+    """A model of the own path with its cache: see ``path.CachedModel``."""
+
+    def __init__(
+        self, model: nn.Module, *, slots: int, positions: int, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        with torch.no_grad():
+            self.weights = InferenceWeights(model, device=device, dtype=dtype, max_positions=positions)
+        self.cache = KVCache(self.weights.shape, slots, positions, device, dtype)
+
+    @property
+    def vocab(self) -> int:
+        """See ``CachedModel``."""
+        return self.weights.shape.vocab
+
+    def refresh(self, model: nn.Module) -> None:
+        """See ``CachedModel``. What is recorded continues reading where the old weights lay."""
+        with torch.no_grad():
+            self.weights.refresh(model)
+
+    def reusable(self, slot: int, length: int) -> int:
+        """See ``CachedModel``."""
+        return length
+
+    def copy(self, moves: Sequence[tuple[int, int, int]]) -> None:
+        """See ``CachedModel``."""
+        source, target, lengths = zip(*moves, strict=True)
+        both = torch.tensor([source, target], device=self.weights.device)
+        self.cache.copy(both[0], both[1], max(lengths))
+
+    def prefill(self, tokens: Sequence[Tensor], slots: Tensor, starts: Tensor, *, span: int) -> None:
+        """See ``CachedModel``."""
+        prefill(self.weights, self.cache, tokens, slots, starts, span=span)
+
+    def decode(
+        self,
+        tokens: Tensor,
+        slots: Tensor,
+        positions: Tensor,
+        *,
+        span: int,
+        rows: int,
+        common: tuple[int | Tensor, int] = (0, 0),
+    ) -> Tensor:
+        """See ``CachedModel`` and ``decode``."""
+        hidden = decode(self.weights, self.cache, tokens, slots, positions, span=span, rows=rows, common=common)
+        return self.weights.logits(hidden)
+
+
 def _queries_and_keys(weights: InferenceWeights, layer: LayerWeights, qkv: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Normed, gained and rotated query and key heads [n, heads + kv_heads, head_dim] of ``qkv`` [n, all heads * D]."""
+    """Query and key heads [n, heads + kv_heads, head_dim] of ``qkv`` [n, all heads * D]: normed where the model norms
+    them, rotated, the queries divided by sqrt(head_dim)."""
     shape = weights.shape
     heads = qkv[:, : (shape.heads + shape.kv_heads) * shape.head_dim].unflatten(1, (-1, shape.head_dim))
-    normed = F.rms_norm(heads, (shape.head_dim,), None, shape.epsilon).mul_(layer.gain)
-    return rotate(normed, cos, sin)
+    if layer.gain is not None:
+        return rotate(F.rms_norm(heads, (shape.head_dim,), None, shape.epsilon).mul_(layer.gain), cos, sin)
+    rotated = rotate(heads, cos, sin)
+    rotated[:, : shape.heads].mul_(shape.head_dim**-0.5)
+    return rotated
 
 
 def _feed_forward(weights: InferenceWeights, layer: LayerWeights, x: Tensor, mixed: Tensor) -> Tensor:
     """From attention's output to the layer's output."""
     shape = weights.shape
-    x = x + F.linear(mixed, layer.out)
+    x = x + F.linear(mixed, layer.out, layer.out_bias)
     normed = F.rms_norm(x, (shape.width,), layer.before_mlp, shape.epsilon)
-    gate, up = F.linear(normed, layer.gate_up).split(shape.feed_forward, -1)
-    return x + F.linear(F.silu(gate).mul_(up), layer.down)
+    if layer.router is not None:
+        return x + mixture(
+            normed, layer.router, layer.gate_up, layer.down, top_k=shape.top_k, normalised=shape.normalised
+        )
+    gate, up = F.linear(normed, layer.gate_up, layer.gate_up_bias).split(shape.feed_forward, -1)
+    return x + F.linear(F.silu(gate).mul_(up), layer.down, layer.down_bias)
 
 
 def decode(
@@ -186,7 +288,8 @@ def decode(
     bias = torch.zeros(hidden_from_view.shape, device=x.device).masked_fill_(hidden_from_view, float("-inf"))[:, None]
     split = shape.heads * dim, (shape.heads + kv) * dim
     for number, layer in enumerate(weights.layers):
-        qkv = F.linear(F.rms_norm(x, (shape.width,), layer.before_attention, shape.epsilon), layer.qkv)
+        normed = F.rms_norm(x, (shape.width,), layer.before_attention, shape.epsilon)
+        qkv = F.linear(normed, layer.qkv, layer.qkv_bias)
         heads = _queries_and_keys(weights, layer, qkv, cos, sin)
         cache.write(number, places, heads[:, shape.heads :], qkv[:, split[1] :])
         query = heads[:, : shape.heads].reshape(n, kv * groups * dim)
@@ -246,23 +349,21 @@ def prefill(
     kv, groups, dim = shape.kv_heads, shape.groups, shape.head_dim
     lengths = torch.tensor([len(t) for t in tokens], device=device)
     n, longest = len(tokens), max(len(t) for t in tokens)
-    column = torch.arange(longest, device=device)
-    inside = column[None] < lengths[:, None]
+    inside = torch.arange(longest, device=device)[None] < lengths[:, None]
     packed = inside.view(-1).nonzero()[:, 0]  # flat token -> its place in the padded rectangle
     row = packed // longest
     position = starts[row] + packed % longest
     x = F.embedding(torch.cat(list(tokens)).to(device), weights.embedding)
     cos, sin = weights.cos.index_select(0, position), weights.sin.index_select(0, position)
     places = cache.places(slots[row], position)
-    # Padded queries look where the row's last real one looks; what they give is never read.
-    reach = torch.minimum(starts[:, None] + column[None], (starts + lengths - 1)[:, None])
-    seen = torch.arange(span, device=device) <= reach[..., None]
-    mask = x.new_zeros(seen.shape).masked_fill_(~seen, float("-inf")).repeat(1, groups, 1)[:, None]
+    spans = spans_of(starts, lengths, longest, span)
+    mask = spans[0].mask(groups, x.dtype) if len(spans) == 1 else None
     last = shape.layers - 1
     split = shape.heads * dim, (shape.heads + kv) * dim
     dense = packed.numel() == n * longest
     for number, layer in enumerate(weights.layers):
-        qkv = F.linear(F.rms_norm(x, (shape.width,), layer.before_attention, shape.epsilon), layer.qkv)
+        normed = F.rms_norm(x, (shape.width,), layer.before_attention, shape.epsilon)
+        qkv = F.linear(normed, layer.qkv, layer.qkv_bias)
         heads = _queries_and_keys(weights, layer, qkv, cos, sin)
         cache.write(number, places, heads[:, shape.heads :], qkv[:, split[1] :])
         if number == last:
@@ -271,11 +372,18 @@ def prefill(
         if not dense:
             query = query.new_zeros(n * longest, query.shape[1]).index_copy_(0, packed, query)
         # Query heads of one key/value head become more query rows: grouped attention without repeating keys.
-        query = query.view(n, longest, kv, groups, dim).permute(0, 2, 3, 1, 4).reshape(n, kv, groups * longest, dim)
+        query = query.view(n, longest, kv, groups, dim)
         keys = cache.keys[number][:, :, :span].index_select(0, slots)
         values = cache.values[number][:, :, :span].index_select(0, slots)
-        mixed = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=1.0)
-        mixed = mixed.view(n, kv, groups, longest, dim).permute(0, 3, 1, 2, 4).reshape(n * longest, shape.heads * dim)
+        pieces = []
+        for part in spans:
+            asked = query[:, part.first : part.end].permute(0, 2, 3, 1, 4).reshape(n, kv, -1, dim)
+            seen = part.mask(groups, x.dtype) if mask is None else mask
+            found = F.scaled_dot_product_attention(
+                asked, keys[:, :, : part.span], values[:, :, : part.span], attn_mask=seen, scale=1.0
+            )
+            pieces.append(found.view(n, kv, groups, -1, dim).permute(0, 3, 1, 2, 4).flatten(2))
+        mixed = (pieces[0] if len(pieces) == 1 else torch.cat(pieces, 1)).reshape(n * longest, shape.heads * dim)
         if not dense:
             mixed = mixed.index_select(0, packed)
         x = _feed_forward(weights, layer, x, mixed)

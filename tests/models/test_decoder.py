@@ -1,14 +1,19 @@
-"""Our Qwen3 equals the Hugging Face one (logits, log-probabilities, entropies, gradients), padded or packed."""
+"""The own path equals the Hugging Face model (logits, log-probabilities, entropies, gradients), padded or packed."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3ForCausalLM
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, Qwen3ForCausalLM
 
 from muarl.errors import CheckpointError
-from muarl.models import qwen3
+from muarl.models import decoder
 from muarl.models.layout import plan_layout
+from muarl.models.path import path_of
+from muarl.models.support import support_of
 from support.tiny_qwen3 import tiny
 
 
@@ -49,7 +54,7 @@ def test_logits_equal_hugging_face(layout: str, tied: bool) -> None:
     model = tiny(tied)
     ids, positions, documents = batch(*LAYOUTS[layout])
     with torch.no_grad():
-        hidden = qwen3.hidden_states(model, ids, positions, documents)
+        hidden = decoder.hidden_states(model, ids, positions, documents)
         expected = reference(model, ids, documents)
     real = documents >= 0
     torch.testing.assert_close(model.lm_head(hidden)[real], expected[real], atol=2e-5, rtol=1e-4)
@@ -64,7 +69,9 @@ def test_selected_logprobs_entropy_and_gradients(layout: str, temperature: float
     ids, positions, documents = batch(*LAYOUTS[layout])
     chance = torch.rand(ids.shape, generator=torch.Generator().manual_seed(2))
     select = (chance < 0.4) & (documents >= 0) & (positions > 0)
-    logprob, entropy = qwen3.token_logprobs(model, ids, positions, documents, select, temperature, recompute=recompute)
+    logprob, entropy = decoder.token_logprobs(
+        model, ids, positions, documents, select, temperature, recompute=recompute
+    )
     logp = (reference(model, ids, documents) / temperature).log_softmax(-1)
     before = logp.roll(1, 1)[select]
     expected = before.gather(1, ids[select][:, None])[:, 0]
@@ -84,7 +91,7 @@ def test_gradient_of_logprobs_alone() -> None:
     model = tiny()
     ids, positions, documents = batch(*LAYOUTS["packed"])
     select = (documents >= 0) & (positions > 0)
-    logprob, entropy = qwen3.token_logprobs(model, ids, positions, documents, select, entropy=False)
+    logprob, entropy = decoder.token_logprobs(model, ids, positions, documents, select, entropy=False)
     assert entropy.abs().sum() == 0
     ours = torch.autograd.grad(logprob.sum(), list(model.parameters()))
     logp = reference(model, ids, documents).log_softmax(-1).roll(1, 1)[select].gather(1, ids[select][:, None])
@@ -96,9 +103,9 @@ def test_autocast_to_bfloat16_stays_close() -> None:
     model = tiny()
     ids, positions, documents = batch(*LAYOUTS["packed"])
     select = (documents >= 0) & (positions > 0)
-    exact, _ = qwen3.token_logprobs(model, ids, positions, documents, select)
+    exact, _ = decoder.token_logprobs(model, ids, positions, documents, select)
     with torch.autocast("cpu", torch.bfloat16):
-        rough, _ = qwen3.token_logprobs(model, ids, positions, documents, select)
+        rough, _ = decoder.token_logprobs(model, ids, positions, documents, select)
     rough.sum().backward()
     torch.testing.assert_close(rough, exact, atol=0.1, rtol=0)
     assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in model.parameters())
@@ -122,27 +129,27 @@ def test_selecting_what_nothing_predicts_is_an_error() -> None:
         select = torch.zeros_like(ids, dtype=torch.bool)
         select[0, column] = True
         with pytest.raises(ValueError, match="first token"):
-            qwen3.token_logprobs(model, ids, positions, documents, select)
+            decoder.token_logprobs(model, ids, positions, documents, select)
 
 
 def test_nothing_selected_gives_empty_results() -> None:
     model = tiny()
     ids, positions, documents = batch([[5, 5]], 12)
-    logprob, entropy = qwen3.token_logprobs(model, ids, positions, documents, torch.zeros_like(ids, dtype=torch.bool))
+    logprob, entropy = decoder.token_logprobs(model, ids, positions, documents, torch.zeros_like(ids, dtype=torch.bool))
     assert logprob.shape == entropy.shape == (0,)
     logprob.sum().backward()
 
 
 def test_other_architectures_are_refused_by_name() -> None:
-    other = LlamaForCausalLM(
-        LlamaConfig(vocab_size=32, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+    other = GPTNeoXForCausalLM(
+        GPTNeoXConfig(vocab_size=32, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
     )
-    with pytest.raises(CheckpointError, match=r"llama.*Qwen3ForCausalLM"):
-        qwen3.shape_of(other)
+    with pytest.raises(CheckpointError, match=r"'gpt_neox'.*qwen3.*generic path"):
+        decoder.shape_of(other)
     adapted = tiny()
     adapted.model.layers[0].mlp.up_proj = torch.nn.Sequential(torch.nn.Linear(32, 48))
     with pytest.raises(CheckpointError, match="up_proj"):
-        qwen3.shape_of(adapted)
+        decoder.shape_of(adapted)
 
 
 SCALED = {
@@ -158,14 +165,14 @@ SCALED = {
 @pytest.mark.parametrize("kind", SCALED)
 def test_scaled_rotary_positions_equal_hugging_face(kind: str) -> None:
     """Without the cache and with it, beyond the length that the scaling began with."""
-    from muarl.models.qwen3_cached import InferenceWeights, KVCache, decode, prefill
+    from muarl.models.decoder_cached import InferenceWeights, KVCache, decode, prefill
 
     model = tiny(rope_parameters={"rope_type": kind, "rope_theta": 10000.0, **SCALED[kind]})
     ids, positions, documents = batch([[60]], 60)
     with torch.no_grad():
         expected = model(ids).logits
         torch.testing.assert_close(
-            model.lm_head(qwen3.hidden_states(model, ids, positions, documents)), expected, atol=2e-5, rtol=1e-4
+            model.lm_head(decoder.hidden_states(model, ids, positions, documents)), expected, atol=2e-5, rtol=1e-4
         )
         weights = InferenceWeights(model, device=torch.device("cpu"), dtype=torch.float32, max_positions=64)
         cache = KVCache(weights.shape, 1, 64, weights.device, weights.dtype)
@@ -177,36 +184,70 @@ def test_scaled_rotary_positions_equal_hugging_face(kind: str) -> None:
     assert (kind == "default") == torch.equal(plain(ids).logits, expected), "the scaling is not without effect"
 
 
+VARIANTS: dict[str, dict[str, Any]] = {
+    "sliding-window layers": {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1},
+    "hidden_act gelu": {"hidden_act": "gelu"},
+    "a part of each head": {
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}
+    },
+}
+
+
+@pytest.mark.parametrize("named", VARIANTS)
+def test_variants_that_the_own_path_does_not_compute_take_the_generic_one(named: str) -> None:
+    """By their config.json already; and what is then computed is right, packed and with a cache."""
+    from muarl.inference.base import SamplingParams
+    from muarl.inference.torch_engine import TorchEngine
+
+    model = tiny(**VARIANTS[named])
+    for config in (model.config, model.config.to_dict(), {"model_type": "qwen3", **VARIANTS[named]}):
+        support = support_of(config)
+        assert support.path == "generic" and named in support.reason and named in support.notice
+    with pytest.raises(CheckpointError, match=f"{named}.*does not compute"):
+        decoder.shape_of(model)
+    path = path_of(model)
+    ids, positions, documents = batch(*LAYOUTS["packed"])
+    select = (documents >= 0) & (positions > 0)
+    expected = reference(model, ids, documents).log_softmax(-1).roll(1, 1)[select].gather(1, ids[select][:, None])
+    found, _ = path.token_logprobs(ids, positions, documents, select)
+    torch.testing.assert_close(found, expected[:, 0], atol=1e-4, rtol=1e-4)
+    engine = TorchEngine(model, max_slots=2, max_context=64)
+    prompt = ids[2, :30].tolist()
+    sampled = asyncio.run(engine.sample(prompt, SamplingParams(12, seed=1)))
+    whole = torch.tensor([[*prompt, *sampled.ids]])
+    with torch.no_grad():
+        logp = model(whole).logits[0, 29:-1].log_softmax(-1)
+    torch.testing.assert_close(
+        torch.tensor(sampled.logprobs), logp.gather(1, whole[0, 30:, None])[:, 0], atol=1e-4, rtol=1e-4
+    )
+
+
 @pytest.mark.parametrize(
-    ("variant", "named"),
+    ("kind", "more"),
     [
-        ({"attention_bias": True}, "attention_bias"),
-        ({"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, "sliding-window layers"),
-        ({"hidden_act": "gelu"}, "hidden_act"),
-        ({"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}}, "rope_type dynamic"),
+        ("dynamic", {"factor": 2.0}),
         (
+            "longrope",
             {
-                "rope_parameters": {
-                    "rope_type": "longrope", "rope_theta": 1e4, "factor": 2.0, "short_factor": [1.0] * 4,
-                    "long_factor": [2.0] * 4, "original_max_position_embeddings": 256,
-                }
+                "factor": 2.0, "short_factor": [1.0] * 4, "long_factor": [2.0] * 4,
+                "original_max_position_embeddings": 256,
             },
-            "rope_type longrope",
-        ),
-        (
-            {"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 2.0, "partial_rotary_factor": 0.5}},
-            "a part of each head",
         ),
     ],
 )  # fmt: skip
-def test_variants_that_would_be_computed_wrong_are_refused(variant: dict[str, object], named: str) -> None:
+def test_positions_that_depend_on_the_length_are_refused(kind: str, more: dict[str, object]) -> None:
     from muarl.inference.torch_engine import TorchEngine
 
-    model = tiny(**variant)
-    with pytest.raises(CheckpointError, match=f"{named}.*not supported here"):
-        qwen3.shape_of(model)
-    with pytest.raises(CheckpointError, match=named):
+    rope = {"rope_type": kind, "rope_theta": 1e4, **more}
+    model = tiny(rope_parameters=rope)
+    for config in (
+        model.config,
+        {"model_type": "qwen3", "rope_parameters": rope},
+        {"model_type": "gpt_neox", "rope_scaling": {"type": kind, **more}},
+    ):
+        with pytest.raises(CheckpointError, match=rf"config\.json: .*{kind}.*length of the context.*use a checkpoint"):
+            support_of(config)
+    with pytest.raises(CheckpointError, match=kind):
+        path_of(model)
+    with pytest.raises(CheckpointError, match=kind):
         TorchEngine(model, max_slots=1, max_context=64)
-    ids, positions, documents = batch([[5]], 5)
-    with pytest.raises(CheckpointError, match=named):
-        qwen3.hidden_states(model, ids, positions, documents)

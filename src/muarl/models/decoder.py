@@ -1,11 +1,14 @@
-"""A lean dense Qwen3 that runs on the parameters of a ``transformers`` model.
+"""A lean decoder that runs on the parameters of a ``transformers`` model: the own path of several families.
 
 The Hugging Face module stays the one holder of weights (loading, saving, optimiser state); this file computes the same
 function with far fewer operations, which is what counts for small models on a CPU. Tokens are laid out flat and without
 padding; attention runs over documents of similar length, so packed and padded batches cost the same and need no mask.
 
-Architecture: https://arxiv.org/abs/2505.09388 (RMSNorm before each block, RMSNorm on each query and key head, rotary
-positions, grouped queries, SwiGLU, embeddings tied or not).
+The layer: RMSNorm before each block, rotary positions, grouped queries, SwiGLU, embeddings tied or not. Of the families
+in ``support.OWN_FAMILIES``, Qwen3 (https://arxiv.org/abs/2505.09388) has an RMSNorm on each query and key head, and as
+a mixture experts in place of the one feed-forward block (``experts``); Qwen2 and 2.5
+(https://arxiv.org/abs/2407.10671) have biases on queries, keys and values, Llama and Mistral neither; a model of any of
+them may have biases on its other projections.
 """
 
 from __future__ import annotations
@@ -20,23 +23,22 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from muarl.errors import CheckpointError
-from muarl.models.adapters import base_weight, is_adapted, is_plain, project
+from muarl.models.adapters import base_bias, base_weight, is_adapted, is_plain, project
 from muarl.models.attention import attend, can_share
+from muarl.models.experts import mixture
 from muarl.models.layout import Layout, plan_layout
 from muarl.models.norm import rms_norm
 from muarl.models.scoring import linear_logprobs
+from muarl.models.support import OWN_FAMILIES, off_the_own_path
 
 FUSE_BELOW = 1 << 20
 """Projections with fewer weights than this are concatenated on the fly, so that one matrix product does them all."""
 
 
-ROPE_TYPES = ("default", "linear", "llama3", "yarn")
-"""Ways of scaling rotary positions that depend on no length: their frequencies are the model's own for ever."""
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of a dense Qwen3. ``groups`` is query heads per key/value head."""
+    """The sizes of a model. ``groups`` is query heads per key/value head. ``head_norms``: query and key heads are
+    normed. ``top_k``: experts of a token, in layers that are mixtures; ``normalised``: their shares add up to 1."""
 
     layers: int
     width: int
@@ -46,6 +48,9 @@ class Shape:
     feed_forward: int
     vocab: int
     epsilon: float
+    head_norms: bool = True
+    top_k: int = 0
+    normalised: bool = False
 
     @property
     def groups(self) -> int:
@@ -53,28 +58,21 @@ class Shape:
 
 
 def shape_of(model: nn.Module, *, adapters: bool = False) -> Shape:
-    """The sizes of ``model``, after checking that it is a dense Qwen3 that this file computes exactly.
+    """The sizes of ``model``, after checking that this file computes it exactly.
 
     Raises CheckpointError naming what differs: another architecture, a variant, or wrapped projections (``adapters``
     allows those of ``muarl.models.adapters``).
     """
     config: Any = getattr(model, "config", None)
     kind = getattr(config, "model_type", type(model).__name__)
-    remedy = "Supported is dense Qwen3 (Qwen3ForCausalLM); serve other models through an endpoint or vLLM."
-    if kind != "qwen3" or not hasattr(model, "lm_head"):
-        raise CheckpointError(f"The built-in engine cannot run type {kind!r} ({type(model).__name__}). {remedy}")
-    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
-    variants = {
-        "attention_bias": bool(getattr(config, "attention_bias", False)),
-        "attention_dropout": bool(getattr(config, "attention_dropout", 0)),
-        "hidden_act": config.hidden_act != "silu",
-        "sliding-window layers": any(t != "full_attention" for t in getattr(config, "layer_types", None) or ()),
-        f"rope_type {rope.get('rope_type')}": str(rope.get("rope_type", "default")) not in ROPE_TYPES,
-        "rotary positions on a part of each head": _rotates_in_part(model, config),
-    }
-    wrong = [name for name, differs in variants.items() if differs]
+    remedy = f"It computes {', '.join(OWN_FAMILIES)}; other models take the generic path."
+    if kind not in OWN_FAMILIES or not hasattr(model, "lm_head"):
+        raise CheckpointError(f"The own path cannot run type {kind!r} ({type(model).__name__}). {remedy}")
+    wrong = off_the_own_path(config) or (
+        "rotary positions on a part of each head" if _rotates_in_part(model, config) else ""
+    )
     if wrong:
-        raise CheckpointError(f"This Qwen3 checkpoint uses {', '.join(wrong)}, which is not supported here. {remedy}")
+        raise CheckpointError(f"This {kind} model uses {wrong}, which the own path does not compute. {remedy}")
     for name, module in model.named_modules():
         if name.endswith("_proj") and not is_plain(module) and not (adapters and is_adapted(module)):
             kind = type(module).__name__
@@ -89,6 +87,9 @@ def shape_of(model: nn.Module, *, adapters: bool = False) -> Shape:
         feed_forward=config.intermediate_size,
         vocab=config.vocab_size,
         epsilon=config.rms_norm_eps,
+        head_norms=hasattr(cast(Any, model).model.layers[0].self_attn, "q_norm"),
+        top_k=getattr(config, "num_experts_per_tok", 0),
+        normalised=getattr(config, "norm_topk_prob", False),
     )
 
 
@@ -117,9 +118,10 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def _project(x: Tensor, *linears: nn.Module) -> tuple[Tensor, ...]:
     """Several projections of the same input, as one matrix product where the weights are small."""
-    weights = [base_weight(m) for m in linears]
+    weights, biases = [base_weight(m) for m in linears], [base_bias(m) for m in linears]
     if all(map(is_plain, linears)) and sum(w.numel() for w in weights) <= FUSE_BELOW:
-        return F.linear(x, torch.cat(weights)).split([len(w) for w in weights], -1)
+        bias = None if biases[0] is None else torch.cat(cast(list[Tensor], biases))
+        return F.linear(x, torch.cat(weights), bias).split([len(w) for w in weights], -1)
     return tuple(project(m, x) for m in linears)
 
 
@@ -130,15 +132,31 @@ def _layer(
     attention, dim, eps = layer.self_attn, shape.head_dim, shape.epsilon
     normed = rms_norm(x, layer.input_layernorm.weight, eps)
     q, k, v = _project(normed, attention.q_proj, attention.k_proj, attention.v_proj)
-    q = rms_norm(q.reshape(-1, shape.heads, dim), attention.q_norm.weight, eps)
-    k = rms_norm(k.reshape(-1, shape.kv_heads, dim), attention.k_norm.weight, eps)
+    q, k = q.reshape(-1, shape.heads, dim), k.reshape(-1, shape.kv_heads, dim)
+    if shape.head_norms:
+        q, k = rms_norm(q, attention.q_norm.weight, eps), rms_norm(k, attention.k_norm.weight, eps)
     mixed = attend(rotate(q, cos, sin), rotate(k, cos, sin), v.reshape(-1, shape.kv_heads, dim), layout)
     if keep is not None:
         mixed, x = mixed.index_select(0, keep), x.index_select(0, keep)
     x = x + project(attention.o_proj, mixed)
     normed = rms_norm(x, layer.post_attention_layernorm.weight, eps)
-    gate, up = _project(normed, layer.mlp.gate_proj, layer.mlp.up_proj)
-    return x + project(layer.mlp.down_proj, F.silu(gate) * up)
+    return x + _feed_forward(layer.mlp, shape, normed)
+
+
+def _feed_forward(mlp: Any, shape: Shape, x: Tensor) -> Tensor:
+    """The feed-forward block of one layer, which some layers of a mixture have as dense models do."""
+    if is_mixture(mlp):
+        inner = mlp.experts
+        return mixture(
+            x, mlp.gate.weight, inner.gate_up_proj, inner.down_proj, top_k=shape.top_k, normalised=shape.normalised
+        )
+    gate, up = _project(x, mlp.gate_proj, mlp.up_proj)
+    return project(mlp.down_proj, F.silu(gate) * up)
+
+
+def is_mixture(mlp: nn.Module) -> bool:
+    """Whether a layer's feed-forward block consists of experts."""
+    return hasattr(mlp, "experts")
 
 
 def _checkpointed(layer: Any, recompute: bool, *arguments: Any) -> Tensor:

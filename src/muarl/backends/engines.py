@@ -1,0 +1,138 @@
+"""From the configuration to what does the slow work: a policy's sampler, its learner, and where episodes are played.
+
+Here is chosen between this machine (``local``) and a cluster (``cluster``); recipes see the protocols
+``PolicySampler``, ``Learner``, ``Executor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from muarl.backends.checkpoint_names import checkpoint_name
+from muarl.backends.model_notes import model_notes
+from muarl.config import RunConfig
+from muarl.environments.playing import RunnerByDomain
+from muarl.episode_runner import EpisodeRunner
+from muarl.errors import ConfigError
+from muarl.rollout import Executor, LocalExecutor
+
+if TYPE_CHECKING:  # torch and transformers take seconds to import, and the light core has none
+    from muarl.agents.sampled import SampledAgent
+    from muarl.cluster.runtime import Cluster
+    from muarl.episode_runner import EpisodeRunner
+    from muarl.inference.base import PolicySampler, Sampler
+    from muarl.learning.checkpoints import Policy
+    from muarl.learning.learner import Learner, LearnerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """Who samples, learns and plays for a run, by the sections ``model``, ``rollout``, ``engine``, ``learner`` and
+    ``cluster`` of its configuration.
+
+    ``cluster``: the one that this process has joined for the run; None: everything is done by this process, and by
+    those that it starts. ConfigError from every method where the configuration names a cluster and none was joined.
+    """
+
+    config: RunConfig
+    cluster: Cluster | None = None
+
+    def sampler(self, policy: Policy) -> PolicySampler:
+        """A generation engine with the policy's weights in it."""
+        cluster = self._joined()
+        if cluster is not None:
+            from muarl.backends.cluster import clustered_sampler
+
+            return clustered_sampler(policy, self.config, cluster)
+        from muarl.backends.local import local_sampler
+
+        return local_sampler(policy, self.config)
+
+    def agent(
+        self,
+        policy: Policy,
+        *,
+        temperature: float,
+        top_p: float = 1.0,
+        engine: Sampler | None = None,
+        name: str | None = None,
+    ) -> SampledAgent:
+        """An agent that samples from a policy, through an engine of its own if none is given. ``name``: None for that
+        of the checkpoint which holds the policy's weights."""
+        from muarl.agents.sampled import SampledAgent, Sampling
+        from muarl.backends.models import model_format
+
+        model = self.config.model
+        sampling = Sampling(self.config.rollout.tokens_per_turn, model.max_context, temperature, top_p)
+        chat = model_format(policy.tokenizer, model)
+        return SampledAgent(engine or self.sampler(policy), chat, sampling, name=name or checkpoint_name(policy.path))
+
+    def learner(self, policy: Policy, settings: LearnerConfig, phase: str) -> Learner:
+        """Who trains the policy's weights. ``settings``: the stage's own, such as its loss and optimiser; what the
+        configuration says of packing, precision and adapters is added here. ``phase``: what its checkpoints are of."""
+        from muarl.backends.local import learner_settings, local_learner
+        from muarl.learning.lora import fitted
+
+        cluster = self._joined()
+        settings = replace(
+            learner_settings(self.config, settings), notes=model_notes(self.config, (phase,), policy.path)
+        )
+        if settings.lora is not None:
+            settings = replace(settings, lora=fitted(policy.model, settings.lora))
+        if cluster is not None:
+            from muarl.backends.cluster import clustered_learner
+
+            return clustered_learner(policy, self.config, settings, cluster)
+        return local_learner(policy, self.config, settings)
+
+    def executor(self, runner: EpisodeRunner | RunnerByDomain) -> Executor:
+        """Where ``runner``'s training episodes are played: by it, or by others who are made like it elsewhere."""
+        cluster = self._joined()
+        if cluster is not None:
+            from muarl.backends.cluster import clustered_executor
+
+            return clustered_executor(self.config, runner, cluster)
+        return LocalExecutor(runner.play, self.config.rollout.concurrency)
+
+    def _joined(self) -> Cluster | None:
+        if self.config.cluster.address is not None and self.cluster is None:
+            raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; remove it here")
+        return self.cluster
+
+
+@contextmanager
+def joined_backend(config: RunConfig, *, learns_only: bool = False) -> Iterator[Backend]:
+    """The backend of a training run, on its cluster if it names one; that cluster is left at the end of the block.
+    ``learns_only``: nobody samples for the run. See ``join`` for what may be wrong with a cluster."""
+    if config.cluster.address is None:
+        yield Backend(config)
+        return
+    from muarl.backends.cluster import joined
+
+    with joined(config, alone=learns_only) as cluster:
+        yield Backend(config, cluster)
+
+
+def learns_here(config: RunConfig) -> bool:
+    """Whether this process itself trains the weights."""
+    return config.cluster.address is None and config.learner.kind == "torch"
+
+
+def samples_here(config: RunConfig) -> bool:
+    """Whether this process itself generates with the weights."""
+    return config.cluster.address is None and config.engine.kind == "torch"
+
+
+def settle(policy: Policy, learner: Learner, checkpoint: Path | None) -> None:
+    """Training is over: the policy's model gets the learner's weights, where it has other memory, and the learner is
+    closed. ``checkpoint``: where these weights were saved, if they were."""
+    from muarl.models.weights import copy_weights
+
+    if policy.model.device.type != "meta":
+        copy_weights(learner.weights(), policy.model)
+    policy.path = checkpoint or policy.path
+    learner.close()

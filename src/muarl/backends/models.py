@@ -1,0 +1,110 @@
+"""The models of a run: the one that is trained or evaluated, and clients of those behind endpoints."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.config.sections import EndpointConfig as EndpointSection
+from muarl.config.sections import ModelConfig
+from muarl.errors import CheckpointError, ConfigError
+from muarl.event_loop import event_loop
+from muarl.extras import require
+
+if TYPE_CHECKING:  # torch and transformers take seconds to import, and not every recipe has a model in this process
+    from muarl.chat_formats.base import ChatFormat
+    from muarl.chat_formats.guarded import HuggingFaceTokenizer
+    from muarl.endpoints import Endpoint
+    from muarl.inference.base import PolicySampler
+    from muarl.learning.checkpoints import Policy
+
+
+log = logging.getLogger(__name__)
+
+
+def make_endpoint(section: EndpointSection) -> Endpoint:
+    """The client of an endpoint section. ConfigError if it names no model."""
+    from muarl.endpoints import Endpoint
+    from muarl.endpoints.config import endpoint_config
+
+    return Endpoint(endpoint_config(section.model_dump()))
+
+
+def load_model(config: ModelConfig, *, weights: bool = True, chats: bool = True) -> Policy:
+    """The model and tokenizer that a run starts from. CheckpointError names what is wrong with the folder, ConfigError
+    with the device. ``weights`` False: without memory for them, where only other processes need them. ``chats`` False:
+    its chat format is not asked for."""
+    import torch
+
+    from muarl.learning.checkpoint_kinds import check_kind
+    from muarl.learning.checkpoints import load_policy
+
+    name = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise ConfigError(f"model.device: {name!r} cannot be used on this machine; see `muarl doctor`") from None
+    folder = checkpoint_folder(config.checkpoint)
+    support = check_kind(folder)
+    if support is not None and support.notice:
+        log.warning("%s: %s", folder, support.notice)
+    if chats:
+        check_chat_format(folder, config)
+    return load_policy(folder, dtype=getattr(torch, config.held), device=device, weights=weights)
+
+
+def check_chat_format(folder: Path, config: ModelConfig) -> None:
+    """Check, before any weight is read, that the checkpoint's chat format is known and thinks as it is to. Left to
+    whoever loads it: files that cannot be read."""
+    from muarl.chat_formats.choice import check_thinking, family_of
+    from muarl.learning.checkpoints import load_tokenizer
+
+    if not (folder / "tokenizer.json").is_file():
+        return
+    try:
+        tokenizer = load_tokenizer(folder)
+    except CheckpointError:
+        return
+    try:
+        check_thinking(family_of(tokenizer, config.chat_format), config.thinking)
+    except CheckpointError as problem:
+        raise CheckpointError(f"{folder}: {problem}") from None
+
+
+def model_format(tokenizer: HuggingFaceTokenizer, config: ModelConfig) -> ChatFormat:
+    """The chat format of a run's model. CheckpointError as in ``chat_format``."""
+    from muarl.chat_formats.choice import chat_format
+
+    return chat_format(
+        tokenizer, config.chat_format, thinking=config.thinking, earlier_thoughts=config.earlier_thoughts
+    )
+
+
+def load_checkpoint(
+    checkpoint: str | Path = "base",
+    *,
+    device: str = "auto",
+    dtype: Literal["float32", "bfloat16"] = "float32",
+) -> Policy:
+    """The ``.model`` and the ``.tokenizer`` of a checkpoint.
+
+    ``checkpoint``: a folder in Hugging Face's format with a causal language model in it, a run (its newest checkpoint),
+    or one shipped with muarl, such as "base".
+
+    ``device``: "auto" for a GPU where there is one, "cpu", "cuda:1". MissingExtra without the extra ``train``;
+    CheckpointError names what is wrong with the folder, ConfigError with the device."""
+    require("train", f"the checkpoint {checkpoint}")
+    return load_model(ModelConfig(checkpoint=str(checkpoint), device=device, dtype=dtype), chats=False)
+
+
+@contextmanager
+def closed(engine: PolicySampler) -> Iterator[None]:
+    """Close an engine behind the block, so that the next one finds its memory free."""
+    with event_loop() as loop:
+        loop.closes(engine)
+        yield

@@ -1,0 +1,106 @@
+"""The simulated users that a section of the configuration describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.backends.models import make_endpoint
+from muarl.config.sections import UserConfig
+from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.mixture import Mixture, UsersByDomain
+from muarl.environments.usual import model_users
+from muarl.errors import ConfigError
+from muarl.users.base import UserFactory
+
+if TYPE_CHECKING:  # torch and transformers take seconds to import, and not every recipe has a model in this process
+    from muarl.endpoints import Endpoint
+    from muarl.learning.checkpoints import Policy
+
+
+USER_SLOTS = 256
+"""Conversations that a user model holds at once."""
+
+
+def make_users(config: UserConfig, environment: ConfiguredEnvironment | None = None) -> UserFactory:
+    """The simulated users of one section of the configuration, with the tools that users have in this environment.
+
+    A benchmark's own users, where it has some, are made whatever the section says, but for the model that plays them
+    and their ``delay``.
+    """
+    users = _mixed(config, environment) if isinstance(environment, Mixture) else _users(config, environment)
+    if config.delay is None:
+        return users
+    from muarl.users.slow import SlowUserFactory
+
+    return SlowUserFactory(users, *config.delay)
+
+
+def _mixed(config: UserConfig, environment: Mixture) -> UserFactory:
+    """Each domain's own users. The model that plays them, if there is one, is one for all."""
+    client = None if config.endpoint is None else cache(partial(make_endpoint, config.endpoint))
+    sampled = cache(partial(sampled_users, config))
+    return UsersByDomain({name: _users(config, part, client, sampled) for name, part in environment.by_domain.items()})
+
+
+def _users(
+    config: UserConfig,
+    environment: ConfiguredEnvironment | None,
+    client: Callable[[], Endpoint] | None = None,
+    sampled: Callable[[], UserFactory] | None = None,
+) -> UserFactory:
+    """``client``, ``sampled``: make the endpoint's client, and users of a model in this process."""
+    client = client or (None if config.endpoint is None else partial(make_endpoint, config.endpoint))
+    if environment is not None:
+        own = environment.own_users(client)
+        if own is not None:
+            return own
+    if config.kind == "agenda":
+        return rule_based_users(config, environment)
+    if config.kind == "scripted":
+        from muarl.users.scripted import ScriptedUserFactory
+
+        return ScriptedUserFactory()
+    if config.kind == "sampled":
+        return sampled_users(config) if sampled is None else sampled()
+    if client is None:
+        raise ConfigError("user.endpoint: an llm user needs the model that plays it")
+    return model_users(client(), environment, None if config.guidelines == "auto" else config.guidelines)
+
+
+def rule_based_users(config: UserConfig, environment: ConfiguredEnvironment | None) -> UserFactory:
+    """The users that play a task's goal and facts from rules, whatever kind the section names. ConfigError if the
+    environment has none."""
+    from muarl.users.agenda import AgendaUserFactory
+
+    make = None if environment is None else environment.rule_based_user()
+    return AgendaUserFactory(make, seed=config.seed, persona=config.persona)
+
+
+def sampled_users(config: UserConfig, policy: Policy | None = None, *, max_context: int | None = None) -> UserFactory:
+    """Users of a model in this process: ``checkpoint``'s, or the one given. ``max_context``: tokens of a conversation,
+    if not as many as the section says. CheckpointError if the model cannot be loaded."""
+    import torch
+
+    from muarl.chat_formats.choice import chat_format
+    from muarl.inference.torch_engine import TorchEngine
+    from muarl.learning.checkpoints import load_policy
+    from muarl.users.sampled import SampledUserFactory
+
+    name = policy.path.name if policy is not None else str(config.checkpoint)
+    if policy is None:
+        folder = checkpoint_folder(str(config.checkpoint))
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        policy = load_policy(folder, dtype=torch.float32, device=device)
+    longest = config.max_context if max_context is None else max_context
+    engine = TorchEngine(policy.model, max_slots=USER_SLOTS, max_context=longest, seed=config.seed)
+    return SampledUserFactory(
+        engine,
+        chat_format(policy.tokenizer),
+        temperature=config.temperature,
+        context=longest,
+        seed=config.seed,
+        name=f"user model {name}",
+    )
