@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from muarl.endpoints import EndpointConfig, Price, parse_endpoint
+from muarl.endpoints import EndpointSettings, Price, parse_endpoint
 from muarl.errors import ConfigError
 
 
@@ -48,18 +48,18 @@ def test_bad_specs_are_refused(spec: str) -> None:
 @pytest.mark.parametrize("url", ["http://me:sesame@host/v1", "https://host/v1?api-key=sesame"])
 def test_a_secret_in_the_url_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(ConfigError, match="environment") as caught:
-        EndpointConfig(model="m", base_url=url)
+        EndpointSettings(model="m", base_url=url)
     assert "sesame" not in str(caught.value)
 
 
 @pytest.mark.parametrize("field", ["concurrency", "timeout", "deadline", "attempts"])
 def test_limits_must_be_positive(field: str) -> None:
     with pytest.raises(ConfigError, match=field):
-        EndpointConfig(model="m", **{field: 0})  # type: ignore[arg-type]
+        EndpointSettings(model="m", **{field: 0})  # type: ignore[arg-type]
 
 
 def test_config_travels_to_other_processes() -> None:
-    config = EndpointConfig(model="m", base_url="http://h/v1", price=Price(1.0, 2.0))
+    config = EndpointSettings(model="m", base_url="http://h/v1", price=Price(1.0, 2.0))
     assert pickle.loads(pickle.dumps(config)) == config
 
 

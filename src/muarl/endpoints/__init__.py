@@ -6,13 +6,13 @@ key comes from the environment only and appears in no log line, exception or rep
 """
 
 from muarl.endpoints.client import Endpoint
-from muarl.endpoints.config import EndpointConfig, Price, parse_endpoint
+from muarl.endpoints.config import EndpointSettings, Price, parse_endpoint
 from muarl.endpoints.failures import EndpointFailure, PromptRefused
 from muarl.endpoints.replies import Reply, read_tool_call
 
 __all__ = [
     "Endpoint",
-    "EndpointConfig",
+    "EndpointSettings",
     "EndpointFailure",
     "Price",
     "PromptRefused",

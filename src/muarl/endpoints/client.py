@@ -6,14 +6,14 @@ import asyncio
 import logging
 import random
 import time
-import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from muarl.chat import Requestor, ToolSpec
 from muarl.endpoints.cache import ResponseCache, request_key
-from muarl.endpoints.config import DEFAULT_BASE_URL, USUAL_KEY, EndpointConfig
+from muarl.endpoints.config import DEFAULT_BASE_URL, USUAL_KEY, EndpointSettings, parse_endpoint
+from muarl.endpoints.connections import Connections
 from muarl.endpoints.failures import EndpointFailure, classify, unsupported_parameter
 from muarl.endpoints.outages import Outages
 from muarl.endpoints.replies import MalformedReply, Reply, read_reply, read_token_counts
@@ -24,7 +24,6 @@ from muarl.metering import count
 from muarl.untrusted import parse_json
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
     from tenacity import RetryCallState
 
 log = logging.getLogger(__name__)
@@ -34,7 +33,11 @@ NOBODY = 2
 
 
 class Endpoint:
-    """A model behind an OpenAI-compatible server. One object serves all episodes of a run, in one or more event loops.
+    """A model behind an OpenAI-compatible server. One object serves all episodes of a run, in one event loop at a time;
+    whoever opened it closes it (``async with``, or ``aclose``).
+
+    ``api_key``: the key itself, empty for none; None reads it from where the config says. ``connections``: shared with
+    other endpoints, and closed by whoever made them.
 
     ``sleep`` and ``jitter`` (a number in [0, 1)) are for tests. The jitter has a generator of its own, so that retries
     do not disturb anybody's seeds.
@@ -42,20 +45,30 @@ class Endpoint:
 
     def __init__(
         self,
-        config: EndpointConfig,
+        config: EndpointSettings,
         *,
+        api_key: str | None = None,
+        connections: Connections | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] | None = None,
     ) -> None:
         self.config = config
+        self._key = api_key
+        self._connections = Connections(redirects=True) if connections is None else connections
+        self._shares = connections is not None
         self._sleep = sleep
         self._jitter = jitter or random.Random().random
         self._total = Usage()
         self._cache = ResponseCache(config.cache) if config.cache is not None else None
         self._unsupported: set[str] = set()
         self.outages = Outages()
-        # Connections and semaphores belong to one event loop.
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Live] = weakref.WeakKeyDictionary()
+        self._open: _Live | None = None
+
+    @classmethod
+    def of(cls, spec: str, **options: Any) -> Endpoint:
+        """The endpoint ``MODEL`` (at OPENAI_BASE_URL) or ``MODEL@http://HOST:PORT/v1``. ``options``: fields of
+        EndpointSettings, such as ``temperature``. ConfigError if the text has another form."""
+        return cls(parse_endpoint(spec if spec.startswith("endpoint:") else f"endpoint:{spec}", **options))
 
     def __repr__(self) -> str:
         return f"Endpoint({self.config.model!r}, {self.config.url!r}, api_key=***)"
@@ -144,10 +157,14 @@ class Endpoint:
             raise InfrastructureError(str(problem), boundary=boundary, retryable=False) from None
 
     async def aclose(self) -> None:
-        """Close this event loop's connections. The endpoint can be used again afterwards."""
-        live = self._loops.pop(asyncio.get_running_loop(), None)
-        if live is not None:
-            await live.client.close()
+        """Close all connections. The endpoint can be used again afterwards, in another event loop, too."""
+        live, self._open = self._open, None
+        if live is None or self._shares:
+            return
+        if live.loop is asyncio.get_running_loop():
+            await self._connections.aclose()
+        else:
+            self._connections.forget()
 
     async def __aenter__(self) -> Endpoint:
         return self
@@ -180,7 +197,7 @@ class Endpoint:
                 pass  # An edited or damaged file: ask again and overwrite it.
         live = self._live(boundary)
         async with live.slots:
-            request = _Request(self, live.client, live.key, body, requestor, boundary, empty_ok)
+            request = _Request(self, live.key, body, requestor, boundary, empty_ok)
             try:
                 reply = await request.run(attempts, attempts if calls is None else calls)
                 self.outages.over()
@@ -196,15 +213,16 @@ class Endpoint:
 
     def _live(self, boundary: str) -> _Live:
         loop = asyncio.get_running_loop()
-        live = self._loops.get(loop)
+        live = self._open
+        if live is not None and live.loop is not loop:
+            if not live.loop.is_closed():
+                raise RuntimeError(f"{self!r} serves another event loop: close it there first, or make one for each")
+            live = None  # what it held went with its event loop
+            if not self._shares:
+                self._connections.forget()
         if live is None:
-            from openai import AsyncOpenAI  # Slow to import, and many runs need no endpoint.
-
-            key = self._read_key(boundary)
-            client = AsyncOpenAI(
-                api_key=key or "none", base_url=self.config.url, max_retries=0, timeout=self.config.timeout
-            )
-            live = self._loops[loop] = _Live(client, asyncio.Semaphore(self.config.concurrency), key)
+            key = self._read_key(boundary) if self._key is None else self._key
+            live = self._open = _Live(loop, asyncio.Semaphore(self.config.concurrency), key)
         return live
 
     def _read_key(self, boundary: str) -> str:
@@ -225,9 +243,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """What an endpoint holds for one event loop. The key stands here to be struck out of error texts."""
+    """What an open endpoint holds, for one event loop. The key stands here to be struck out of error texts."""
 
-    client: AsyncOpenAI
+    loop: asyncio.AbstractEventLoop
     slots: asyncio.Semaphore
     key: str = field(repr=False)
 
@@ -238,7 +256,6 @@ class _Request:
     def __init__(
         self,
         endpoint: Endpoint,
-        client: AsyncOpenAI,
         key: str,
         body: dict[str, Any],
         requestor: Requestor,
@@ -246,7 +263,6 @@ class _Request:
         empty_ok: bool,
     ) -> None:
         self.endpoint = endpoint
-        self.client = client
         self.key = key
         self.body = body
         self.requestor = requestor
@@ -310,7 +326,7 @@ class _Request:
 
     async def _send(self) -> bytes:
         """Post the request, leaving out what this model has said it does not know; returns the body as it came."""
-        from openai import BadRequestError
+        from openai import BadRequestError, HttpxBinaryResponseContent
 
         unsupported = self.endpoint._unsupported
         while True:
@@ -318,11 +334,12 @@ class _Request:
             if "max_tokens" in unsupported and "max_tokens" in self.body:
                 body["max_completion_tokens"] = self.body["max_tokens"]
             try:
-                # Through the raw interface: the typed one accepts any nonsense as a completion.
-                post: Any = self.client.chat.completions.with_raw_response.create
-                known = {k: body.pop(k) for k in ("model", "messages") if k in body}
-                response = await post(**known, extra_body=body)
-                return bytes(response.content)
+                # The typed method accepts any nonsense as a completion, and takes milliseconds to look through a
+                # conversation whose form is known.
+                config = self.endpoint.config
+                with self.endpoint._connections.client(config.url, self.key or "none", config.timeout) as client:
+                    answer = await client.post("/chat/completions", body=body, cast_to=HttpxBinaryResponseContent)
+                return answer.content
             except BadRequestError as problem:
                 name = unsupported_parameter(problem)
                 if name is None or name in unsupported or name not in self.body:

@@ -27,7 +27,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointConfig:
+class EndpointSettings:
     """Which server and model, and how to treat them. Holds no secret: ``api_key_env`` names the variable with the key.
 
     ``base_url``: the API's root, usually ending in ``/v1``; None takes OPENAI_BASE_URL, else OpenAI's own.
@@ -39,6 +39,8 @@ class EndpointConfig:
     doubled for each further one up to the maximum. ``price``: None means unknown, and costs then count as 0.
     ``cache``: a folder of stored responses, keyed by the request; give requests a seed if you use it at a temperature.
     ``extra``: further fields of the request body, such as ``{"chat_template_kwargs": {"enable_thinking": False}}``.
+    ``verbatim``: what the model said in a conversation goes back to it as the server said it, its thinking and further
+    fields included, so that a server which keeps the tokens of a conversation finds them; else in muarl's own form.
     """
 
     model: str
@@ -56,6 +58,7 @@ class EndpointConfig:
     price: Price | None = None
     cache: Path | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    verbatim: bool = False
 
     def __post_init__(self) -> None:
         if not self.model or self.model != self.model.strip():
@@ -113,7 +116,7 @@ def check_url(url: str) -> str:
 
 def parse_endpoint(
     spec: str, *, prices: Mapping[str, Price | Mapping[str, float]] | None = None, **options: Any
-) -> EndpointConfig:
+) -> EndpointSettings:
     """Read ``endpoint:MODEL`` or ``endpoint:MODEL@http://HOST:PORT/v1``; ``options`` are fields of EndpointConfig.
 
     More than that is said as JSON, with the keys of a configuration's endpoint sections:
@@ -145,15 +148,15 @@ def parse_endpoint(
             raise ConfigError(f"prices.{model}: give prompt and completion in dollars per million tokens") from None
     if price is not None:
         options.setdefault("price", price)
-    return EndpointConfig(model=model, base_url=options.pop("base_url", None) if url is None else url, **options)
+    return EndpointSettings(model=model, base_url=options.pop("base_url", None) if url is None else url, **options)
 
 
-def endpoint_config(fields: Mapping[str, Any]) -> EndpointConfig:
+def endpoint_config(fields: Mapping[str, Any]) -> EndpointSettings:
     """The settings that a configuration's endpoint section makes; what it leaves out has the defaults above.
 
     ConfigError names a key that there is not.
     """
-    known = {name for name in EndpointConfig.__dataclass_fields__ if name not in ("cache", "price")}
+    known = {name for name in EndpointSettings.__dataclass_fields__ if name not in ("cache", "price")}
     prices = {"prompt_price", "completion_price"}
     for name in fields:
         if name not in known | prices | {"price"}:
@@ -164,4 +167,4 @@ def endpoint_config(fields: Mapping[str, Any]) -> EndpointConfig:
     price = fields.get("price")
     if any(fields.get(name) for name in prices):
         price = Price(float(fields.get("prompt_price") or 0), float(fields.get("completion_price") or 0))
-    return EndpointConfig(**options, price=price)
+    return EndpointSettings(**options, price=price)

@@ -133,7 +133,7 @@ def classify(problem: Exception, where: Where, boundary: str, *, secret: str) ->
         what += f"; it asks to wait {wait:g} s" if wait else ""
         return failure(f"HTTP {status}: {what}", again=True, retry_after=wait, rate_limited=status == 429)
     reason = f"the server refuses the request (HTTP {status}): {said}"
-    if status in (400, 413, 422):  # what one conversation holds may be to blame, and then the others go on
+    if status in (400, 413, 422):  # what one conversation holds may be to blame, and then the others continue
         return PromptRefused(reason, where, boundary, too_long=False)
     return failure(reason)
 

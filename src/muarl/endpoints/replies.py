@@ -26,7 +26,8 @@ class Reply:
 
     ``content`` is the text without thinking, None if there is none; ``reasoning`` the thinking, where it is shown.
     ``finish_reason`` is the server's own word ("stop", "length", "tool_calls", "content_filter", ...). ``usage`` covers
-    every attempt that this answer took. ``cached`` is True if it came from the response cache.
+    every attempt that this answer took. ``cached`` is True if it came from the response cache. ``said``: the message
+    as the server said it.
     """
 
     content: str | None
@@ -35,6 +36,7 @@ class Reply:
     finish_reason: str = "stop"
     usage: Usage = field(default_factory=Usage)
     cached: bool = False
+    said: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def empty(self) -> bool:
@@ -65,6 +67,7 @@ def read_reply(body: object, *, requestor: Requestor = "assistant") -> Reply:
         tool_calls=_read_calls(calls, requestor),
         reasoning=_whole(reasoning) if isinstance(reasoning, str) else thought,
         finish_reason=finish if isinstance(finish, str) else "stop",
+        said=message,
     )
 
 
@@ -82,7 +85,7 @@ def read_tool_call(call_id: str, name: object, arguments: object, *, requestor: 
     """A ToolCall from a model's own name and arguments (JSON text, or an object already parsed).
 
     What can't be read becomes a call with ``invalid`` set, never an exception: the world answers it with an error that
-    the model can mend.
+    the model can fix.
     """
     raw = _whole(arguments) if isinstance(arguments, str) else json.dumps(arguments)
     if not isinstance(name, str) or not name:

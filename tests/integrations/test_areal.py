@@ -1,0 +1,50 @@
+"""AReaL's agent workflow, as AReaL calls it. test_areal_proxy.py has it behind AReaL's own proxy."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+
+from muarl.errors import ConfigError, InfrastructureError
+from muarl.integrations.areal import MuarlAgent
+from support.fake_openai import FakeOpenAI, completion, status, text
+
+ROW = {"task": "retail-generated:test:1", "seed": 3}
+
+
+async def test_the_reward_of_a_session_with_its_own_key() -> None:
+    with FakeOpenAI(text("Hello."), key="session-key") as server:
+        reward = await MuarlAgent().run(ROW, base_url=server.url, api_key="session-key", http_client=object())
+        assert reward == 0.0 and isinstance(reward, float)
+        assert "http_client" not in server.bodies[0]
+
+
+async def test_in_a_subprocess_the_address_is_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = pickle.loads(pickle.dumps(MuarlAgent(options={"max_tokens": 5})))
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(ConfigError, match="OPENAI_BASE_URL is not set"):
+        await agent.run(ROW)
+    with FakeOpenAI(text("Hello."), key="of-the-session") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "of-the-session")
+        assert await agent.run(ROW) == 0.0
+        assert server.bodies[0]["max_tokens"] == 5
+
+
+async def test_a_failure_is_raised_and_not_a_reward() -> None:
+    with FakeOpenAI(status(500)) as server, pytest.raises(InfrastructureError):
+        await MuarlAgent().run(ROW, base_url=server.url, api_key="")
+
+
+async def test_what_the_policy_said_goes_back_as_its_server_said_it() -> None:
+    """AReaL's export joins the turns of a conversation whose messages are exactly those that it gave."""
+    call = {"id": "c9", "type": "function", "function": {"name": "find", "arguments": '{"a":1,  "b": 2}'}}
+    answers = [completion("", tool_calls=[call], reasoning_content="Hm."), text("Hello.", extra_field=[1])]
+    with FakeOpenAI([*answers, *[text("Bye.")] * 40]) as server:
+        await MuarlAgent().run(ROW, base_url=server.url, api_key="")
+        seen = server.bodies[2]["messages"]
+    said = [message for message in seen if message["role"] == "assistant"][-2:]
+    given = [json.loads(answer.body)["choices"][0]["message"] for answer in answers]
+    assert said == given

@@ -1,0 +1,206 @@
+"""TRL's rollout_func: muarl's conversations with TRL's tokens, id for id, and failures that count for nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+pytest.importorskip("renderers", reason="muarl[train] is not installed")
+
+from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.chat import Message
+from muarl.chat_formats.choice import chat_format
+from muarl.domains.base import Task
+from muarl.environments.environment import Environment
+from muarl.errors import ConfigError
+from muarl.extras import is_installed
+from muarl.seeds import derive_seed
+from support.scripted_replies import Outcome
+from support.trainers import GENERATED, TAU2, BrokenUsers, as_if_installed, generated, native_outcome, of_tau2
+
+with as_if_installed():
+    from muarl.integrations.trl_rollouts import UserTurns, WaitingTurns, episode_reward
+
+beside_trl = pytest.mark.skipif(not is_installed("trl"), reason="TRL is not installed")
+"""Of many conversations, which take minutes; a few are compared without TRL, too."""
+
+
+class Scripted:
+    """A trainer that generates the replies of each conversation, as ``listening`` tells it which wait."""
+
+    waiting: ClassVar[list[int]] = []
+
+    def __init__(self, replies: Sequence[Sequence[Message]], *, length: int = 10_000, logprobs: bool = False) -> None:
+        from transformers import PreTrainedTokenizerFast
+
+        self.processing_class = PreTrainedTokenizerFast.from_pretrained(str(checkpoint_folder("base")))
+        self.args = SimpleNamespace(max_completion_length=length, temperature=1.0)
+        self.model = SimpleNamespace(
+            config=SimpleNamespace(get_text_config=lambda: SimpleNamespace(max_position_embeddings=100_000))
+        )
+        self.chat = chat_format(self.processing_class)
+        self.left = [list(each) for each in replies]
+        self.contexts: list[list[int]] = [[] for _ in replies]
+        self.batches: list[int] = []
+        self.logprobs = logprobs
+
+    def _generate_single_turn(self, prompts: list[list[int]], images: Any, fields: Any, count: int) -> Any:
+        assert images is None and fields == {} and count == 1
+        self.batches.append(len(prompts))
+        ids = []
+        for number, prompt in zip(self.waiting, prompts, strict=True):
+            left, context = self.left[number], self.contexts[number]
+            assert prompt[: len(context)] == context, "the ids of another conversation"
+            ids.append(self.chat.reply_ids(left.pop(0) if left else Message("assistant", "Anything else?")))
+            self.contexts[number] = [*prompt, *ids[-1]]
+        return ids, [[-0.5] * len(row) for row in ids] if self.logprobs else None
+
+
+@pytest.fixture(autouse=True)
+def listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripted trainers are told which conversations they generate for, by the numbers of their prompts."""
+    answer = WaitingTurns._answer
+
+    def answered(turns: WaitingTurns, waiting: Any, generate: Any) -> None:
+        Scripted.waiting = [int(asked.session.partition("/")[0]) for asked in waiting]
+        answer(turns, waiting, generate)
+
+    monkeypatch.setattr(WaitingTurns, "_answer", answered)
+
+
+def addresses(name: str, count: int) -> list[str]:
+    return [f"{name}:test:{number}" for number in range(count)]
+
+
+def compare(
+    environment: Environment, tasks: Sequence[Task], replies: Mapping[str, Sequence[Message]], **played: Any
+) -> Counter[float | None]:
+    """How often each reward was given, in conversations that were played in one batch and compared with native ones."""
+    trainer, turns = Scripted([replies[task.id] for task in tasks]), UserTurns(patience=60, **played)
+    columns = turns([str(task.origin.address) for task in tasks if task.origin is not None], trainer)
+    said = _parsed(trainer, replies)
+    for number, (task, episode) in enumerate(zip(tasks, turns.episodes, strict=True)):
+        native = native_outcome(environment, task, said, derive_seed(0, 1, number), **played)
+        assert Outcome.of(episode) == native
+        void = native.stop == "infrastructure"  # as TAU2 has it where the policy is to blame
+        assert columns["muarl_reward"][number] == (0.0 if void else native.reward)
+        assert columns["prompt_ids"][number] + columns["completion_ids"][number] == trainer.contexts[number]
+    assert trainer.batches[0] == len(tasks)
+    return Counter(columns["muarl_reward"])
+
+
+def _parsed(trainer: Scripted, replies: Mapping[str, Sequence[Message]]) -> dict[str, list[Message]]:
+    """The replies as they are read out of their ids."""
+    chat = trainer.chat
+    return {name: [chat.parse(chat.reply_ids(m)) for m in each] for name, each in replies.items()}
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_ids_give_the_same_conversations_as_natively(name: str) -> None:
+    assert set(compare(*generated(name, 5))) <= {0.0, 1.0}
+
+
+@beside_trl
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GENERATED)
+def test_many_conversations_are_the_same_as_natively(name: str) -> None:
+    rewards = compare(*generated(name, 200))
+    assert rewards[0.0] > 10 and rewards[1.0] > 10
+
+
+@beside_trl
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "split"), TAU2)
+def test_conversations_of_tau2_are_the_same_as_natively(
+    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment, tasks, replies, played = of_tau2(name, split, shared_data, tmp_path, monkeypatch)
+    rewards = compare(environment, tasks, replies, **played)
+    assert rewards[0.0] > 5 and rewards[1.0] > 5  # airline has 50 tasks
+
+
+def test_what_was_sampled_is_learned_from_and_nothing_else() -> None:
+    hello = Message("assistant", "What is your order?")
+    trainer, turns = Scripted([[hello]], logprobs=True), UserTurns()
+    columns = turns(addresses("retail-generated", 1), trainer)
+    ids, mask = columns["completion_ids"][0], columns["env_mask"][0]
+    said = trainer.chat.reply_ids(hello)
+    assert ids[: len(said)] == said and mask[: len(said) + 1] == [*[1] * len(said), 0]
+    assert columns["logprobs"][0] == [-0.5 if sampled else 0.0 for sampled in mask]
+    assert len(mask) == len(ids) and sum(mask) == turns.episodes[0].tokens.sampled_count  # type: ignore[union-attr]
+
+
+def test_a_message_is_cut_at_the_length_that_trl_has() -> None:
+    trainer, turns = Scripted([[Message("assistant", "What is your order? " * 9)]], length=8), UserTurns()
+    columns = turns(addresses("retail-generated", 1), trainer)
+    assert turns.episodes[0].stop == "turn_length" and columns["muarl_reward"] == [0.0]
+    assert sum(columns["env_mask"][0]) == 8
+
+
+def test_rollouts_of_a_task_have_customers_of_their_own_and_each_batch_has_others() -> None:
+    turns, same = UserTurns(), addresses("retail-generated", 1) * 4
+    first = [turns(same, Scripted([[], [], [], []]))["prompt_ids"] for _ in range(2)]
+    assert len({tuple(ids) for ids in first[0]}) > 1 and first[0] != first[1]
+    assert UserTurns()(same, Scripted([[], [], [], []]))["prompt_ids"] == first[0]
+
+
+def test_a_failure_is_no_reward_and_nothing_to_learn_from() -> None:
+    trainer = Scripted([[]])
+    columns = UserTurns(users=BrokenUsers(), retries=0)(addresses("retail-generated", 1), trainer)
+    assert columns["muarl_reward"] == [None] and columns["env_mask"] == [[0]]
+    assert columns["prompt_ids"] == columns["completion_ids"] == [[trainer.processing_class.eos_token_id]]
+    assert episode_reward([None], **columns) == [None]
+
+
+def test_what_cannot_be_played_is_refused() -> None:
+    for prompt, reason in (("nonsense", "no address of a task"), ([{"role": "user"}], "must be the address")):
+        with pytest.raises(ConfigError, match=reason):
+            UserTurns()([prompt], Scripted([[]]))  # type: ignore[list-item]
+
+
+def test_a_trainer_that_fails_ends_the_conversations() -> None:
+    trainer = Scripted([[], []])
+    trainer._generate_single_turn = None  # type: ignore[assignment]
+    with pytest.raises(TypeError):
+        UserTurns()(addresses("retail-generated", 2), trainer)
+
+
+def test_trl_trains_with_it(tmp_path: Any) -> None:
+    """The ids that TRL learns from are those of muarl's episodes; a failed conversation moves nothing."""
+    datasets = pytest.importorskip("datasets", reason="TRL and datasets are not installed")
+    trl = pytest.importorskip("trl", reason="TRL is not installed")
+    from support.trl_runs import settings, tokenizer_and_model
+
+    learned: list[Any] = []
+
+    class Watched(trl.GRPOTrainer):  # type: ignore[misc]
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            learned.append(super()._generate_and_score_completions(inputs))
+            return learned[-1]
+
+    tokenizer, model = tokenizer_and_model(trl_template=False)
+    turns = UserTurns(context=900, users=None)
+    trainer = Watched(
+        model=model,
+        processing_class=tokenizer,
+        train_dataset=datasets.Dataset.from_list([{"prompt": a} for a in addresses("retail-generated", 2)]),
+        rollout_func=turns,
+        reward_funcs=episode_reward,
+        args=settings(tmp_path, max_completion_length=48),
+    )
+    trainer.train()
+    (batch,) = learned
+    for row, episode in enumerate(turns.episodes):
+        trace = episode.tokens
+        assert trace is not None
+        ids = batch["completion_ids"][row][batch["completion_mask"][row].bool()].tolist()
+        assert trace.ids[-len(ids) :] == ids
+        assert int((batch["completion_mask"] * batch["tool_mask"])[row].sum()) == trace.sampled_count
+    (entry,) = [entry for entry in trainer.state.log_history if "reward" in entry]
+    assert entry["reward"] == sum(e.reward for e in turns.episodes) / 4
