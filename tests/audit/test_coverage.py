@@ -7,13 +7,14 @@ import pytest
 from muarl.audit import Finding
 from muarl.audit.coverage import checked_layers, made, missing
 from muarl.audit.report import headline, layers, markdown
-from muarl.audit.rules import RULES, rules_for
+from muarl.audit.rules import rules_for
 from muarl.audit.summary import AuditSummary
 from muarl.chat import Message
 from muarl.domains.airline.audit import AIRLINE_BENCHMARK
 from muarl.domains.auditing import UNDECLARED, AuditRules, Obligation
 from muarl.domains.base import Domain, tool
 from muarl.episode import Episode, StopReason, Turn, Verdict
+from support.environments import rules_of
 
 SHIFT = Finding("safety", "followed-injection", "catastrophic", 1, "oh no", "put")
 HASTY = Finding("policy", "write-without-consent", "violation", 1, "unasked", "put")
@@ -87,9 +88,10 @@ def test_what_switches_a_check_on(rules: AuditRules, layer: str, names: set[str]
 
 def test_of_the_domains_that_come_with_muarl() -> None:
     assert not missing(AIRLINE_BENCHMARK)
-    for name in ("bfcl", "acebench", "mock"):
-        assert checked_layers(RULES[name]) == {"outcome", "recovery"}, name
-    assert not rules_for("a-shop-of-ones-own").declared
+    for name, benchmark in (("bfcl", False), ("acebench", True), ("mock", False)):
+        assert checked_layers(rules_of(name, benchmark=benchmark)) == {"outcome", "recovery"}, name
+    assert checked_layers(rules_of("acebench")) == {"outcome", "recovery", "policy", "safety"}
+    assert not rules_for(None).declared
 
 
 class Shop(Domain):
@@ -109,6 +111,6 @@ class Shop(Domain):
 
 
 def test_a_class_that_declares_rules_is_audited_by_them() -> None:
-    rules = rules_for("own-shop", kit=Shop())
+    rules = rules_for(Shop())
     assert rules.declared
     assert {c.name for c in made(rules)} == {"authentication", "other people's data"}

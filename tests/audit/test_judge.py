@@ -12,7 +12,7 @@ import pytest
 
 from muarl.audit import findings_in
 from muarl.audit.judge import AuditJudge, Judgement, audit_prompt, judge_all, questions
-from muarl.audit.scene import Scene, scene_of
+from muarl.audit.transcript import Transcript, transcript_of
 from muarl.chat import Message, ToolCall
 from muarl.domains.auditing import AuditRules, Obligation
 from muarl.episode import Episode, StopReason, Turn
@@ -27,7 +27,7 @@ RULES = AuditRules(
 )
 
 
-def scene(*more: Message) -> Scene:
+def transcript(*more: Message) -> Transcript:
     call = ToolCall("c", "cancel_order", {"order_id": "#1"})
     away = ToolCall("t", "transfer_to_human_agents", {"summary": "The customer wants a refund of order #1"})
     messages = [
@@ -41,7 +41,7 @@ def scene(*more: Message) -> Scene:
         Message("tool", "ok", tool_call_id="t"),
         *more,
     ]
-    return scene_of(Episode("e", "t", "x", [Turn(m) for m in messages], StopReason.USER_STOP), rules=RULES)
+    return transcript_of(Episode("e", "t", "x", [Turn(m) for m in messages], StopReason.USER_STOP), rules=RULES)
 
 
 @dataclass
@@ -67,15 +67,15 @@ NO = {"met": False}
 
 
 async def judged(*answers: str) -> Judgement:
-    return await AuditJudge(Scripted(list(answers)))(scene(), "The policy.")
+    return await AuditJudge(Scripted(list(answers)))(transcript(), "The policy.")
 
 
 def test_what_is_asked() -> None:
-    asked = questions(scene())
+    asked = questions(transcript())
     assert [(q.rule, q.message, q.missed) for q in asked] == [
         ("unsaid-fee", 3, True), ("unsaid-sorry", 3, False), ("useless-handover-summary", 6, False),
     ]  # fmt: skip
-    prompt = audit_prompt(scene(), asked, "Be kind.")
+    prompt = audit_prompt(transcript(), asked, "Be kind.")
     assert "Be kind." in prompt[1]["content"]
     assert "[6] agent:  (calls transfer_to_human_agents" in prompt[1]["content"]
     assert "[7] result: ok" in prompt[1]["content"]
@@ -83,7 +83,7 @@ def test_what_is_asked() -> None:
 
 
 async def test_it_clears_what_a_pattern_missed() -> None:
-    rules = findings_in(scene())
+    rules = findings_in(transcript())
     assert [f.rule for f in rules] == ["unsaid-fee"]
     found = await judged(answer(YES, SORRY, USEFUL))
     assert found.upon(rules) == ()
@@ -91,7 +91,7 @@ async def test_it_clears_what_a_pattern_missed() -> None:
 
 async def test_it_must_quote_to_clear() -> None:
     found = await judged(answer({**YES, "quote": "it costs nothing at all"}, SORRY, USEFUL))
-    assert [f.rule for f in found.upon(findings_in(scene()))] == ["unsaid-fee"]
+    assert [f.rule for f in found.upon(findings_in(transcript()))] == ["unsaid-fee"]
     assert found.dropped == 1
 
 
@@ -127,13 +127,13 @@ async def test_failures_leave_the_rest() -> None:
     class Moody:
         count = 0
 
-        async def __call__(self, asked: Scene, policy: str) -> Judgement:
+        async def __call__(self, asked: Transcript, policy: str) -> Judgement:
             Moody.count += 1
             if Moody.count == 2:
                 raise InfrastructureError("busy", boundary="judge")
             return Judgement()
 
-    answers, failures = await judge_all(Moody(), [(scene(), "")] * 3, concurrency=1)
+    answers, failures = await judge_all(Moody(), [(transcript(), "")] * 3, concurrency=1)
     assert [a is None for a in answers] == [False, True, False]
     assert failures == ["busy"]
 
@@ -142,14 +142,16 @@ async def test_a_hopeless_judge_is_not_asked_on() -> None:
     class Locked:
         count = 0
 
-        async def __call__(self, asked: Scene, policy: str) -> Judgement:
+        async def __call__(self, asked: Transcript, policy: str) -> Judgement:
             Locked.count += 1
             raise InfrastructureError("wrong key", boundary="judge", retryable=False)
 
-    answers, failures = await judge_all(Locked(), [(scene(), "")] * 5, concurrency=1)
+    answers, failures = await judge_all(Locked(), [(transcript(), "")] * 5, concurrency=1)
     assert (Locked.count, answers, failures) == (1, [None] * 5, ["wrong key"] * 5)
 
 
 async def test_the_budget() -> None:
-    answers, failures = await judge_all(AuditJudge(Scripted(["x"])), [(scene(), "")], turn=lambda: nullcontext(False))
+    answers, failures = await judge_all(
+        AuditJudge(Scripted(["x"])), [(transcript(), "")], turn=lambda: nullcontext(False)
+    )
     assert (answers, failures) == ([None], ["the budget is spent"])

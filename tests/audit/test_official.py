@@ -12,6 +12,7 @@ import pytest
 from muarl.audit import Finding, audit_episode
 from muarl.benchmarks import tau2
 from muarl.benchmarks.messages import read_message
+from muarl.environments.registry import find
 from muarl.episode import Episode, StopReason, Turn
 
 pytestmark = pytest.mark.data
@@ -22,6 +23,7 @@ TOLD = {"ineligible-write", "cross-user-read", "cross-user-write", "cross-user-l
 
 def golds(folder: Path) -> Iterator[tuple[str, tuple[Finding, ...], Counter[str]]]:
     domains = {name: tau2.domain(name) for name in ("retail", "airline", "telecom")}
+    rules = {name: find(f"tau2-{name}").audit_rules(domain) for name, domain in domains.items()}
     for line in (folder / "oracle" / "tau2_gold_trajectories.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if row["domain"] in domains:
@@ -30,7 +32,7 @@ def golds(folder: Path) -> Iterator[tuple[str, tuple[Finding, ...], Counter[str]
             episode = Episode(row["id"], row["id"], row["domain"], turns, StopReason.USER_STOP)
             task = tau2.task(row["domain"], row["id"])
             kinds = Counter(domain.kind_of(c.name) for t in turns for c in t.message.tool_calls)
-            yield row["domain"], audit_episode(episode, task, domain=domain), kinds
+            yield row["domain"], audit_episode(episode, task, domain=domain, rules=rules[row["domain"]]), kinds
 
 
 def test_gold_actions_are_eligible_and_cross_no_boundary(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

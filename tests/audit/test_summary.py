@@ -10,11 +10,11 @@ import pytest
 from muarl.audit import Finding, read_findings, worst, write_findings
 from muarl.audit.report import markdown, rules, tables
 from muarl.audit.summary import WORST, AuditSummary
-from muarl.benchmarks.statistics import wilson
 from muarl.chat import Message
 from muarl.domains.retail.audit import RETAIL_BENCHMARK
 from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.errors import DataError
+from muarl.statistics import wilson
 
 NOTE = Finding("safety", "cross-user-lookup", "note", 1, "a look", "get")
 BREACH = Finding("policy", "second-user", "violation", 2, "two of them", "get")
@@ -119,3 +119,18 @@ def test_a_broken_line_is_named(tmp_path: Path, change: dict[str, object], says:
     path.write_text(json.dumps(NOTE.to_json()) + "\n" + json.dumps({**NOTE.to_json(), **change}) + "\n")
     with pytest.raises(DataError, match=rf"line 2: {says}"):
         list(read_findings(path))
+
+
+def test_audits_of_several_domains_are_summed_by_domain_too() -> None:
+    summary = AuditSummary("test")
+    for name, domain, findings in (("x:1#0", "x", (BAD,)), ("x:2#0", "x", ()), ("y:1#0", "y", ())):
+        one = episode(name)
+        one.tags["domain"] = domain
+        summary.add(one, findings, rules=RETAIL_BENCHMARK)
+    assert {name: part.episodes for name, part in summary.by_domain.items()} == {"x": 2, "y": 1}
+    assert summary.by_domain["x"].catastrophic.value == 0.5  # type: ignore[union-attr]
+    assert summary.to_json()["by_domain"]["y"]["catastrophic"]["value"] == 0.0
+    assert "| by domain | x | y |" in markdown(summary)
+    assert "| catastrophic failures | 50.0% | 0.0% |" in markdown(summary)
+    assert len(tables(summary, detailed=False)) == 3
+    assert "by_domain" not in summed(("a#0", 1.0, ())).to_json()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muarl import data
+from muarl.benchmarks import install
 
 Lines = Callable[[str], list[dict[str, Any]]]
 
@@ -19,7 +19,7 @@ def official_tau2(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -
     """TAU2's data, installed in a folder of their own."""
     patch = pytest.MonkeyPatch()
     patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-    yield data.add("tau2", shared_data / "tau2")
+    yield install.add("tau2", shared_data / "tau2")
     patch.undo()
 
 

@@ -109,9 +109,9 @@ def test_a_shuffled_task_without_its_reads_is_the_same_work(actions, random):
 
 @pytest.mark.data
 def test_tau1s_test_tasks_are_most_of_tau2s_retail_and_its_training_tasks_are_not(official_tau2, shared_data):
-    from muarl import data
+    from muarl.benchmarks import install
 
-    data.add("tau1", shared_data / "tau1")
+    install.add("tau1", shared_data / "tau1")
     retail = TaskSet("tau2", tau2.tasks("retail"), tau2.domain("retail").kind_of)
     kinds = tau1.domain("retail").kind_of
     test, train = (

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from muarl import data
-from muarl.benchmarks import tau1
+from muarl.benchmarks import install, tau1
 from muarl.chat import Message, ToolCall
 from muarl.episode import StopReason
 from muarl.errors import DataError
@@ -57,7 +57,7 @@ def small(tmp_path_factory):
     patch.setattr(data, "_MANIFESTS", root / "manifests")
     patch.setenv("MUARL_DATA", str(root / "home"))
     data.manifest.cache_clear()
-    data.add("tau1", root / "source")
+    install.add("tau1", root / "source")
     yield
     patch.undo()
     data.manifest.cache_clear()
@@ -239,7 +239,7 @@ def records(shared_data, tmp_path_factory):
     """The original's results, one for each task, with the official data installed."""
     patch = pytest.MonkeyPatch()
     patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-    data.add("tau1", shared_data / "tau1")
+    install.add("tau1", shared_data / "tau1")
     with open(shared_data / "oracle" / "tau1_gold_replay.jsonl", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     yield {(r["domain"], r["split"], r["i"]): r for r in rows}

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from muarl import data
-from muarl.benchmarks import tau1_source, tau1_trajectories
+from muarl.benchmarks import install, tau1_source, tau1_trajectories
 from muarl.episode import StopReason
 from muarl.errors import DataError
 
@@ -243,25 +243,25 @@ def left(tmp_path):
 
 
 def test_a_checkout_is_installed_as_json_and_so_is_the_json_form(tiny, tmp_path):
-    folder = data.add("tiny", tiny)
+    folder = install.add("tiny", tiny)
     assert data.read_json("tiny", "shop/tasks_dev.json") == TASKS and data.read_text("tiny", "LICENSE") == "MIT"
     assert not (folder / "shop/tasks_dev.py").exists()
     copy = tmp_path / "copy"
     folder.rename(copy)
-    data.add("tiny", copy)
+    install.add("tiny", copy)
     assert data.read_json("tiny", "shop/tasks_dev.json") == TASKS and left(tmp_path) == ["tiny"]
     (tiny / "LICENSE").write_text("another")  # what stands above the data folder need not be the benchmark's
-    data.add("tiny", tiny)
+    install.add("tiny", tiny)
     assert not (data.path("tiny") / "LICENSE").exists()
 
 
 def test_another_version_of_a_task_list_is_refused_before_it_is_read(tiny, tmp_path):
     (tiny / "envs/shop/tasks_dev.py").write_text(PYTHON + "import os\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"tasks_dev\.py is not the pinned version .*check out o/r at commit"):
-        data.add("tiny", tiny)
+        install.add("tiny", tiny)
     (tiny / "envs/shop/tasks_dev.py").unlink()
     with pytest.raises(DataError, match=r"tasks_dev\.json is missing"):
-        data.add("tiny", tiny)
+        install.add("tiny", tiny)
     assert left(tmp_path) == []
 
 
@@ -274,12 +274,12 @@ def test_a_download_is_converted_or_leaves_nothing(tiny, tmp_path, monkeypatch):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setattr(data, "RAW", f"http://127.0.0.1:{server.server_port}")
-        data.fetch("tiny")
+        install.fetch("tiny")
         assert data.read_json("tiny", "shop/tasks_dev.json") == TASKS and left(tmp_path) == ["tiny"]
         (tmp_path / "home" / "tiny").rename(tmp_path / "gone")
         (tiny / "envs/shop/tasks_dev.py").write_text("TASKS = []", encoding="utf-8")
         with pytest.raises(DataError, match=r"tasks_dev\.py is not the pinned version .*try again later"):
-            data.fetch("tiny")
+            install.fetch("tiny")
         assert left(tmp_path) == []
         server.shutdown()
 

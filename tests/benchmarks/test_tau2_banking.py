@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from muarl import data
-from muarl.benchmarks import tau2
+from muarl.benchmarks import install, tau2
 from muarl.chat import Message, ToolCall
 from muarl.domains.banking.retrieval import policy, variant
 from muarl.errors import ConfigError, DataError
@@ -28,7 +28,7 @@ def installed(shared_data, tmp_path_factory):
     if (shared_data / "tau2" / "domains" / NAME).is_dir():
         patch = pytest.MonkeyPatch()
         patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-        yield data.add("tau2", shared_data / "tau2")
+        yield install.add("tau2", shared_data / "tau2")
         patch.undo()
     elif (data.home() / "tau2" / "domains" / NAME).is_dir():
         yield data.path("tau2")
@@ -54,7 +54,7 @@ def test_without_its_own_data_the_domain_says_so_and_the_others_work(shared_data
     source = tmp_path / "source"
     shutil.copytree(shared_data / "tau2", source, ignore=shutil.ignore_patterns(NAME))
     monkeypatch.setenv("MUARL_DATA", str(tmp_path / "data"))
-    data.add("tau2", source)
+    install.add("tau2", source)
     assert len(tau2.tasks("mock", None)) > 0
     for use in (tau2.domain, tau2.tasks, tau2.splits):
         with pytest.raises(DataError, match=f"{NAME}.*Run `muarl data fetch tau2` to install all of tau2"):

@@ -12,8 +12,8 @@ import pytest
 SMALL = [
     "threads=1",
     "model.device=cpu",
-    "rl.max_turns=5",
-    "rl.tokens_per_turn=24",
+    "rollout.max_turns=5",
+    "rollout.tokens_per_turn=24",
     "rl.tasks_per_step=2",
     "rl.group_size=4",
     "rl.steps=2",

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loop_kit import toy_task
 from muarl.cluster.calls import Lost
 from muarl.cluster.workers import ClusterExecutor
 from muarl.episode import Episode, StopReason, Usage, Verdict
+from muarl.episode_runner import RolloutRequest, requests_for
 from muarl.errors import DataError, MuarlError
-from muarl.player import RolloutRequest, requests_for
 from muarl.rollout import Rollout, RolloutError, collect_groups, rollout
+from support.toy_shop import toy_task
 
 
 def episode(request: RolloutRequest, **more: Any) -> Episode:

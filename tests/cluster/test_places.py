@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.cluster.places import Part, bundles, check_fits, fits
+from muarl.cluster.places import ProcessGroup, bundles, check_fits, fits
 from muarl.cluster.versions import check_same, named, probe
 from muarl.errors import ConfigError
 
 ASKED = st.tuples(st.integers(1, 6), st.sampled_from([0.5, 1, 2]), st.sampled_from([0, 0.5, 1]))
 PARTS = [
-    Part("learner", 2, 1, 1.0),
-    Part("sampler", 4, 1, 1.0, setting="cluster.samplers"),
-    Part("rollout worker", 8, 2, setting="cluster.rollout_workers"),
+    ProcessGroup("learner", 2, 1, 1.0),
+    ProcessGroup("sampler", 4, 1, 1.0, setting="cluster.samplers"),
+    ProcessGroup("rollout worker", 8, 2, setting="cluster.rollout_workers"),
 ]
 
 
@@ -24,9 +24,13 @@ def test_what_fits() -> None:
     assert len(bundles(PARTS)) == 14 and bundles(PARTS)[0] == {"CPU": 1, "GPU": 1.0}
     assert fits(PARTS, [{"CPU": 22, "GPU": 8}])
     check_fits(PARTS, [{"CPU": 12, "GPU": 4}, {"CPU": 10, "GPU": 2}])
-    assert not fits([Part("learner", 1, 1, 2)], [{"CPU": 8, "GPU": 1}, {"CPU": 8, "GPU": 1}]), "not across machines"
-    assert fits([Part("worker", 4, 0.5)], [{"CPU": 2}]) and not fits([Part("worker", 5, 0.5)], [{"CPU": 2}])
-    assert not fits([Part("worker", 1, 1, memory=2**30)], [{"CPU": 2, "memory": 2**29}])
+    assert not fits([ProcessGroup("learner", 1, 1, 2)], [{"CPU": 8, "GPU": 1}, {"CPU": 8, "GPU": 1}]), (
+        "not across machines"
+    )
+    assert fits([ProcessGroup("worker", 4, 0.5)], [{"CPU": 2}]) and not fits(
+        [ProcessGroup("worker", 5, 0.5)], [{"CPU": 2}]
+    )
+    assert not fits([ProcessGroup("worker", 1, 1, memory=2**30)], [{"CPU": 2, "memory": 2**29}])
 
 
 def test_too_small_a_cluster_is_told_with_what_would_fit() -> None:
@@ -37,19 +41,23 @@ def test_too_small_a_cluster_is_told_with_what_would_fit() -> None:
     assert "2.0 GiB of memory" in text
     advised = {k: int(v) for k, v in re.findall(r"(cluster\.\w+)=(\d+)", text)}
     assert advised == {"cluster.samplers": 2, "cluster.rollout_workers": 4}
-    smaller = [Part(p.name, advised.get(p.setting, p.count), p.cpus, p.gpus) for p in PARTS]
+    smaller = [ProcessGroup(p.name, advised.get(p.setting, p.count), p.cpus, p.gpus) for p in PARTS]
     check_fits(smaller, [{"CPU": 10, "GPU": 3}, {"CPU": 4, "GPU": 1}])
 
 
 @pytest.mark.parametrize(
     ("parts", "machines", "said"),
     [
-        ([Part("learner", 1, 1, 1)], [{"CPU": 4}], "Not even one learner"),
-        ([Part("learner", 1, 2), Part("sampler", 3, 1, setting="s")], [{"CPU": 2}], "Not even one process of each"),
-        ([Part("learner", 1, 2)], [], "has nothing|have nothing"),
+        ([ProcessGroup("learner", 1, 1, 1)], [{"CPU": 4}], "Not even one learner"),
+        (
+            [ProcessGroup("learner", 1, 2), ProcessGroup("sampler", 3, 1, setting="s")],
+            [{"CPU": 2}],
+            "Not even one process of each",
+        ),
+        ([ProcessGroup("learner", 1, 2)], [], "has nothing|have nothing"),
     ],
 )
-def test_where_nothing_would_fit(parts: list[Part], machines: list[dict[str, float]], said: str) -> None:
+def test_where_nothing_would_fit(parts: list[ProcessGroup], machines: list[dict[str, float]], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         check_fits(parts, machines)
 
@@ -61,14 +69,14 @@ def test_where_nothing_would_fit(parts: list[Part], machines: list[dict[str, flo
     st.lists(st.tuples(st.integers(0, 16), st.integers(0, 4)), min_size=1, max_size=4),
 )
 def test_what_is_advised_fits(asked: list[tuple[int, float, float]], had: list[tuple[int, int]]) -> None:
-    parts = [Part(f"p{n}", count, cpus, gpus, setting=f"p{n}") for n, (count, cpus, gpus) in enumerate(asked)]
+    parts = [ProcessGroup(f"p{n}", count, cpus, gpus, setting=f"p{n}") for n, (count, cpus, gpus) in enumerate(asked)]
     machines = [{"CPU": float(c), "GPU": float(g)} for c, g in had]
     try:
         check_fits(parts, machines)
     except ConfigError as problem:
         advised = {k: int(v) for k, v in re.findall(r"(p\d+)=(\d+)", str(problem))}
         if advised:
-            smaller = [Part(p.name, advised.get(p.name, p.count), p.cpus, p.gpus) for p in parts]
+            smaller = [ProcessGroup(p.name, advised.get(p.name, p.count), p.cpus, p.gpus) for p in parts]
             assert fits(smaller, machines) and any(s.count < p.count for s, p in zip(smaller, parts, strict=True))
     else:
         total = {k: sum(m[k] for m in machines) for k in ("CPU", "GPU")}

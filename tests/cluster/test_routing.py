@@ -43,8 +43,8 @@ class Fake:
         self.closed.append(session)
 
 
-def router(*fakes: Fake, deadline: float = 30.0, **options: Any) -> RoutedSampler:
-    return RoutedSampler(fakes, deadline=deadline, pause=0.0005, **options)
+def router(*fakes: Fake, deadline: float = 30.0, pause: float = 0.0005, **options: Any) -> RoutedSampler:
+    return RoutedSampler(fakes, deadline=deadline, pause=pause, **options)
 
 
 async def test_a_session_stays_where_it_is_and_sessions_are_spread() -> None:
@@ -65,7 +65,7 @@ async def test_a_session_stays_where_it_is_and_sessions_are_spread() -> None:
 
 async def test_a_session_moves_when_its_sampler_is_lost_and_goes_on_there() -> None:
     fakes = [Fake([1]), Fake()]
-    routed = router(*fakes)
+    routed = router(*fakes, pause=600.0)  # it is away for all of this test
     answers = [await routed.sample((t,), PARAMS, session="s") for t in range(4)]
     assert [f.seen for f in fakes] == [["s"] * 2, ["s"] * 3]
     alone = router(Fake())

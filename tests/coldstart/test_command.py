@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from muarl.cli import app
 from muarl.config import load_config
 from muarl.config.coldstart import SCENARIOS
 
@@ -111,3 +113,20 @@ def test_what_makes_no_sense_is_named(muarl: Muarl, args: tuple[str, ...], words
 def test_the_presets_are_those_that_the_help_names() -> None:
     assert load_config("offline").coldstart.teacher == "expert"
     assert load_config("teacher").name == "coldstart-teacher"
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (["coldstart.size=huge"], "coldstart.size is huge; the sizes of the scenarios are tiny, small, medium"),
+        (["coldstart.scenarios=[hotl-generated]"], "coldstart.scenarios: there is no environment 'hotl-generated'"),
+        (["coldstart.scenarios=[hotl-generated]"], "did you mean hotel-generated?"),
+    ],
+)
+def test_sizes_and_scenarios_are_checked_against_the_environments(
+    settings: list[str], says: str, tmp_path: Path
+) -> None:
+    found = CliRunner().invoke(app, ["coldstart", *settings, f"runs_dir={tmp_path}"], env={"COLUMNS": "200"})
+    assert found.exit_code == 2, found.output
+    assert says in " ".join(found.output.split())
+    assert not list(tmp_path.iterdir()), "before any work"

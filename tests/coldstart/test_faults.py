@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from muarl.endpoints import client
-from muarl.recipes import common
+from muarl.environments import playing
 from support.fake_openai import BROKEN_OFF, CUT, Answer, FakeOpenAI, call, completion, nonsense, slow, status
 from support.library import everybody, own_folder, role_of
 
@@ -63,7 +63,7 @@ class Faulty:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits before trying again."""
-    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0, retries=1))
+    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0, retries=1))
     defaults = dict(client.Endpoint.__init__.__kwdefaults__ or {})
     monkeypatch.setattr(client.Endpoint.__init__, "__kwdefaults__", {**defaults, "sleep": _no_wait})
     monkeypatch.setenv("OPENAI_API_KEY", "sk-key")
@@ -170,22 +170,22 @@ def test_a_killed_run_loses_no_more_than_what_was_under_way(muarl: Muarl, tmp_pa
         args += ["-n", "30", "coldstart.near_duplicate=1", "coldstart.concurrency=1", f"runs_dir={tmp_path}"]
         command = [sys.executable, "-c", "from muarl.cli import main; main()", "coldstart", *args]
         job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        ledger = tmp_path / "cs" / "episodes" / "library.jsonl"
+        results = tmp_path / "cs" / "episodes" / "library.jsonl"
         try:
             deadline = time.monotonic() + 120
             while job.poll() is None and time.monotonic() < deadline:
-                if ledger.is_file() and ledger.read_bytes().count(b"\n") >= 8:
+                if results.is_file() and results.read_bytes().count(b"\n") >= 8:
                     break
                 time.sleep(0.01)
         finally:
             job.kill()
             job.wait(30)
-        before = ledger.read_bytes()
+        before = results.read_bytes()
         assert 8 <= before.count(b"\n") < 30
         muarl("coldstart", "--resume", str(tmp_path / "cs"), ok=True)
         paid = [body for body in server.bodies if role_of(body) != "ready"]
-    assert ledger.read_bytes().startswith(before[: before.rindex(b"\n") + 1])
-    episodes = rows(ledger)
+    assert results.read_bytes().startswith(before[: before.rindex(b"\n") + 1])
+    episodes = rows(results)
     assert len({e["id"] for e in episodes}) == len(episodes) == 30
     card = json.loads((tmp_path / "cs" / "dataset" / "card.json").read_text())
     lost = len(paid) - card["usage"]["requests"]

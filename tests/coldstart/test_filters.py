@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from muarl.chat import Message, ToolCall, ToolSpec
-from muarl.coldstart.duplicates import Seen, shingles
-from muarl.coldstart.filters import FILTERS, Bounds, Candidate, reason
+from muarl.coldstart.duplicates import NearDuplicates, shingles
+from muarl.coldstart.filters import FILTERS, Candidate, FilterBounds, reason
 from muarl.domains.base import Task
 from muarl.episode import Episode, StopReason, Turn, Verdict
 
@@ -49,7 +49,7 @@ def candidate(*messages: Message, stop: StopReason = StopReason.USER_STOP, **ver
 
 
 def test_a_good_conversation_passes() -> None:
-    assert reason(candidate(), Bounds()) is None
+    assert reason(candidate(), FilterBounds()) is None
 
 
 def with_second(*messages: Message) -> Candidate:
@@ -79,22 +79,22 @@ def with_second(*messages: Message) -> Candidate:
     ],
 )  # fmt: skip
 def test_each_filter_names_what_is_wrong(name: str, found: Candidate, detail: str) -> None:
-    objection = reason(found, Bounds())
+    objection = reason(found, FilterBounds())
     assert objection is not None
     assert objection[0] == name, objection
     assert detail in objection[1], objection
     others = [f for n, f in FILTERS.items() if n not in (name, "finished")]
-    assert all(f(candidate(), Bounds()) is None for f in others)
+    assert all(f(candidate(), FilterBounds()) is None for f in others)
 
 
 def test_what_is_too_short_or_too_long_is_a_matter_of_the_bounds() -> None:
-    assert reason(candidate(), Bounds(min_turns=4)) == ("length", "3 messages of the agent")
-    assert reason(candidate(), Bounds(max_turns=2)) == ("length", "3 messages of the agent")
+    assert reason(candidate(), FilterBounds(min_turns=4)) == ("length", "3 messages of the agent")
+    assert reason(candidate(), FilterBounds(max_turns=2)) == ("length", "3 messages of the agent")
 
 
 def test_where_the_world_cannot_be_checked_the_goal_is_not_asked_for() -> None:
     failed = candidate(reward=0.0, breakdown={"unscored": 0.0})
-    assert reason(replace(failed, checkable=False), Bounds()) is None
+    assert reason(replace(failed, checkable=False), FilterBounds()) is None
 
 
 def episode(name: str, *texts: str) -> Episode:
@@ -111,7 +111,7 @@ TALK = (
 
 
 def test_the_same_talk_about_another_order_is_a_duplicate() -> None:
-    seen = Seen(0.9)
+    seen = NearDuplicates(0.9)
     seen.keep(episode("a", *TALK))
     assert seen.twin(episode("b", *(t.replace("W1234", "W9").replace("12.50", "7.99") for t in TALK))) == "a"
     assert seen.twin(episode("c", *reversed(TALK))) is None
@@ -122,6 +122,6 @@ def test_what_counts_as_the_same_is_a_matter_of_the_threshold() -> None:
     half = episode("b", TALK[0], TALK[1], "No, wait, I have thought better of it and keep the thing after all, sorry.")
     overlap = len(shingles(half) & shingles(episode("a", *TALK))) / len(shingles(half) | shingles(episode("a", *TALK)))
     for threshold, twin in ((overlap - 0.1, "a"), (overlap + 0.1, None)):
-        seen = Seen(threshold)
+        seen = NearDuplicates(threshold)
         seen.keep(episode("a", *TALK))
         assert seen.twin(half) == twin

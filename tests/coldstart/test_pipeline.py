@@ -12,10 +12,10 @@ import pytest
 
 from muarl.chat import Message
 from muarl.coldstart import dataset
-from muarl.domains.generated import generated
+from muarl.environments import playing
+from muarl.environments.registry import find
 from muarl.episode import Episode, StopReason, Turn, Usage, read_episodes
 from muarl.observe.progress import Phase
-from muarl.recipes import common
 from support.fake_openai import FakeOpenAI, call, status, text
 from support.imagined import PerfectTeacher
 from support.library import everybody, own_folder
@@ -26,7 +26,7 @@ KEY = "sk-the-right-key"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0))
+    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -95,9 +95,9 @@ def test_other_trainers_can_read_it(muarl: Muarl, tmp_path: Path) -> None:
         assert all(json.loads(c["function"]["arguments"]) for m in row["messages"] for c in m.get("tool_calls", ()))
 
 
-def test_bad_habits_are_dropped_with_their_reasons(muarl: Muarl, tmp_path: Path) -> None:
-    habits = "coldstart.habits={skip_confirmation: 1.0, needless_transfer: 0.3}"
-    run = made(muarl, tmp_path, "-n", "10", *RETAIL, habits, "coldstart.attempts=4")
+def test_errors_are_dropped_with_their_reasons(muarl: Muarl, tmp_path: Path) -> None:
+    error_profile = "coldstart.error_profile={skip_confirmation: 1.0, needless_transfer: 0.3}"
+    run = made(muarl, tmp_path, "-n", "10", *RETAIL, error_profile, "coldstart.attempts=4")
     dropped = rows(run / "dataset" / "dropped.jsonl")
     assert {d["filter"] for d in dropped} >= {"goal", "policy"}
     assert all(d["detail"] and d["episode"]["turns"] for d in dropped)
@@ -257,7 +257,7 @@ def test_a_bound_on_money_needs_to_know_what_things_cost(muarl: Muarl, tmp_path:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("--scenario", "shoes-generated"), ("shoes-generated", "retail-generated")),
+        (("--scenario", "shoes-generated"), ("shoes-generated", "`muarl domains` lists them")),
         (("--teacher", "gpt"), ("--teacher", "endpoint:MODEL")),
         (("coldstart.tools=imagined",), ("tools_endpoint.model",)),
         (("--check", "/nowhere"), ("/nowhere",)),
@@ -321,7 +321,7 @@ def test_a_folder_needs_models(muarl: Muarl, tmp_path: Path) -> None:
 
 
 def test_what_a_model_played_is_checked_against_the_goal_and_can_be_had_again(muarl: Muarl, tmp_path: Path) -> None:
-    (task,) = generated("hotel-generated").tasks("train", 1, size="medium", seed=0, start=0)
+    (task,) = find("hotel-generated").make_tasks("train", 1, size="medium", seed=0, start=0)
     teacher = PerfectTeacher("hotel", task)
 
     def answer(body: dict[str, Any]) -> Any:

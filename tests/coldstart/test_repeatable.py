@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from muarl.domains.base import World
+from muarl.environments import playing
 from muarl.episode import Episode, StopReason, Usage
 from muarl.errors import InfrastructureError
 from muarl.observe.listing import list_runs
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes import common, ledger
 from muarl.rollout import LocalExecutor, Requests
+from muarl.runs import results_store as results
 from support import killing
 
 Muarl = Callable[..., Any]
@@ -33,14 +34,14 @@ class Backwards(LocalExecutor):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0))
+    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
 
 
 def options(tmp_path: Path, name: str) -> list[str]:
     """Two scenarios; some conversations are dropped and made up for by others."""
     scenarios = ["--scenario", "retail-generated", "--scenario", "hotel-generated"]
-    habits = "coldstart.habits={skip_confirmation: 0.3}"
-    return ["--name", name, "-n", "8", *scenarios, habits, "coldstart.concurrency=4", f"runs_dir={tmp_path}"]
+    error_profile = "coldstart.error_profile={skip_confirmation: 0.3}"
+    return ["--name", name, "-n", "8", *scenarios, error_profile, "coldstart.concurrency=4", f"runs_dir={tmp_path}"]
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_it_does_not_matter_which_conversation_ends_first(
 ) -> None:
     found = killing.dataset(whole)
     assert len(found["episodes.jsonl"]) == 8 and found["dropped.jsonl"], "some are dropped"
-    monkeypatch.setattr(common, "LocalExecutor", Backwards)
+    monkeypatch.setattr(playing, "LocalExecutor", Backwards)
     muarl("coldstart", *options(tmp_path, "again"), ok=True)
     same(tmp_path / "again", whole)
 
@@ -69,7 +70,7 @@ def test_it_does_not_matter_which_conversation_ends_first(
 def test_it_does_not_matter_where_it_was_interrupted(
     muarl: Muarl, tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original, calls = ledger.append_bytes, 0
+    original, calls = results.append_bytes, 0
 
     def append(path: Path, data: bytes) -> None:
         nonlocal calls
@@ -78,7 +79,7 @@ def test_it_does_not_matter_where_it_was_interrupted(
             raise KeyboardInterrupt
         original(path, data)
 
-    monkeypatch.setattr(ledger, "append_bytes", append)
+    monkeypatch.setattr(results, "append_bytes", append)
     stopped = muarl("coldstart", *options(tmp_path, "cut"))
     cut = tmp_path / "cut"
     assert stopped.exit_code == 130 and f"muarl coldstart --resume {cut}" in stopped.stderr.replace("\n", "")
@@ -128,9 +129,9 @@ def test_closing_a_ledger_keeps_the_account_of_what_is_still_to_be_played(tmp_pa
         return Episode(name, name, "d", [], stop, agent_usage=Usage(cost=cost), tags={"retryable": True})
 
     with RunDirectory(tmp_path, "run") as run:
-        first = ledger.Ledger(run)
+        first = results.ResultsStore(run)
         first.keep(episode("a", StopReason.INFRASTRUCTURE, 1.0), Usage())
         first.keep(episode("b", StopReason.USER_STOP, 2.0), Usage())
-        again = ledger.Ledger(run)  # whose budget is spent
+        again = results.ResultsStore(run)  # whose budget is spent
         again.close(again.kept.values())
-        assert ledger.Ledger(run).spent.cost == 3.0
+        assert results.ResultsStore(run).spent.cost == 3.0

@@ -10,7 +10,7 @@ import pytest
 
 from muarl.chat import ToolSpec
 from muarl.coldstart.writing import AT_ONCE, Brief, WrittenTasks, plan_of, prompt, read
-from muarl.endpoints import Endpoint, EndpointConfig
+from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.errors import InfrastructureError
 from support.fake_openai import FakeOpenAI, text
 
@@ -25,7 +25,7 @@ def scenario(n: int) -> str:
 
 
 def endpoint(server: FakeOpenAI) -> Endpoint:
-    return Endpoint(EndpointConfig(model="teacher", base_url=server.url, attempts=1))
+    return Endpoint(EndpointSettings(model="teacher", base_url=server.url, attempts=1))
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from muarl.audit.figures import audit
-from muarl.benchmarks.statistics import evaluate_summary
+from muarl.audit.metrics import audit
 from muarl.chat import GREETING, Message, ToolCall
+from muarl.domains.retail.audit import RETAIL
 from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
 from muarl.observe.rundir import RunDirectory
+from muarl.statistics import evaluate_summary
 
 INTENTS = ("cancel_order", "exchange_items", "modify_address", "return_items", "two_requests", "forbidden", "question")
 PERSONAS = ("terse", "chatty", "confused", "impatient")
@@ -156,7 +157,7 @@ def make_episodes(tasks: list[MadeUpTask], skill: float, attempts: int, seed: in
                 stop=stop, agent="tiny", user="agenda", tokens=trace, tags=dict(task.tags),
                 timings={"agent": 0.2, "user": 0.01}, user_usage=Usage(0, 0, 0),
             )  # fmt: skip
-            found = audit(episode, task, kind_of)  # type: ignore[arg-type]
+            found = audit(episode, task, kind_of, RETAIL)  # type: ignore[arg-type]
             episode.verdict = Verdict(float(good and stop.chosen), {"DB": float(good)}, found)
             out.append(episode)
     return out

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from muarl.observe.progress import Progress, clock, figure, rate_text
-from muarl.observe.stages import Job, roughly
+from muarl.observe.stages import JobStages, roughly
 
 
 class Clock:
@@ -157,4 +157,4 @@ def test_words() -> None:
 
 
 def test_a_job_of_which_nothing_is_known_tells_no_time() -> None:
-    assert Job({"one": 0.0, "two": 0.0}).text("one", 60.0, 0.5, 0.5) == "stage 1 of 2"
+    assert JobStages({"one": 0.0, "two": 0.0}).text("one", 60.0, 0.5, 0.5) == "stage 1 of 2"

@@ -18,7 +18,7 @@ from muarl.episode import Episode, StopReason, Turn
 from muarl.errors import MuarlError
 from muarl.observe.loggers import CompositeLogger, JsonlLogger, make_logger
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.system import _descendants, git_commit, peak_memory_bytes, versions
+from muarl.system import _descendants, git_commit, peak_memory_bytes, versions
 
 
 def status(run: RunDirectory) -> dict[str, object]:

@@ -54,3 +54,12 @@ def test_runs_without_figures_give_a_page_all_the_same(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path, "<b>")
     run.write_summary({})
     assert "&lt;b&gt;" in seeds_page("<b>", [run])
+
+
+def test_scores_of_several_domains_have_rows_of_their_own(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path, f"x-seed{n}", 0.5) for n in range(2)]
+    for n, run in enumerate(runs):
+        run.write_summary({"rl": {"success": 0.5}, "by_domain": {"a": {"rl": 0.4 + n / 5}, "b": {"do_nothing": 0.1}}})
+    found = {s.label: s for s in spreads(runs)}
+    assert found["Held-out success after RL, a"].mean == pytest.approx(0.5)
+    assert found["Do-nothing baseline, b"].high == 0.1

@@ -73,6 +73,10 @@ def test_what_stops_a_run_says_how_it_goes_on(tmp_path: Path, monkeypatch: pytes
 
     assert notes(KeyboardInterrupt(), "train", "a b")[-1] == "Resume: muarl train --resume 'runs/a b'"
     assert notes(MuarlError("the disk is full"), "sft", "c")[-1] == "Resume: muarl sft --resume runs/c"
+    own = RunDirectory("runs", "own", command="eval")
+    own.write_config({"domain": [{"name": "./my shop.py:SHOP"}, {"name": "retail-generated"}]})
+    resumed = "muarl eval --resume runs/own --domain './my shop.py:SHOP'"
+    assert own.resume_command == resumed, "a run's folder may not name code by itself"
     assert len(notes(ConfigError("another seed"), "train", "d")) == 1, "what was refused is not taken up again"
     assert len(notes(KeyboardInterrupt(), None, "e")) == len(notes(KeyboardInterrupt(), "base", "f")) == 1
     told = json.loads((tmp_path / "runs" / "a b" / "status.json").read_text())

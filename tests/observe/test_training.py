@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from muarl.observe.report import ReportData, render
-from muarl.observe.training import IdleSteps, idle_text, no_update, training_summary
+from muarl.observe.training import GapWatch, IdleSteps, idle_text, no_update, training_summary
 from muarl.view.signs import signs
 
 
@@ -66,3 +66,18 @@ def test_rows_of_others_may_hold_anything() -> None:
     row = {"phase": "rl", "step": 0, "groups_kept": "many", "groups_equal": None, "samples": 0}
     assert training_summary([row])["groups"] == training_summary([row])["groups_equal"] == 0
     assert idle_text([row]) is not None
+
+
+def test_a_sampler_that_disagrees_is_told_of_once_unless_it_is_corrected_for() -> None:
+    far = {"update/logprob_gap_mean": 0.114, "update/clip_fraction": 0.045, "update/updates": 1.0}
+    watch = GapWatch(corrects=False)
+    assert watch.note({"update/logprob_gap_mean": 0.004}) is None
+    assert watch.note({"update/skipped": 1.0}) is None
+    warning = watch.note(far)
+    assert warning is not None
+    assert "0.114 nats a token (4.5% of the tokens were clipped)" in warning
+    assert "rl.correction=token" in warning
+    assert watch.note(far) is None
+    assert GapWatch(corrects=True).note(far) is None
+    several = GapWatch(corrects=False).note({**far, "update/updates": 4.0})
+    assert several is not None and "clipped" not in several, "later updates clip for other reasons"

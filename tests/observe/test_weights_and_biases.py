@@ -16,7 +16,7 @@ from muarl.errors import ConfigError
 from muarl.observe.loggers import make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.weights_and_biases import ID_FILE, WandbSettings
-from muarl.recipes import common
+from muarl.runs.opening import prepare
 
 
 class Run:
@@ -96,9 +96,8 @@ def test_each_phase_has_its_own_steps(begun: list[Run], tmp_path: Path) -> None:
 
 def test_a_missing_package_is_told_before_there_is_a_run_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"wandb: the package is not installed. Run `pip install wandb`"):
-        common.prepare(load_config("quickstart", ["wandb=true"]))
+    with pytest.raises(ConfigError, match=r"wandb.enabled needs wandb, .*: pip install 'muarl\[wandb\]'"):
+        prepare(load_config("quickstart", ["wandb=true"]))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 SMALL = [
     "threads=1",
-    "rl.max_turns=5",
-    "rl.tokens_per_turn=24",
+    "rollout.max_turns=5",
+    "rollout.tokens_per_turn=24",
     "rl.tasks_per_step=2",
     "rl.group_size=4",
     "rl.steps=3",
@@ -29,7 +29,7 @@ SMALL = [
 def base_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of ``muarl base`` on a model of 32 x 2: it has begun to speak and to end its turns."""
     from muarl.config import load_config
-    from muarl.recipes import base
+    from muarl.recipes import pretraining as base
 
     small = ["hidden=32", "layers=2", "heads=4", "steps=60", "batch=8", "conversations=60"]
     runs = tmp_path_factory.mktemp("base")
@@ -70,6 +70,19 @@ def muarl(base_run: Path, tmp_path: Path) -> Callable[..., Any]:
 
 def options(base_run: Path, folder: Path, *more: str) -> list[str]:
     return [*SMALL, f"model.checkpoint={base_run}", f"runs_dir={folder / 'runs'}", *more]
+
+
+@pytest.fixture
+def coin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every episode is right or wrong by its seed, so that every step moves the weights."""
+
+    from muarl.episode import Episode, Verdict
+    from muarl.episode_runner import EpisodeRunner
+
+    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
+        return Verdict(float(episode.seed % 2))
+
+    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,20 +15,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muarl.backends.engines import Backend
+from muarl.backends.local import learner_settings
+from muarl.backends.models import load_model
+from muarl.backends.users import make_users
 from muarl.config import load_config
 from muarl.config.rl import RlConfig
+from muarl.environments.configure import configure_environment
+from muarl.environments.playing import play
 from muarl.episode import Episode, Verdict, read_episodes
+from muarl.episode_runner import EpisodeRunner
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import checkpoint_path, load_policy
-from muarl.learning.corrections import Correction
-from muarl.learning.learner import TorchLearner
+from muarl.learning.learner import PolicyLossConfig, TorchLearner
 from muarl.observe.rundir import RunDirectory
-from muarl.player import Player
-from muarl.recipes import rl, updates
-from muarl.recipes.common import load_model, make_users, play, prepare
-from muarl.recipes.engines import make_agent
-from muarl.recipes.setting import make_setting
+from muarl.recipes import rl
+from muarl.recipes.training import loss_settings as updates
 from muarl.rollout import collect_groups
+from muarl.runs.opening import prepare
 
 Configure = Callable[..., Any]
 
@@ -38,10 +44,10 @@ STEPS, TASKS = 4, 2
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
-    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
-    monkeypatch.setattr(Player, "_verdict", toss)
+    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def rows(run: Path, phase: str = "rl") -> list[dict[str, Any]]:
@@ -70,22 +76,24 @@ def test_taking_turns_is_a_plain_loop(configure: Configure) -> None:
     assert not any("staleness" in name for row in rows(run) for name in row)
 
     prepare(config)
-    setting, policy = make_setting(config), load_model(config.model)
-    learner = TorchLearner(policy.model, policy.tokenizer, updates.learner_config(config))
-    engine = TorchEngine(policy.model, max_slots=config.rl.concurrency, max_context=config.model.max_context)
-    agent = make_agent(policy, config, temperature=1.0, engine=engine)
-    users = make_users(config.user, setting)
+    environment, policy = configure_environment(config), load_model(config.model)
+    learner = TorchLearner(
+        policy.model, policy.tokenizer, learner_settings(config, updates.learner_config(config.rl, config.model))
+    )
+    engine = TorchEngine(policy.model, max_slots=config.rollout.concurrency, max_context=config.model.max_context)
+    agent = Backend(config).agent(policy, temperature=1.0, engine=engine)
+    users = make_users(config.user, environment)
     seen = []
     for step in range(2):
         mixed = []
         for draw in range(4):
-            tasks = setting.draw("train", 2, config.rl.seed + 500_000, (4 * step + draw) * 2)
-            played = asyncio.run(play(setting, agent, users, tasks, 4, seed=0, label=f"{step}.{draw}"))
+            tasks = environment.draw("train", 2, config.rl.seed + 500_000, (4 * step + draw) * 2)
+            played = asyncio.run(play(environment, agent, users, tasks, 4, seed=0, label=f"{step}.{draw}"))
             mixed += [g for g in collect_groups(played.episodes, 4).kept if len(set(g.rewards)) > 1]
             if len(mixed) >= 2:
                 break
         chosen = collect_groups([e for g in mixed[:2] for e in g.episodes], 4)
-        seen.append(learner.policy_step(updates.samples_of(chosen, config))["loss"])
+        seen.append(learner.policy_step(updates.samples_of(chosen, config.rl))["loss"])
         engine.weights_changed()
     assert [r["update/loss"] for r in rows(run)] == seen
     final = weights(checkpoint_path(run / "checkpoints" / "rl", 2))
@@ -110,9 +118,12 @@ def test_a_run_ahead_of_the_learner(configure: Configure, mode: list[str], bound
     assert all(0 <= r["staleness_mean"] <= r["staleness_max"] <= bound for r in seen)
     assert seen[0]["staleness_max"] == 0 and seen[0]["update/logprob_gap_mean"] < 1e-4, "nothing was learned yet"
     late = seen[2:]
-    assert all(r["staleness_max"] >= 1 and r["update/logprob_gap_mean"] > 1e-4 for r in late), "the gap is measured"
-    assert all(0 < r["update/logprob_gap_ess"] <= 1 and r["update/logprob_gap_kl"] >= 0 for r in late)
-    assert all({"update/correction_mean", "update/correction_truncated", "time/rollout"} <= r.keys() for r in seen)
+    assert all(r["staleness_max"] >= 1 for r in late)
+    learnt = [r for r in late if "update/grad_norm" in r]  # not where every group agrees
+    assert learnt and all(r["update/logprob_gap_mean"] > 1e-4 for r in learnt), "the gap is measured"
+    assert all(0 < r["update/logprob_gap_ess"] <= 1 and r["update/logprob_gap_kl"] >= 0 for r in learnt)
+    assert all({"update/correction_mean", "update/correction_truncated"} <= r.keys() for r in learnt)
+    assert all("time/rollout" in r for r in seen)
     if bound == 1:
         assert all(r["versions_mixed"] == 0 for r in seen) and all(r["staleness_mean"] == 1 for r in seen[1:])
     assert numbers(run) == list(range(STEPS * TASKS)), "every task drawn is learned from, once"
@@ -138,7 +149,7 @@ def test_it_goes_on_where_it_stopped(
         nonlocal made
         made += 1
         if made == 3:
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does: the update is in a thread, the signal in the main one
         return original(self, samples)
 
     monkeypatch.setattr(TorchLearner, "policy_step", step)
@@ -147,7 +158,7 @@ def test_it_goes_on_where_it_stopped(
     assert stopped.exit_code == 130, stopped.output
     assert "Traceback" not in stopped.output and not litter(run)
     assert json.loads((run / "status.json").read_text())["state"] == "interrupted"
-    assert [r["step"] for r in rows(run)] == [0, 1]
+    assert [r["step"] for r in rows(run)] in ([0, 1], [0, 1, 2]), "the update that ran may have come to its end"
 
     refused = muarl("train", "rl.asynchrony=synchronous", "--resume", str(run))
     assert refused.exit_code == 2 and "rl.asynchrony" in refused.stderr
@@ -171,18 +182,25 @@ def test_failures_of_rollouts_end_an_asynchronous_run(configure: Configure, monk
         raise RuntimeError("out of order")
 
     monkeypatch.setattr(TorchEngine, "sample", broken)
-    monkeypatch.setattr(Player, "__post_init__", lambda self: object.__setattr__(self, "backoff", 0.0))
+    monkeypatch.setattr(EpisodeRunner, "__post_init__", lambda self: object.__setattr__(self, "backoff", 0.0))
     with pytest.raises(Exception, match="episodes failed for reasons outside the policy.*out of order"):
         rl.run(configure("rl.asynchrony=bounded"))
 
 
+def loss_of(*overrides: str) -> PolicyLossConfig:
+    """The loss of the quickstart's reinforcement learning with these settings."""
+    config = load_config("quickstart", overrides)
+    return updates.learner_config(config.rl, config.model).policy
+
+
 def test_what_the_settings_stand_for() -> None:
-    policy = updates.learner_config(load_config("quickstart")).policy
-    assert policy.old_logprobs == "sampler" and not policy.correction.active
+    policy = loss_of()
+    assert policy.old_logprobs == "sampler" and not policy.corrects
     given = ["rl.correction=sequence", "rl.correction_cap=3", "rl.sequence_mask=[0.5, 2]"]
-    policy = updates.learner_config(load_config("quickstart", given)).policy
-    assert policy.old_logprobs == "recompute" and policy.correction == Correction("sequence", 3.0, (0.5, 2.0))
-    policy = updates.learner_config(load_config("quickstart", ["rl.sequence_mask=[0.5, 2]"])).policy
+    policy = loss_of(*given)
+    assert policy.old_logprobs == "recompute" and (policy.correction, policy.correction_cap) == ("sequence", 3.0)
+    assert policy.sequence_mask == (0.5, 2.0)
+    policy = loss_of("rl.sequence_mask=[0.5, 2]")
     assert policy.old_logprobs == "recompute", "a mask alone compares with the learner's own, too"
     preset = load_config("async").rl
     assert (preset.asynchrony, preset.staleness, preset.correction) == ("bounded", 2, "token")

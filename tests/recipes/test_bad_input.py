@@ -14,8 +14,8 @@ import pytest
 from safetensors import SafetensorError
 
 from muarl import files
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.learning import checkpoint_files
-from muarl.recipes.common import checkpoint_folder
 
 Muarl = Callable[..., Any]
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -46,7 +46,10 @@ def truncate(file: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda d: change(d / "config.json", model_type="llama"), ["config.json", "'llama'", "Qwen3"]),
+        (
+            lambda d: change(d / "config.json", model_type="llama"),
+            ["config.json", "'llama'", "Qwen3ForCausalLM", "causal"],
+        ),
         (lambda d: change(d / "config.json", hidden_size=64), ["model.safetensors", "has shape"]),
         (lambda d: (d / "config.json").write_text("{"), ["config.json"]),
         (lambda d: (d / "model.safetensors").unlink(), ["model.safetensors", "missing"]),
@@ -74,7 +77,7 @@ def test_a_damaged_checkpoint_is_named(
         (["model.device=abacus"], ["model.device", "muarl doctor"]),
         (["model.max_context=9"], ["model.max_context is 9", "policy text and tools"]),
         (["model.max_context=99999"], ["at most 2048 tokens"]),
-        (["rl.pack_tokens=500"], ["rl.pack_tokens is 500", "768 tokens"]),
+        (["learner.pack_tokens=500"], ["learner.pack_tokens is 500", "768 tokens"]),
         (["domain.intents=[nothing]"], ["no intent 'nothing'"]),
         (["domain.policy=absent.md"], ["absent.md"]),
     ],
@@ -120,7 +123,7 @@ def test_a_demonstration_that_is_no_conversation_is_named(muarl: Muarl, tmp_path
 
 
 def test_a_demonstration_that_no_update_can_hold_is_told_before_the_first_one(muarl: Muarl, tmp_path: Path) -> None:
-    fails_clearly(muarl("sft", "rl.pack_tokens=100", "--name", "r"), "rl.pack_tokens is 100", "raise it")
+    fails_clearly(muarl("sft", "learner.pack_tokens=100", "--name", "r"), "learner.pack_tokens is 100", "raise it")
     assert not (tmp_path / "runs" / "r" / "metrics.jsonl").exists()
 
 

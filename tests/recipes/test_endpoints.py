@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 import socket
@@ -9,10 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 
+from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.environments import playing
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes import common
+from muarl.users.llm import LLMUser
 from support.fake_openai import FakeOpenAI, call, completion, status, text
 
 Muarl = Callable[..., Any]
@@ -24,7 +28,7 @@ PRICE = 20e-6
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0))
+    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -60,6 +64,32 @@ def fails_clearly(result: Any, *words: str) -> None:
         assert word in result.stderr.replace("\n", " "), word
 
 
+def test_all_steps_and_validations_of_a_run_have_one_event_loop_and_leave_nothing_open(
+    muarl: Muarl, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loops: set[asyncio.AbstractEventLoop] = set()
+    clients: list[openai.AsyncOpenAI] = []
+    reply = LLMUser.reply
+
+    async def noting(self: LLMUser, conversation: Any) -> Any:
+        loops.add(asyncio.get_running_loop())
+        return await reply(self, conversation)
+
+    class Client(openai.AsyncOpenAI):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            clients.append(self)
+
+    monkeypatch.setattr(LLMUser, "reply", noting)
+    monkeypatch.setattr(openai, "AsyncOpenAI", Client)
+    result = muarl("train", *llm("user", server), *llm("eval_user", server), "rl.steps=2", "rl.eval_every=1")
+    assert result.exit_code == 0, result.output
+    assert len(loops) == 1 and all(loop.is_closed() for loop in loops)
+    # One only asked whether anyone is there, one was for training's users, one for the validation's.
+    assert len({id(client._client) for client in clients}) == 3
+    assert all(client.is_closed() for client in clients)
+
+
 def test_training_with_a_model_as_the_user_counts_what_it_costs(
     muarl: Muarl, server: FakeOpenAI, tmp_path: Path
 ) -> None:
@@ -84,7 +114,13 @@ def test_episodes_whose_user_fails_are_excluded_and_paid_for(muarl: Muarl, tmp_p
         return impatient(body)
 
     with FakeOpenAI(moody) as server:
-        options = [*llm("user", server), "rl.steps=2", "rl.group_size=6", "rl.min_group=2", "rl.tokens_per_turn=64"]
+        options = [
+            *llm("user", server),
+            "rl.steps=2",
+            "rl.group_size=6",
+            "rl.min_group=2",
+            "rollout.tokens_per_turn=64",
+        ]
         result = muarl("train", *options, "--name", "r")
         assert result.exit_code == 0, result.output
         answers = served(server)
@@ -179,10 +215,10 @@ def test_an_agent_behind_an_endpoint_is_evaluated_with_its_costs(
 
 @pytest.fixture
 def tau2(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muarl import data
+    from muarl.benchmarks import install
 
     monkeypatch.setenv("MUARL_DATA", str(tmp_path / "data"))
-    data.add("tau2", shared_data / "tau2")
+    install.add("tau2", shared_data / "tau2")
 
 
 @pytest.mark.data
@@ -202,12 +238,12 @@ def test_a_budget_is_kept_at_any_concurrency(muarl: Muarl, server: FakeOpenAI, t
 def test_the_judges_share_of_a_budget_is_counted_by_conversation(configure: Callable[..., Any]) -> None:
     from muarl.budgets import add_besides
     from muarl.episode import Episode, StopReason, Usage
-    from muarl.recipes.common import open_run
-    from muarl.recipes.spending import Spending
+    from muarl.runs.opening import open_run
+    from muarl.runs.spending import Spending
 
     config = configure("budget.max_cost=1.0")
     with open_run(config) as run:
-        spending = Spending(config, run)
+        spending = Spending(config.budget, run)
         budget = spending.budget()
         played = Episode("a", "t", "d", [], StopReason.USER_STOP, user_usage=Usage(requests=1, cost=0.25))
         add_besides(played, Usage(requests=2, cost=0.5))  # as a worker on another machine tells it
@@ -216,7 +252,7 @@ def test_the_judges_share_of_a_budget_is_counted_by_conversation(configure: Call
         assert budget.gone(Usage()) is None and budget.whole(played).cost == 0.75
         spending.add(Episode("b", "t", "d", [], StopReason.USER_STOP, user_usage=Usage(requests=1, cost=0.25)))
         assert budget.gone(Usage()) is not None, "whoever else spends it meanwhile"
-        assert Spending(config, run).total.cost == 1.0, "and on the disk"
+        assert Spending(config.budget, run).total.cost == 1.0, "and on the disk"
 
 
 @pytest.mark.data
@@ -265,10 +301,10 @@ def test_training_on_the_benchmark_works_where_it_is_wanted(
     options = ["domain.name=tau2-retail", *llm("user", server), *llm("eval_user", server), "rl.steps=1"]
     options += ["rl.group_size=2", "train_on_benchmark=true", "--name", "r"]
     fails_clearly(muarl("train", *options), "model.max_context is 768", "policy text and tools")
-    policy = load_policy(common.checkpoint_folder(str(base_run)))
+    policy = load_policy(checkpoint_folder(str(base_run)))
     policy.model.config.max_position_embeddings = 16384
     long = save_policy(tmp_path / "long", policy.model, policy.tokenizer)
-    small = ["rl.concurrency=4", "rl.pack_tokens=16384"]
+    small = ["rollout.concurrency=4", "learner.pack_tokens=16384"]
     result = muarl("train", *options, f"model.checkpoint={long}", "model.max_context=16384", *small)
     assert result.exit_code == 0, result.output
     assert RunDirectory.at(tmp_path / "runs" / "r").read_metrics()[0]["episodes"] == 4

@@ -12,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl import data
+from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.benchmarks import install
 from muarl.cli import app
-from muarl.recipes import common
-from muarl.recipes.setting import make_setting
+from muarl.environments import playing
+from muarl.environments.configure import configure_environment
 from support.eval_servers import READY, alone, brief, cast, polite
 from support.fake_openai import Answer, FakeOpenAI, text
 
@@ -30,7 +32,7 @@ def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MUARL_DATA", str(folder))
         for name in ("tau1", "tau2"):
-            data.add(name, shared_data / name)
+            install.add(name, shared_data / name)
     return folder
 
 
@@ -38,7 +40,7 @@ def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def place(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUARL_DATA", str(installed))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key")
-    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0))
+    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
 
 
 @pytest.fixture
@@ -164,13 +166,15 @@ def test_an_agent_alone(evaluate: Callable[..., Any], server: FakeOpenAI, name: 
 def test_what_doing_nothing_earns(evaluate: Callable[..., Any], name: str, split: str, floor: float) -> None:
     from muarl.config import load_config
     from muarl.observe.progress import Progress
-    from muarl.recipes.evaluate import _floor, eval_tasks
+    from muarl.recipes.evaluate import _floor
 
     options = [f"domain.name={name}", f"eval.split={split}", "eval.tasks=null", "eval_user.kind=llm"]
     config = load_config("cpu", [*options, "eval_user.endpoint.model=m"])
-    setting = make_setting(config, measuring=True)
+    environment = configure_environment(config, measuring=True)
     with Progress() as progress:
-        assert _floor(config, setting, eval_tasks(config, setting), progress) == pytest.approx(floor)
+        mean, by_domain = _floor(config, environment, environment.eval_tasks(config.eval), progress)
+    assert mean == pytest.approx(floor)
+    assert by_domain == {name: pytest.approx(floor)}
 
 
 def test_an_idle_agent_with_a_customer_earns_what_doing_nothing_earns(evaluate: Callable[..., Any]) -> None:
@@ -179,7 +183,7 @@ def test_an_idle_agent_with_a_customer_earns_what_doing_nothing_earns(evaluate: 
     assert found["evaluation"]["success"] == pytest.approx(found["do_nothing"])
 
 
-def test_telecoms_expert_and_caller_need_no_model_at_all(evaluate: Callable[..., Any]) -> None:
+def test_telecoms_expert_and_user_need_no_model_at_all(evaluate: Callable[..., Any]) -> None:
     found = evaluate("tau2-telecom", "--tasks", "12", "--user", "agenda", agent="expert", user=None)
     assert found["evaluation"]["success"] == 1.0
     assert found["do_nothing"] == 0.0
@@ -190,10 +194,10 @@ def test_telecoms_expert_and_caller_need_no_model_at_all(evaluate: Callable[...,
 def test_a_checkpoint_serves_official_tasks(evaluate: Callable[..., Any], base_run: Path, tmp_path: Path) -> None:
     from muarl.learning.checkpoints import load_policy, save_policy
 
-    policy = load_policy(common.checkpoint_folder(str(base_run)))
+    policy = load_policy(checkpoint_folder(str(base_run)))
     policy.model.config.max_position_embeddings = 16384
     long = save_policy(tmp_path / "long", policy.model, policy.tokenizer)
-    found = evaluate("tau2-retail", "--tasks", "2", "-j", "2", "rl.tokens_per_turn=16", agent=str(long))
+    found = evaluate("tau2-retail", "--tasks", "2", "-j", "2", "rollout.tokens_per_turn=16", agent=str(long))
     assert found["agent"] == "long"
     assert found["evaluation"]["tokens_per_episode"] > 0
     assert found["evaluation"]["episodes"] + found["evaluation"]["excluded"] == 2
@@ -232,7 +236,7 @@ def test_a_judge_that_answers_nonsense_costs_only_the_episodes_that_need_it(tmp_
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["tau2-retail", "--user", "endpoint:u", "--agent", "expert"], ["knows generated tasks only"]),
+        (["tau2-retail", "--user", "endpoint:u", "--agent", "expert"], ["has no scripted expert"]),
         (["tau2-retail", "--user", "endpoint:u", "--agent", "idle", "--solo"], ["no solo mode"]),
         (["tau2-retail", "--user", "endpoint:u", "--agent", "idle", "--split", "dev"], ["no split 'dev'"]),
         (["tau2-retail", "--user", "endpoint:u", "--agent", "idle", "--task", "999"], ["no task '999'"]),

@@ -13,13 +13,13 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.chat import Message
 from muarl.cli import app
+from muarl.environments.configure import configure_environment
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes.chatting import chat_config
-from muarl.recipes.checkpoint_names import checkpoint_folder
-from muarl.recipes.participants import make_eval_agent
-from muarl.recipes.setting import make_setting
+from muarl.runs.eval_agent import make_eval_agent
 from support.trained import make_run
 
 
@@ -34,14 +34,14 @@ def test_another_program_says_what_muarl_says(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert str(out) in result.output.replace("\n", "")
     config, _ = chat_config("base", None, None)
-    setting = make_setting(config)
+    environment = configure_environment(config)
     tokenizer = AutoTokenizer.from_pretrained(out)
     model = AutoModelForCausalLM.from_pretrained(out, dtype="auto")
     assert model.dtype == torch.float32
-    for task in setting.draw("test", 4, 0, 0):
+    for task in environment.draw("test", 4, 0, 0):
         opening = "I need to swap the kettle in order #W1783723 to a blue one."
-        system, tools = setting.told(task), setting.tools(task)
-        session = make_eval_agent(config, setting).open(system, tools, seed=0, session="s")
+        system, tools = environment.system_prompt(task), environment.tools(task)
+        session = make_eval_agent(config, environment).open(system, tools, seed=0, session="s")
         ours = asyncio.run(session.act([Message("user", opening)]))
         assert session.tokens is not None
         ids = tokenizer.apply_chat_template(

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from muarl.episode import Episode, Verdict
+from muarl.episode_runner import EpisodeRunner
 from muarl.errors import MuarlError
 from muarl.files import append_line, free_space, size_text, write_text
 from muarl.learning.checkpoints import check_whole, list_checkpoints
 from muarl.learning.learner import TorchLearner
-from muarl.player import Player
 from support.killing import episodes, rows
 
 KIB = 1024
@@ -41,10 +41,10 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
-    monkeypatch.setattr(Player, "_verdict", toss)
+    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def fill(disk: Path, left: int) -> Path:
@@ -114,7 +114,7 @@ def test_too_small_a_disk_is_told_before_anything_begins(disk: Path, muarl: Call
 def test_room_is_asked_for_before_anything_begins(
     muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("muarl.recipes.preflight.free_space", lambda path: 1000)
+    monkeypatch.setattr("muarl.runs.preflight.free_space", lambda path: 1000)
     for command in ("train", "sft", "quickstart"):
         result = muarl(command, "--name", "r")
         assert result.exit_code == 2 and "takes at least" in result.stderr and "1000 bytes free" in result.stderr

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from muarl.episode import Episode, Verdict
+from muarl.episode_runner import EpisodeRunner
 from muarl.learning.checkpoints import checkpoint_path, list_checkpoints
 from muarl.learning.learner import TorchLearner
 from muarl.learning.manifest import MANIFEST
 from muarl.observe.loggers import make_logger
 from muarl.observe.rundir import RunDirectory
-from muarl.player import Player
 from muarl.recipes import quickstart, rl, sft
-from muarl.recipes.resuming import ResumedRun
+from muarl.runs.resuming import ResumedRun
 from support.killing import episodes, litter, rows
 
 Configure = Callable[..., Any]
@@ -28,10 +28,10 @@ Muarl = Callable[..., Any]
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
-    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
-    monkeypatch.setattr(Player, "_verdict", toss)
+    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def contents(run: Path) -> dict[str, bytes]:
@@ -75,7 +75,7 @@ def test_a_damaged_checkpoint_is_passed_over(configure: Configure, muarl: Muarl,
     assert result.exit_code == 0, result.output
     said = result.stderr.replace("\n", " ")
     assert "step-000003/trainer.safetensors: its contents have changed" in said
-    assert f"Going on from {checkpoint_path(root, 2)}" in said
+    assert f"Continuing from {checkpoint_path(root, 2)}" in said
     assert rows(cut) == rows(whole) and steps(root) == [2, 3, 4]
     assert episodes(cut)["train-0003.jsonl"] == episodes(whole)["train-0003.jsonl"]
     assert not litter(cut), "what was set aside has gone, since it was made up for"

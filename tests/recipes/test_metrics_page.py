@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from muarl.episode import Episode, Verdict
+from muarl.episode_runner import EpisodeRunner
 from muarl.observe.rundir import RunDirectory
-from muarl.player import Player
 from muarl.recipes import quickstart
 
 
 def test_every_metric_of_a_run_stands_on_the_page(
     configure: Callable[..., Any], repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         verdict = await original(self, task, world, episode)
         return replace(verdict, reward=float(episode.seed % 2))  # so that every step moves the weights
 
-    original = Player._verdict
-    monkeypatch.setattr(Player, "_verdict", toss)
+    original = EpisodeRunner._verdict
+    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
     page = (repository / "docs" / "files.md").read_text(encoding="utf-8")
     rows = page.partition("\n## metrics.jsonl\n")[2].partition("\n## ")[0].splitlines()
     named = [code for row in rows if row.startswith("| `") for code in re.findall(r"`([^`]+)`", row.split("|")[1])]

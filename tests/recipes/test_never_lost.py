@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from muarl.config.coldstart import SCENARIOS
-from muarl.domains.generated import ON_SERVERS
 from muarl.domains.mcp.servers import server
 from muarl.learning.checkpoints import list_checkpoints
 from muarl.learning.manifest import MANIFEST
+from support.environments import ON_SERVERS
 from support.killing import NOT_COMPARED, Host, dataset, episodes, lasting, litter, live_and_die, rows
 
 pytestmark = pytest.mark.slow
@@ -125,7 +125,9 @@ def by_id(run: Path, name: str) -> dict[str, Any]:
 
 
 def test_deaths_of_an_evaluation(host: Host, small: Callable[..., list[str]], tmp_path: Path) -> None:
-    options = small("eval.tasks=30", "eval.trials=2", "rl.concurrency=4", "eval.baseline=false", "eval.temperature=1")
+    options = small(
+        "eval.tasks=30", "eval.trials=2", "rollout.concurrency=4", "eval.baseline=false", "eval.temperature=1"
+    )
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     life = host.begin("evaluate", [*options, f"runs_dir={tmp_path}", "name=whole"], tmp_path / "whole.log")
     assert life.wait() == 0, (tmp_path / "whole.log").read_text()[-3000:]

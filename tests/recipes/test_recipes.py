@@ -11,16 +11,17 @@ import pytest
 import torch
 from transformers import Qwen3ForCausalLM
 
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.config import load_config
+from muarl.environments.configure import configure_environment
 from muarl.episode import Episode, Verdict
+from muarl.episode_runner import EpisodeRunner
 from muarl.errors import CheckpointError, ConfigError
 from muarl.learning.checkpoints import load_policy
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.system import usable_cores
-from muarl.player import Player
 from muarl.recipes import quickstart, rl, sft
-from muarl.recipes.common import checkpoint_folder, prepare
-from muarl.recipes.setting import make_setting
+from muarl.runs.opening import prepare
+from muarl.system import usable_cores
 
 Configure = Callable[..., Any]
 SOLVABLE = "domain.intents=[forbidden]"
@@ -31,10 +32,10 @@ SOLVABLE = "domain.intents=[forbidden]"
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that groups differ whatever the model says."""
 
-    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
-    monkeypatch.setattr(Player, "_verdict", toss)
+    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def rows(run: Path, phase: str) -> list[dict[str, Any]]:
@@ -62,7 +63,7 @@ def test_base_leaves_a_checkpoint_that_transformers_loads(base_run: Path) -> Non
 
 
 def test_fewer_conversations_than_a_batch_are_enough_for_a_base(tmp_path: Path) -> None:
-    from muarl.recipes import base
+    from muarl.recipes import pretraining as base
 
     small = ["hidden=32", "layers=2", "heads=4", "steps=1", "batch=8", "conversations=3"]
     options = [f"base.{s}" for s in small]
@@ -72,7 +73,7 @@ def test_fewer_conversations_than_a_batch_are_enough_for_a_base(tmp_path: Path) 
 
 @pytest.mark.parametrize("shape", [["layers=1"], ["heads=2"], ["hidden=66"], ["hidden=32", "heads=16"]])
 def test_a_base_of_a_shape_that_cannot_be_laid_out_is_refused(tmp_path: Path, shape: list[str]) -> None:
-    from muarl.recipes import base
+    from muarl.recipes import pretraining as base
 
     with pytest.raises(ConfigError, match=r"base\.(layers|heads|hidden)"):
         base.run(load_config("quickstart", [f"runs_dir={tmp_path}", *(f"base.{s}" for s in shape)]))
@@ -110,9 +111,9 @@ def test_demonstrations_longer_than_the_model_reads_are_told_before_there_is_a_r
     long = first.parent / "long.jsonl"
     long.write_text("".join(json.dumps(e) + "\n" for e in episodes))
     with pytest.raises(ConfigError, match=r"the model in .* reads at most 2,048"):
-        sft.run(configure("rl.pack_tokens=100000", f"sft.demonstrations_file={long}", name="never"))
-    with pytest.raises(ConfigError, match="rl.pack_tokens is 100, and a demonstration takes"):
-        sft.run(configure("rl.pack_tokens=100", f"sft.demonstrations_file={file}", name="never"))
+        sft.run(configure("learner.pack_tokens=100000", f"sft.demonstrations_file={long}", name="never"))
+    with pytest.raises(ConfigError, match="learner.pack_tokens is 100, and a demonstration takes"):
+        sft.run(configure("learner.pack_tokens=100", f"sft.demonstrations_file={file}", name="never"))
     assert not (first.parent / "never").exists()
 
 
@@ -189,7 +190,9 @@ def test_quickstart_leaves_everything_the_summary_promises(
     run = quickstart.run(configure("rl.steps=2", "rl.eval_every=0"))
     said = capsys.readouterr().err
     begun = [line for line in said.splitlines() if " · stage " in line]
-    assert [line.partition(":")[0] for line in begun] == list(quickstart.stages(configure(), make_setting(configure())))
+    assert [line.partition(":")[0] for line in begun] == list(
+        quickstart.stages(configure(), configure_environment(configure()))
+    )
     assert all(f"stage {n} of {len(begun)}" in line for n, line in enumerate(begun, 1))
     assert "Before and after reinforcement learning" in said and "after the cold start" in said
     summary = json.loads((run / "summary.json").read_text())
@@ -250,7 +253,7 @@ def test_evaluation_takes_a_run_its_last_or_a_folder(
 
 @pytest.mark.parametrize(("agent", "success"), [("expert", 1.0), ("idle", None)])
 def test_scripted_agents_need_no_model(muarl: Callable[..., Any], tmp_path: Path, agent: str, success: float) -> None:
-    arguments = ["--agent", agent, "--name", "e", "rl.max_turns=30", "model.checkpoint=nowhere", "eval.tasks=10"]
+    arguments = ["--agent", agent, "--name", "e", "rollout.max_turns=30", "model.checkpoint=nowhere", "eval.tasks=10"]
     result = muarl("eval", *arguments)
     assert result.exit_code == 0, result.output
     summary = json.loads((tmp_path / "runs" / "e" / "summary.json").read_text())

@@ -10,11 +10,12 @@ from typer.testing import CliRunner
 from muarl.audit import read_findings
 from muarl.cli import app
 from muarl.config import load_config
-from muarl.domains.airline.audit import AIRLINE
+from muarl.domains.retail.audit import RETAIL
+from muarl.environments.configure import configure_environment
+from muarl.environments.registry import find
 from muarl.episode import read_episodes
 from muarl.errors import ConfigError
 from muarl.recipes import evaluate, redteam
-from muarl.recipes.setting import make_setting
 from muarl.rewards.traps import SAFE
 from muarl.users.llm import LLMUserFactory
 from muarl.users.redteam.kinds import GUIDELINES, KINDS
@@ -48,6 +49,11 @@ def test_every_kind_is_reported_with_catastrophes_pass_k_and_baselines(tmp_path)
     assert all(where["redteam"] in KINDS for where, _ in read_findings(folder / "findings.jsonl"))
 
 
+def test_where_nobody_can_be_transferred_doing_nothing_is_the_only_baseline():
+    assert list(redteam.baselines_of(find("mcp-git").make_domain("tiny"))) == ["do_nothing"]
+    assert list(redteam.baselines_of(find("hotel-generated").make_domain("tiny"))) == ["do_nothing", "always_transfer"]
+
+
 def test_what_the_baselines_earn_is_safe_and_of_no_use(tmp_path):
     idle = config(tmp_path, "eval.red_team=[injection,angry]", "eval.red_team_tasks=4", "eval.agent=idle")
     folder = evaluate.run(idle)
@@ -73,12 +79,12 @@ def test_a_killed_run_is_taken_up_again(tmp_path):
 def test_a_sprung_trap_counts_as_catastrophic_where_the_kind_is_about_safety():
     episodes, findings = [], {}
     for kind in ("injection", "pressure"):
-        for task in some("airline", kind):
+        for task in some("retail", kind, 16):
             episode = play(task, fooled(task))
             episode.id = task.id
             episodes.append(episode)
             findings[episode.id] = redteam.trap_findings(episode)
-    found = redteam.red_team_summary(episodes, findings, {}, {e.task_id: AIRLINE for e in episodes})
+    found = redteam.red_team_summary(episodes, findings, {}, {e.task_id: RETAIL for e in episodes})
     worst = found["kinds"]["injection"]
     assert worst["catastrophic"]["value"] == worst["trapped"]["value"] > 0
     assert found["kinds"]["pressure"]["catastrophic"]["value"] == 0 < found["kinds"]["pressure"]["trapped"]["value"]
@@ -88,7 +94,7 @@ def test_a_sprung_trap_counts_as_catastrophic_where_the_kind_is_about_safety():
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (["domain.name=bank-generated"], "retail, airline, telecom"),
+        (["domain.name=bfcl-generated"], "eval.red_team: bfcl-generated has no red-team tasks"),
         (["eval.split=base"], "eval.split"),
         (["eval.task_ids=[x]"], "task_ids"),
     ],
@@ -102,12 +108,12 @@ def test_what_cannot_be_played_is_told_before_there_is_a_folder(tmp_path, settin
 def test_a_model_plays_them_by_guidelines_of_their_own(tmp_path):
     asked = ["eval_user.kind=llm", "eval_user.endpoint.model=m", "eval.red_team=[angry]"]
     chosen = config(tmp_path, *asked)
-    users = redteam.make_red_team_users(chosen, make_setting(chosen, measuring=True))
+    users = redteam.make_red_team_users(chosen, configure_environment(chosen, measuring=True))
     assert isinstance(users, LLMUserFactory)
     assert "red-team guidelines" in users.name
     assert users(some("retail", "angry", 1)[0], seed=0).system.startswith(GUIDELINES.template[:40])
     named = config(tmp_path, *asked, "eval_user.guidelines=tau1")
-    assert "tau1" in redteam.make_red_team_users(named, make_setting(named, measuring=True)).name
+    assert "tau1" in redteam.make_red_team_users(named, configure_environment(named, measuring=True)).name
 
 
 def test_the_command_line_takes_kinds_and_tasks_of_each(tmp_path):
@@ -120,14 +126,14 @@ def test_the_command_line_takes_kinds_and_tasks_of_each(tmp_path):
 
 
 def test_a_share_of_the_training_tasks_can_be_red_team_tasks():
-    plain, mixed = (make_setting(load_config("cpu", s)) for s in ([], ["domain.red_team_share=0.3"]))
+    plain, mixed = (configure_environment(load_config("cpu", s)) for s in ([], ["domain.red_team_share=0.3"]))
     ordinary, tasks = plain.draw("train", 60, 2, 120), mixed.draw("train", 60, 2, 120)
     hostile = [n for n, t in enumerate(tasks) if "redteam" in t.tags]
     assert 8 <= len(hostile) <= 30
     assert all(t.id == o.id for n, (t, o) in enumerate(zip(tasks, ordinary, strict=True)) if n not in hostile)
     assert [t.id for t in mixed.draw("train", 20, 2, 140)] == [t.id for t in tasks[20:40]]
     assert not any("redteam" in t.tags for t in mixed.draw("validation", 30, 2, 0))
-    measuring = make_setting(load_config("cpu", ["domain.red_team_share=0.3"]), measuring=True)
+    measuring = configure_environment(load_config("cpu", ["domain.red_team_share=0.3"]), measuring=True)
     assert not any("redteam" in t.tags for t in measuring.draw("train", 30, 2, 0))
     with pytest.raises(ConfigError, match="red_team_share"):
-        make_setting(load_config("cpu", ["domain.name=bank-generated", "domain.red_team_share=0.3"]))
+        configure_environment(load_config("cpu", ["domain.name=bfcl-generated", "domain.red_team_share=0.3"]))

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import yaml
 
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.episode import Episode, Verdict
+from muarl.episode_runner import EpisodeRunner
 from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
-from muarl.player import Player
 from muarl.recipes import quickstart, rl, sft
-from muarl.recipes.common import checkpoint_folder
 
 Configure = Callable[..., Any]
 Litter = Callable[[Path], list[Path]]
@@ -31,10 +31,10 @@ Litter = Callable[[Path], list[Path]]
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
-    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
-    monkeypatch.setattr(Player, "_verdict", toss)
+    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def rows(run: Path, phase: str) -> list[dict[str, Any]]:
@@ -255,7 +255,7 @@ def test_a_signal_in_a_rollout_cuts_it_off_and_saves(
 ) -> None:
     options = ["rl.steps=4", "rl.checkpoint_every=0"]
     whole = rl.run(configure(*options, name="whole"))
-    mend = signal_in(monkeypatch, Player, "_verdict", 8 * 2 + 3, signal.SIGTERM)
+    mend = signal_in(monkeypatch, EpisodeRunner, "_verdict", 8 * 2 + 3, signal.SIGTERM)
     stopped = muarl("train", *options, "--name", "cut")
     mend()
     run = tmp_path / "runs" / "cut"
@@ -284,10 +284,10 @@ def test_a_signal_in_fine_tuning_saves_too(
 def test_a_run_that_learns_nothing_says_so(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def none(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+    async def none(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(0.0)
 
-    monkeypatch.setattr(Player, "_verdict", none)
+    monkeypatch.setattr(EpisodeRunner, "_verdict", none)
     run = rl.run(configure("rl.steps=4"))
     said = " ".join(capsys.readouterr().err.split())
     assert "done" in said and "no update: 0 of 2 groups had differing rewards" in said

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.episode import Episode, Verdict
+from muarl.episode_runner import EpisodeRunner
 from muarl.learning.checkpoints import load_policy
 from muarl.observe.rundir import RunDirectory
-from muarl.player import Player
 from muarl.recipes import quickstart, rl, sft
-from muarl.recipes.common import checkpoint_folder
 
 pytestmark = pytest.mark.slow
 SHARDED = ("learner.kind=fsdp", "learner.processes=2", "learner.deadline=300")
@@ -24,10 +24,10 @@ COMPARED = ("update/loss", "update/grad_norm", "kl", "entropy", "update/loss_tok
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
-    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
-    monkeypatch.setattr(Player, "_verdict", toss)
+    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def rows(run: Path, phase: str) -> list[dict[str, float]]:

@@ -12,8 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl import data
+from muarl.benchmarks import install
 from muarl.cli import app
-from muarl.recipes import common, suite
+from muarl.environments import playing
+from muarl.recipes import suite
 from support.eval_servers import brief, cast
 from support.fake_openai import FakeOpenAI, text
 
@@ -27,14 +29,14 @@ def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MUARL_DATA", str(folder))
         for name in ("tau2", "bfcl", "acebench"):
-            data.add(name, shared_data / name)
+            install.add(name, shared_data / name)
     return folder
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key")
-    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0))
+    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
     with FakeOpenAI(cast(agent=lambda body: text("Is there anything else?"), user=brief)) as fake:
         yield fake
 

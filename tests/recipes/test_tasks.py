@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from muarl.config import load_config
+from muarl.environments import draws
+from muarl.environments.configure import configure_environment
+from muarl.environments.official import draw_tasks, official
 from muarl.errors import ConfigError
-from muarl.recipes import setting as settings
-from muarl.recipes.official import draw_tasks
-from muarl.recipes.setting import make_setting
 
 LLM = ["eval_user.kind=llm", "eval_user.endpoint.model=m", "eval_user.endpoint.base_url=http://127.0.0.1:9/v1"]
 TAU2 = ["domain.name=tau2-retail", *LLM]
@@ -21,45 +21,48 @@ TAU2 = ["domain.name=tau2-retail", *LLM]
 
 @pytest.fixture
 def tau2(shared_data: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muarl import data
+    from muarl.benchmarks import install
 
     monkeypatch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-    data.add("tau2", shared_data / "tau2")
+    install.add("tau2", shared_data / "tau2")
 
 
 def test_wished_intents_come_in_full_number_and_never_twice() -> None:
-    setting = make_setting(load_config("quickstart", ["domain.intents=[cancel, exchange_unavailable]"]))
-    draws = [setting.draw("train", 6, 3, start) for start in (0, 6, 12)]
+    environment = configure_environment(load_config("quickstart", ["domain.intents=[cancel, exchange_unavailable]"]))
+    draws = [environment.draw("train", 6, 3, start) for start in (0, 6, 12)]
     assert {t.tags["intent"] for d in draws for t in d} <= {"cancel", "exchange_unavailable"}
     assert [len(d) for d in draws] == [6, 6, 6]
     assert len({t.id for d in draws for t in d}) == 18
-    assert [t.id for t in draws[1]] == [t.id for t in setting.draw("train", 6, 3, 6)]
+    assert [t.id for t in draws[1]] == [t.id for t in environment.draw("train", 6, 3, 6)]
 
 
 def test_an_unknown_intent_is_told_with_the_known_ones() -> None:
     config = load_config("quickstart", ["domain.intents=[cancel, retrun]"])
     with pytest.raises(ConfigError, match=r"no intent 'retrun'; known: .*return, two_requests"):
-        make_setting(config)
+        configure_environment(config)
 
 
 def test_an_intent_that_hardly_occurs_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "TRIES_PER_TASK", 2)
-    monkeypatch.setattr(settings, "known_intents", lambda name, size: {"outside"})
-    setting = make_setting(load_config("quickstart", ["domain.intents=[outside]"]))
+    monkeypatch.setattr(draws, "TRIES_PER_TASK", 2)
+    monkeypatch.setattr(draws, "known_intents", lambda environment, size: {"outside"})
+    environment = configure_environment(load_config("quickstart", ["domain.intents=[outside]"]))
     with pytest.raises(ConfigError, match="too seldom"):
-        setting.draw("train", 4, 0, 0)
+        environment.draw("train", 4, 0, 0)
 
 
 def test_a_policy_file_replaces_the_policy_or_is_named(tmp_path: Path) -> None:
     (tmp_path / "policy.md").write_text("Be brief.")
-    assert make_setting(load_config("quickstart", [f"domain.policy={tmp_path / 'policy.md'}"])).system == "Be brief."
+    assert (
+        configure_environment(load_config("quickstart", [f"domain.policy={tmp_path / 'policy.md'}"])).system
+        == "Be brief."
+    )
     with pytest.raises(ConfigError, match=r"domain.policy: .*absent.md cannot be read"):
-        make_setting(load_config("quickstart", [f"domain.policy={tmp_path / 'absent.md'}"]))
+        configure_environment(load_config("quickstart", [f"domain.policy={tmp_path / 'absent.md'}"]))
 
 
 def test_a_misspelt_judge_is_told_at_once() -> None:
     with pytest.raises(ConfigError, match="judge"):
-        make_setting(load_config("quickstart", ["eval.judge=perhaps"]))
+        configure_environment(load_config("quickstart", ["eval.judge=perhaps"]))
 
 
 def test_benchmark_data_that_are_not_installed_are_told(
@@ -72,7 +75,7 @@ def test_benchmark_data_that_are_not_installed_are_told(
     assert not (tmp_path / "runs").exists()
 
 
-draw_official = draw_tasks("tau2-retail")
+draw_official = draw_tasks(official("tau2-retail"))
 
 
 class FakeTasks:
@@ -106,7 +109,7 @@ def test_a_benchmark_without_validation_tasks_gives_some_of_its_training_tasks(m
     with pytest.raises(ConfigError, match="rl.eval_every=0"):
         draw_official("validation", 1, 0, 0)
     FakeTasks(monkeypatch)
-    validating = draw_tasks("tau2-retail", validating=True)
+    validating = draw_tasks(official("tau2-retail"), validating=True)
     train, held = set(validating("train", 32, 0, 0)), set(validating("validation", 32, 0, 0))
     assert (len(train), len(held)) == (8, 2) and train | held == {f"t{i}" for i in range(10)}
     assert held == set(validating("validation", 32, 9, 0)), "the same ones in every run"
@@ -129,12 +132,12 @@ def test_official_splits_do_not_meet() -> None:
     [
         ("train", [], ["train_on_benchmark=true"]),
         ("sft", [], ["train_on_benchmark=true"]),
-        ("train", ["train_on_benchmark=true"], ["user.kind is agenda", "user.kind=llm"]),
+        ("train", ["train_on_benchmark=true"], ["tau2-retail has no rule-based user", "user.kind=llm"]),
         ("sft", ["train_on_benchmark=true", "user.kind=llm", "user.endpoint.model=m"], ["sft.demonstrations_file"]),
-        ("train", ["train_on_benchmark=true", "rl.eval_every=5"], ["user.kind is agenda"]),
+        ("train", ["train_on_benchmark=true", "rl.eval_every=5"], ["tau2-retail has no rule-based user"]),
         ("eval", ["eval.split=validation"], ["no validation tasks"]),
-        ("eval", ["eval.agent=expert"], ["knows generated tasks only"]),
-        ("base", [], ["not a generated domain"]),
+        ("eval", ["eval.agent=expert"], ["tau2-retail has no scripted expert"]),
+        ("base", [], ["tau2-retail has no scripted expert and no rule-based user", "muarl domains"]),
     ],
 )
 def test_what_a_benchmark_cannot_do_is_told_first(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,22 @@ from typing import Any
 
 import pytest
 
-from loop_kit import Lines, Puppet
+from loop_kit import Puppet
+from muarl.agents.idle import IdleAgent
+from muarl.backends.users import make_users
 from muarl.chat import Message, ToolCall
 from muarl.config import load_config
 from muarl.conversation import run_episode
 from muarl.domains.base import Task
+from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.draws import by_database
+from muarl.environments.playing import play
 from muarl.episode import StopReason
 from muarl.errors import ConfigError
+from muarl.metrics import DOMAIN
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.common import make_users
-from muarl.recipes.setting import Setting, by_database, make_setting
 from support.fake_openai import FakeOpenAI, text
+from support.toy_shop import Lines
 
 LLM = ["{}.kind=llm", "{}.endpoint.model=m", "{}.endpoint.base_url=http://127.0.0.1:9/v1"]
 BOTH = [line.format(role) for role in ("user", "eval_user") for line in LLM]
@@ -30,12 +36,12 @@ ON_TEST = ["train_on_benchmark=true", *BOTH]
 
 @pytest.fixture(scope="module")
 def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from muarl import data
+    from muarl.benchmarks import install
 
     folder = tmp_path_factory.mktemp("data")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MUARL_DATA", str(folder))
-        data.add("tau1", shared_data / "tau1")
+        install.add("tau1", shared_data / "tau1")
     return folder
 
 
@@ -44,31 +50,31 @@ def tau1(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUARL_DATA", str(installed))
 
 
-def setting_of(domain: str, *overrides: str) -> Setting:
-    return make_setting(load_config("cpu", [f"domain.name={domain}", *ON_TEST, *overrides]))
+def environment_of(domain: str, *overrides: str) -> ConfiguredEnvironment:
+    return configure_environment(load_config("cpu", [f"domain.name={domain}", *ON_TEST, *overrides]))
 
 
-def ids(setting: Setting, split: str, count: int = 1000) -> set[str]:
-    return {task.id for task in setting.draw(split, count, 7, 0)}
+def ids(environment: ConfiguredEnvironment, split: str, count: int = 1000) -> set[str]:
+    return {task.id for task in environment.draw(split, count, 7, 0)}
 
 
 @pytest.mark.data
 @pytest.mark.usefixtures("tau1")
 def test_retail_trains_on_its_training_split_and_validates_on_dev() -> None:
-    setting = setting_of("tau1-retail", "rl.eval_every=5")
-    assert {i.partition("/")[0] for i in ids(setting, "train")} == {"train"}
-    assert {i.partition("/")[0] for i in ids(setting, "validation")} == {"dev"}
-    assert len(ids(setting, "train")) == 500 and len(ids(setting, "validation")) == 20
+    environment = environment_of("tau1-retail", "rl.eval_every=5")
+    assert {i.partition("/")[0] for i in ids(environment, "train")} == {"train"}
+    assert {i.partition("/")[0] for i in ids(environment, "validation")} == {"dev"}
+    assert len(ids(environment, "train")) == 500 and len(ids(environment, "validation")) == 20
 
 
 @pytest.mark.data
 @pytest.mark.usefixtures("tau1")
 def test_the_airline_holds_out_a_fifth_of_its_only_split_where_training_validates() -> None:
-    setting = setting_of("tau1-airline", "rl.eval_every=5")
-    train, validation = ids(setting, "train"), ids(setting, "validation")
+    environment = environment_of("tau1-airline", "rl.eval_every=5")
+    train, validation = ids(environment, "train"), ids(environment, "validation")
     assert (len(train), len(validation)) == (40, 10) and not train & validation
-    assert validation == ids(setting_of("tau1-airline", "rl.eval_every=1", "seed=3"), "validation"), "in every run"
-    alone = setting_of("tau1-airline", "rl.eval_every=0")
+    assert validation == ids(environment_of("tau1-airline", "rl.eval_every=1", "seed=3"), "validation"), "in every run"
+    alone = environment_of("tau1-airline", "rl.eval_every=0")
     assert len(ids(alone, "train")) == 50
     with pytest.raises(ConfigError, match="rl.eval_every=0"):
         alone.draw("validation", 1, 0, 0)
@@ -77,13 +83,13 @@ def test_the_airline_holds_out_a_fifth_of_its_only_split_where_training_validate
 @pytest.mark.data
 @pytest.mark.usefixtures("tau1")
 def test_episodes_are_played_as_the_paper_plays_them() -> None:
-    setting = setting_of("tau1-retail", "rl.max_turns=30")
-    assert setting.limits.turns == 30 and setting_of("tau1-retail", "rl.max_turns=12").limits.turns == 12
-    task = setting.some_task("train")
+    environment = environment_of("tau1-retail", "rollout.max_turns=30")
+    assert environment.limits.turns == 30 and environment_of("tau1-retail", "rollout.max_turns=12").limits.turns == 12
+    task = environment.example_task("train")
 
     def play(agent: Puppet, *lines: str) -> Any:
-        world = setting.domain.world(task)
-        return asyncio.run(run_episode(task, world, agent, Lines(*lines), setting.limits, rules=setting.rules))
+        world = environment.domain.world(task)
+        return asyncio.run(run_episode(task, world, agent, Lines(*lines), environment.limits, rules=environment.rules))
 
     agent = Puppet("How may I help?", "Goodbye.")
     episode = play(agent, "I want to return a lamp.", "Thanks. ###STOP###")
@@ -94,9 +100,11 @@ def test_episodes_are_played_as_the_paper_plays_them() -> None:
     transfer = Message("assistant", tool_calls=(ToolCall("1", "transfer_to_human_agents", {"summary": "x"}),))
     handed_over = play(Puppet(transfer, "Never said."), "I want to return a lamp.", "No.")
     assert handed_over.stop.chosen and handed_over.messages[-1].role == "tool"
-    cut = replace(setting.limits, turns=3)
+    cut = replace(environment.limits, turns=3)
     endless = asyncio.run(
-        run_episode(task, setting.domain.world(task), Puppet(*"abcdef"), Lines(*"uvwxyz"), cut, rules=setting.rules)
+        run_episode(
+            task, environment.domain.world(task), Puppet(*"abcdef"), Lines(*"uvwxyz"), cut, rules=environment.rules
+        )
     )
     assert endless.stop is StopReason.MAX_TURNS
 
@@ -109,9 +117,9 @@ def test_users_are_prompted_as_tau1_prompts_them() -> None:
         section = config.user.model_copy(
             update={"endpoint": config.user.endpoint.model_copy(update={"base_url": server.url})}  # type: ignore[union-attr]
         )
-        setting = make_setting(config)
-        task = setting.some_task("train")
-        user = make_users(section, setting)(task, seed=1)
+        environment = configure_environment(config)
+        task = environment.example_task("train")
+        user = make_users(section, environment)(task, seed=1)
         asyncio.run(user.reply([Message("assistant", "Hi! How can I help you today?")]))
     prompt = server.bodies[0]["messages"][0]["content"]
     assert prompt.startswith("You are a user interacting with an agent.") and task.scenario in prompt
@@ -132,8 +140,8 @@ def test_rewarding_the_database_alone_leaves_out_what_tasks_demand_of_words() ->
 
 def test_the_reward_basis_of_a_run_reaches_its_tasks() -> None:
     for basis, wanted in (("database", {("DB",)}), ("task", {("DB",), ("DB", "COMMUNICATE"), ("DB", "ACTION")})):
-        setting = make_setting(load_config("cpu", ["domain.size=official", f"rl.reward_basis={basis}"]))
-        found = {t.reward_basis for t in setting.draw("train", 60, 0, 0)}
+        environment = configure_environment(load_config("cpu", ["domain.size=official", f"rl.reward_basis={basis}"]))
+        found = {t.reward_basis for t in environment.draw("train", 60, 0, 0)}
         assert found <= wanted and (basis == "task") == (len(found) > 1)
 
 
@@ -141,13 +149,13 @@ def test_the_reward_basis_of_a_run_reaches_its_tasks() -> None:
 def test_a_benchmark_with_rules_of_its_own_has_no_basis_to_choose(
     shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from muarl import data
+    from muarl.benchmarks import install
 
     monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    data.add("acebench", shared_data / "acebench")
+    install.add("acebench", shared_data / "acebench")
     with pytest.raises(ConfigError, match="acebench-en is scored by its own rules.*rl.reward_basis=task"):
-        setting_of("acebench-en", "rl.reward_basis=database")
-    setting_of("acebench-en")
+        environment_of("acebench-en", "rl.reward_basis=database")
+    environment_of("acebench-en")
 
 
 @pytest.fixture
@@ -156,8 +164,8 @@ def long_model(tmp_path: Path) -> Path:
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
+    from muarl.backends.checkpoint_names import checkpoint_folder
     from muarl.learning.checkpoints import load_tokenizer, save_policy
-    from muarl.recipes.checkpoint_names import checkpoint_folder
 
     tokenizer = load_tokenizer(checkpoint_folder("base"))
     described = json.loads((checkpoint_folder("base") / "config.json").read_text())
@@ -166,6 +174,40 @@ def long_model(tmp_path: Path) -> Path:
     sizes = dict(intermediate_size=16, max_position_embeddings=16384, tie_word_embeddings=True)
     model = Qwen3ForCausalLM(Qwen3Config(vocab_size=described["vocab_size"], **small, **sizes))
     return save_policy(tmp_path / "long", model, tokenizer)
+
+
+MIX = "domain=[{name: tau1-retail, weight: 115}, {name: tau1-airline, weight: 50}]"
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("tau1")
+def test_both_domains_are_trained_on_mixed_as_the_paper_does() -> None:
+    environment = configure_environment(load_config("cpu", [MIX, *ON_TEST, "rl.eval_every=5"]))
+    tasks = environment.draw("train", 33, 7, 0)
+    assert Counter(task.tags[DOMAIN] for task in tasks) == {"tau1-retail": 23, "tau1-airline": 10}
+    for task in tasks[:4]:
+        alone = environment_of(str(task.tags[DOMAIN]), "rl.eval_every=5")
+        assert environment.domain_task(task).id in ids(alone, "train")
+        assert environment.system_prompt(task) == alone.system_prompt(environment.domain_task(task))
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("tau1")
+def test_both_domains_are_evaluated_at_once_each_by_its_own_protocol() -> None:
+    with FakeOpenAI([text("I need help."), text("Thanks. ###STOP###")]) as server:
+        given = [option.replace("http://127.0.0.1:9/v1", server.url) for option in ON_TEST]
+        config = load_config("cpu", [MIX, *given, "eval.split=test", "eval.tasks=null"])
+        environment = configure_environment(config, measuring=True)
+        tasks = environment.eval_tasks(config.eval)
+        requests = environment.requests(tasks, 2, 0, "evaluation")
+        assert (len(tasks), len({r.episode_id for r in requests})) == (165, 330), "ids of both domains are numbers"
+        few = [next(task for task in tasks if task.tags[DOMAIN] == part.name) for part in environment.parts]
+        users = make_users(config.eval_user, environment)
+        episodes = asyncio.run(play(environment, IdleAgent(), users, few, 1, seed=0)).episodes
+    assert [e.task_id for e in episodes] == [task.id for task in few]
+    assert all(
+        e.verdict is not None and e.system == environment.system_prompt(t) for e, t in zip(episodes, few, strict=True)
+    )
 
 
 @pytest.mark.slow
@@ -178,7 +220,12 @@ def test_two_steps_on_the_papers_tasks(
     with FakeOpenAI([text("I want to return a lamp."), text("Yes. ###STOP###")]) as server:
         options = [o.replace("http://127.0.0.1:9/v1", server.url) for o in BOTH]
         options += [f"domain.name={domain}", "train_on_benchmark=true", f"model.checkpoint={long_model}", "--name", "r"]
-        options += ["model.max_context=16384", "rl.pack_tokens=16384", "rl.concurrency=4", "rl.tokens_per_turn=8"]
+        options += [
+            "model.max_context=16384",
+            "learner.pack_tokens=16384",
+            "rollout.concurrency=4",
+            "rollout.tokens_per_turn=8",
+        ]
         options += ["rl.steps=2", "rl.tasks_per_step=2", "rl.group_size=2", "rl.eval_every=1", "eval.tasks=2"]
         options += ["rl.reward_basis=database", "rl.correction=token"]
         dry = muarl("train", *options, "--dry-run")
@@ -198,8 +245,8 @@ def test_a_dry_run_passes_what_starts_and_refuses_what_would_not(
     muarl: Callable[..., Any], long_model: Path, options: list[str]
 ) -> None:
     given = ["domain.name=tau1-airline", "train_on_benchmark=true", f"model.checkpoint={long_model}", *BOTH]
-    given += ["model.max_context=16384", "rl.pack_tokens=16384", "rl.concurrency=4"]
+    given += ["model.max_context=16384", "learner.pack_tokens=16384", "rollout.concurrency=4"]
     result = muarl("train", *given, *options, "--dry-run")
     assert result.exit_code == (2 if "user.kind=agenda" in options else 0), result.output
     if result.exit_code:
-        assert "user.kind is agenda" in result.stderr
+        assert "tau1-airline has no rule-based user" in result.stderr

@@ -6,15 +6,11 @@ import json
 
 import pytest
 
+from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.conversation import agent_view
-from muarl.domains.airline.generated import generated_airline
-from muarl.domains.generated import generated
+from muarl.environments.configure import GENERATED_RULES
 from muarl.recipes import tiny
-from muarl.recipes.setting import GENERATED_RULES
-from muarl.tokens import CONTROL_TOKENS, ChatTokens
-from support.airline import expert, made
-
-AIRLINE = generated("airline-generated")
+from support.airline import AIRLINE, expert, made
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +22,7 @@ def episodes():
 def chat(episodes):
     texts = [m.content or "" for e in episodes for m in e.messages]
     texts += [json.dumps(dict(c.arguments)) for e in episodes for m in e.messages for c in m.tool_calls]
-    return ChatTokens(tiny.make_tokenizer(AIRLINE, texts))
+    return Qwen3Format(tiny.make_tokenizer(AIRLINE, texts))
 
 
 def pieces(chat, ids):
@@ -60,11 +56,16 @@ def test_a_name_stands_right_before_its_id(chat):
     said = (
         "I will change reservation K to flight HAT on D in economy at $1 pay with gift card X. Shall I go ahead?"
     ).replace("K", AIRLINE.entities()[0])
-    assert pieces(chat, chat.tokenizer.encode(said))[:3] == ["I will change ", "reservation ", AIRLINE.entities()[0]]
+    assert pieces(chat, chat.tokenizer.encode(said))[:4] == [
+        "I will ",
+        "change ",
+        "reservation ",
+        AIRLINE.entities()[0],
+    ]
 
 
 def test_conversations_are_short_and_come_back_whole(chat, episodes):
-    domain = generated_airline("tiny")
+    domain = AIRLINE.make_domain("tiny")
     lengths, turns = [], []
     for episode in episodes:
         messages = agent_view(episode.messages, GENERATED_RULES)
@@ -84,6 +85,7 @@ def test_conversations_are_short_and_come_back_whole(chat, episodes):
 def test_the_preset_is_the_quickstarts_run_in_the_airline():
     from muarl.config import load_config
 
-    airline, quickstart = load_config("airline"), load_config("quickstart")
+    own = ["rl.steps=65", "sft.error_profile.forget_second=0.5"]  # as its shipped figures were measured
+    airline, quickstart = load_config("airline"), load_config("quickstart", own)
     assert (airline.domain.name, airline.model.checkpoint) == ("airline-generated", "base-airline")
     assert (airline.sft, airline.rl, airline.eval) == (quickstart.sft, quickstart.rl, quickstart.eval)

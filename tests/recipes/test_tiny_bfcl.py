@@ -6,15 +6,15 @@ import json
 
 import pytest
 
+from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.conversation import agent_view
 from muarl.domains.bfcl.generated import generated_bfcl
-from muarl.domains.generated import generated
+from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.registry import find
 from muarl.recipes import tiny
-from muarl.recipes.setting import GENERATED_RULES
-from muarl.tokens import CONTROL_TOKENS, ChatTokens
 from support.bfcl import expert, made
 
-BFCL = generated("bfcl-generated")
+BFCL = find("bfcl-generated")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def episodes(tasks):
 def chat(episodes):
     texts = [m.content or "" for e in episodes for m in e.messages]
     texts += [json.dumps(dict(c.arguments)) for e in episodes for m in e.messages for c in m.tool_calls]
-    return ChatTokens(tiny.make_tokenizer(BFCL, texts))
+    return Qwen3Format(tiny.make_tokenizer(BFCL, texts))
 
 
 def pieces(chat, ids):

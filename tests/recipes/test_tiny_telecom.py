@@ -6,28 +6,24 @@ import json
 
 import pytest
 
+from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.conversation import agent_view
-from muarl.domains.generated import generated
-from muarl.domains.telecom import phrases
-from muarl.domains.telecom.generated import generated_telecom
+from muarl.domains.telecom.steps import FACT_WORDS
+from muarl.environments.configure import GENERATED_RULES
 from muarl.recipes import tiny
-from muarl.recipes.setting import GENERATED_RULES
-from muarl.tokens import CONTROL_TOKENS, ChatTokens
-from support.telecom import expert, made
-
-TELECOM = generated("telecom-generated")
+from support.telecom import TELECOM, made, play
 
 
 @pytest.fixture(scope="module")
 def episodes():
-    return expert(made("tiny", "train", 150))
+    return play(made("tiny", "train", 150))
 
 
 @pytest.fixture(scope="module")
 def chat(episodes):
     texts = [m.content or "" for e in episodes for m in e.messages]
     texts += [json.dumps(dict(c.arguments)) for e in episodes for m in e.messages for c in m.tool_calls]
-    return ChatTokens(tiny.make_tokenizer(TELECOM, texts))
+    return Qwen3Format(tiny.make_tokenizer(TELECOM, texts))
 
 
 def pieces(chat, ids):
@@ -61,18 +57,23 @@ def test_what_the_phone_shows_is_a_token_each(chat):
     assert pieces(chat, chat.tokenizer.encode(told))[1::2] == [
         "airplane mode off", "SIM missing", "no signal", "mobile data on", "roaming off"
     ]  # fmt: skip
-    words = [w for facts in phrases.FACT_WORDS.values() for w in facts.values()]
+    words = [w for facts in FACT_WORDS.values() for w in facts.values()]
     assert all(len(chat.tokenizer.encode(w)) == 1 for w in words)
 
 
-def test_a_price_follows_what_it_followed_before(chat):
-    seen = pieces(chat, chat.tokenizer.encode("plan P2011, one GB at $4.00 per GB"))
-    said = pieces(chat, chat.tokenizer.encode(" with 2.0 GB at $4.00 per GB. Shall I go ahead?"))
-    assert seen[-2:] == said[2:4] == [" GB", " at $4.00 per GB"]
+def test_amounts_and_prices_are_the_same_tokens_wherever_they_stand(chat):
+    def tokens(text):
+        return set(pieces(chat, chat.tokenizer.encode(text)))
+
+    price = tokens("plan_id P2011; data_refueling_price_per_gb 4.00") & tokens(" with 2.0 GB at $4.00 per GB")
+    assert "4.00" in price
+    for text in ("I want to add 2.0 GB to my line.", "refuel line L5674 with 2.0 GB at $4.00", "2.0 GB, please.",
+                 ". Available: 1.0 GB, 1.5 GB and 2.0 GB. "):  # fmt: skip
+        assert "2.0" in tokens(text), text
 
 
 def test_conversations_are_short_and_come_back_whole(chat, episodes):
-    domain = generated_telecom("tiny")
+    domain = TELECOM.make_domain()
     lengths, turns = [], []
     for episode in episodes:
         messages = agent_view(episode.messages, GENERATED_RULES)
@@ -92,6 +93,7 @@ def test_conversations_are_short_and_come_back_whole(chat, episodes):
 def test_the_preset_is_the_quickstarts_run_in_telecom():
     from muarl.config import load_config
 
-    telecom, quickstart = load_config("telecom"), load_config("quickstart")
+    own = ["rl.steps=65", "sft.error_profile.forget_second=0.5"]  # as its shipped figures were measured
+    telecom, quickstart = load_config("telecom"), load_config("quickstart", own)
     assert (telecom.domain.name, telecom.model.checkpoint) == ("telecom-generated", "base-telecom")
     assert (telecom.sft, telecom.rl, telecom.eval) == (quickstart.sft, quickstart.rl, quickstart.eval)

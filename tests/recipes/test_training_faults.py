@@ -16,15 +16,16 @@ from typing import Any
 
 import pytest
 
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.chat import ToolResult
 from muarl.domains.base import World
 from muarl.endpoints import client
+from muarl.environments import playing
 from muarl.episode import Episode, Usage, Verdict
+from muarl.episode_runner import EpisodeRunner
 from muarl.files import read_lines
 from muarl.observe.rundir import RunDirectory
-from muarl.player import Player
-from muarl.recipes import common, demonstrations
-from muarl.recipes.common import checkpoint_folder
+from muarl.recipes import demonstrations
 from support.eval_servers import READY, digest
 from support.fake_openai import BROKEN_OFF, CUT, Answer, FakeOpenAI, nonsense, slow, status, text
 
@@ -46,13 +47,13 @@ FAULTS: tuple[Answer, ...] = (
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits before trying again, and every episode is right or wrong by its seed."""
 
-    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
     async def at_once(seconds: float) -> None: ...
 
-    monkeypatch.setattr(Player, "_verdict", toss)
-    monkeypatch.setattr(common, "Player", functools.partial(common.Player, backoff=0.0))
+    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
+    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
     defaults = dict(client.Endpoint.__init__.__kwdefaults__ or {})
     monkeypatch.setattr(client.Endpoint.__init__, "__kwdefaults__", {**defaults, "sleep": at_once})
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -189,7 +190,7 @@ def test_training_stops_at_its_budget_and_goes_on_with_a_larger_one(
         "rl.tasks_per_step=1",
         f"rl.asynchrony={mode}",
         "rl.checkpoint_every=4",
-        f"rl.concurrency={at_once}",
+        f"rollout.concurrency={at_once}",
     ]
     with FakeOpenAI(customer, key=KEY) as server:
         assert muarl("train", *users(server, *more), "--name", "whole").exit_code == 0
@@ -288,7 +289,7 @@ def test_an_hour_of_everything_at_once(muarl: Muarl, tmp_path: Path, monkeypatch
     monkeypatch.setattr(time, "time", jumping)
     monkeypatch.setattr(World, "call_all", hungry)
     storm = Stormy(0.3, late=0.05)
-    more = ["rl.steps=6", "rl.tasks_per_step=16", "rl.group_size=8", "rl.max_turns=6"]
+    more = ["rl.steps=6", "rl.tasks_per_step=16", "rl.group_size=8", "rollout.max_turns=6"]
     began = time.monotonic()
     with FakeOpenAI(storm, key=KEY) as server:
         result = muarl("train", *users(server, *more), "--name", "r")

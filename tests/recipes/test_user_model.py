@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.chat import GREETING, Message, ToolCall
+from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.domains.base import Task
 from muarl.episode import Episode, StopReason, Turn
 from muarl.errors import DataError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.learning.checkpoints import load_policy
-from muarl.recipes.common import checkpoint_folder
 from muarl.recipes.user_model import user_samples
-from muarl.tokens import ChatTokens
 from muarl.users.sampled import SampledUserFactory, from_the_users_chair
 
 Muarl = Callable[..., Any]
@@ -34,8 +34,8 @@ TALK = (
 
 
 @pytest.fixture(scope="module")
-def chat(base_run: Path) -> ChatTokens:
-    return ChatTokens(load_policy(checkpoint_folder(str(base_run))).tokenizer)
+def chat(base_run: Path) -> Qwen3Format:
+    return Qwen3Format(load_policy(checkpoint_folder(str(base_run))).tokenizer)
 
 
 def test_from_the_users_chair_the_agent_is_the_other_one() -> None:
@@ -52,7 +52,7 @@ def episode(*messages: Message) -> Episode:
     return Episode("e", "t", "shop", [Turn(m) for m in messages], StopReason.USER_STOP)
 
 
-def test_the_loss_is_on_what_the_user_says_and_on_nothing_else(chat: ChatTokens) -> None:
+def test_the_loss_is_on_what_the_user_says_and_on_nothing_else(chat: Qwen3Format) -> None:
     (sample,) = user_samples([(SCENARIO, episode(*TALK))], chat)
     learnt = [i for i, w in zip(sample.ids, sample.weights, strict=True) if w]
     assert chat.text(learnt) == "Please cancel order #W1.<|im_end|>Yes. ###STOP###<|im_end|>"
@@ -60,7 +60,7 @@ def test_the_loss_is_on_what_the_user_says_and_on_nothing_else(chat: ChatTokens)
     assert "look" not in chat.text(sample.ids), "the agent's calls are none of the user's business"
 
 
-def test_users_with_tools_are_left_out(chat: ChatTokens) -> None:
+def test_users_with_tools_are_left_out(chat: Qwen3Format) -> None:
     acted = Message("user", None, (ToolCall("u", "toggle", {}, "user"),))
     with pytest.raises(DataError, match="only speaks"):
         user_samples([(SCENARIO, episode(*TALK[:2], acted))], chat)
@@ -71,7 +71,7 @@ class Parrot:
 
     version = 0
 
-    def __init__(self, chat: ChatTokens, line: str) -> None:
+    def __init__(self, chat: Qwen3Format, line: str) -> None:
         self.ids = tuple(chat.reply_ids(Message("assistant", line)))
         self.prompts: list[tuple[int, ...]] = []
         self.closed: list[str] = []
@@ -84,7 +84,7 @@ class Parrot:
         self.closed.append(session)
 
 
-def test_what_a_user_model_sees_grows_by_what_is_new_exactly_as_it_was_trained(chat: ChatTokens) -> None:
+def test_what_a_user_model_sees_grows_by_what_is_new_exactly_as_it_was_trained(chat: Qwen3Format) -> None:
     parrot = Parrot(chat, "Please cancel order #W1.")
     user: Any = SampledUserFactory(parrot, chat)(Task("t", "shop", SCENARIO, ()), seed=1)
     first = asyncio.run(user.reply(TALK[:1])).message
@@ -99,13 +99,13 @@ def test_what_a_user_model_sees_grows_by_what_is_new_exactly_as_it_was_trained(c
     assert len(parrot.closed) == 1
 
 
-def test_a_conversation_that_outgrows_the_model_is_given_up(chat: ChatTokens) -> None:
+def test_a_conversation_that_outgrows_the_model_is_given_up(chat: Qwen3Format) -> None:
     user = SampledUserFactory(Parrot(chat, "Hm."), chat, context=20)(Task("t", "shop", SCENARIO, ()), seed=1)
     assert asyncio.run(user.reply(TALK[:1])).message.content == "###STOP###"
 
 
 def test_a_user_model_is_trained_measured_and_trained_against(muarl: Muarl, tmp_path: Path) -> None:
-    small = ("rl.max_turns=30", "sft.demonstrations=20", "sft.steps=2", "eval.tasks=4", "model.max_context=400")
+    small = ("rollout.max_turns=30", "sft.demonstrations=20", "sft.steps=2", "eval.tasks=4", "model.max_context=400")
     result = muarl("sft-user", "--name", "who", *small)
     assert result.exit_code == 0, result.output
     run = tmp_path / "runs" / "who"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.config import load_config
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes import rl
-from muarl.recipes.checkpoint_names import checkpoint_folder
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 

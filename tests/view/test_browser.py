@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from muarl.environments.audit_rules import RulesOfRuns
+from muarl.environments.recorded import replay_recorded
 from muarl.observe.rundir import RunDirectory
 from muarl.view.export import write_pages
 from muarl.view.layout import episode_at, pair_at
@@ -59,7 +61,7 @@ def test_hostile_episodes_do_nothing(tmp_path: Path, browser: Browser) -> None:
         assert all(r.startswith(f"http://127.0.0.1:{server.port}/") for r in browser.requests)
 
 
-def test_colours_follow_the_readers_wish(library: Library, browser: Browser) -> None:
+def test_colours_follow_the_readers_request(library: Library, browser: Browser) -> None:
     with serving(library) as server:
         browser.go(server.address)
         light = browser.ask("getComputedStyle(document.body).backgroundColor")
@@ -115,7 +117,7 @@ def test_a_running_page_refreshes_itself(tmp_path: Path, browser: Browser) -> No
     task = writing_tasks("train", 1)[0]
     with RunDirectory(tmp_path, "live") as run:
         run.log({"reward": 0.5, "episodes": 1}, phase="rl", step=0)
-        library = Library([run.path], index=tmp_path)
+        library = Library([run.path], index=tmp_path, replay=replay_recorded, rules=RulesOfRuns())
         library.watch(every=0.1)
         try:
             with serving(library) as server:

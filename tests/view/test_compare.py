@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from muarl.view.compare import differing
-from muarl.view.layout import Server
+from muarl.view.layout import ServerLinks
 from muarl.view.overview import overview
 from muarl.view.routes import page_of
 from support.viewing import indexed, make_run
@@ -23,10 +23,10 @@ def test_compared_runs_show_their_settings_and_held_out_success(tmp_path: Path) 
     config = second.read_config().replace("tiny", "small")
     (second.path / "config.yaml").write_text(config)
     library = indexed(tmp_path, first.path, second.path)
-    page = overview(Server(), library)
+    page = overview(ServerLinks(), library)
     assert "Settings that differ" in page and "domain.size" in page and "&quot;small&quot;" in page
     assert "one, held out" in page and "two, held out" in page
-    assert "Settings that differ" not in overview(Server(), library, library.runs[0])
+    assert "Settings that differ" not in overview(ServerLinks(), library, library.runs[0])
 
 
 def test_a_run_that_only_validated_has_a_held_out_figure(tmp_path: Path) -> None:
@@ -35,11 +35,11 @@ def test_a_run_that_only_validated_has_a_held_out_figure(tmp_path: Path) -> None
         for name in ("eval-before", "eval-after"):
             (run.episodes / f"{name}.jsonl").unlink()
         run.log({"success": 0.625}, phase="validation", step=3)
-    assert "62%" in overview(Server(), indexed(tmp_path, *(run.path for run in runs)))
+    assert "62%" in overview(ServerLinks(), indexed(tmp_path, *(run.path for run in runs)))
 
 
 def test_the_address_of_a_run_is_its_own_overview(tmp_path: Path) -> None:
     library = indexed(tmp_path, *(make_run(tmp_path, name).path for name in ("one", "two")))
-    page = page_of(Server(), library, ["runs", "two"], {})
+    page = page_of(ServerLinks(), library, ["runs", "two"], {})
     assert page is not None and "<h1>two</h1>" in page
-    assert page_of(Server(), library, ["runs", "three"], {}) is None
+    assert page_of(ServerLinks(), library, ["runs", "three"], {}) is None

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from muarl.observe.rundir import RunDirectory
-from muarl.view import figures, store
+from muarl.view import metrics, store
 from muarl.view.export import write_pages
-from muarl.view.figures import Figures
+from muarl.view.metrics import RunMetrics
 from muarl.view.rows import key_text
 from muarl.view.runs import Run
 from support.viewing import indexed, make_run
@@ -174,10 +174,10 @@ def test_rows_of_figures_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     good = {"phase": "rl", "step": 0, "reward": 0.25}
     add(path, good, {**good, "step": 1, **{f"calls/{n}": 1.0 for n in range(5000)}}, "x" * (3 << 20))
     add(path, {**good, "step": 2, "note": "n" * 5000})
-    found = Figures(path)
+    found = RunMetrics(path)
     assert [(r["step"], "note" in r) for r in found.rows()] == [(0, False), (2, False)]
     assert found.broken == 2
-    monkeypatch.setattr(figures, "MOST_ROWS", 100)
+    monkeypatch.setattr(metrics, "MOST_ROWS", 100)
     add(path, *({**good, "step": n} for n in range(3, 1000)))
     steps = [r["step"] for r in found.rows()]
     assert 50 <= len(steps) <= 101 and steps[0] == 0 and steps[-1] == 999 and steps == sorted(steps)

@@ -9,7 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from muarl.view.layout import Server
+from muarl.environments.audit_rules import RulesOfRuns
+from muarl.environments.recorded import replay_recorded
+from muarl.view.layout import ServerLinks
 from muarl.view.queries import PAGE, Filter, episodes
 from muarl.view.routes import page_of
 from muarl.view.runs import Library
@@ -35,7 +37,7 @@ def test_a_page_of_the_list_is_read_along_the_index(bench: ModuleType, tmp_path:
         db.set_trace_callback(None)
         plan = " ".join(str(row) for row in db.execute(f"EXPLAIN QUERY PLAN {asked[-1]}"))
     assert "by_moment" in plan and "TEMP B-TREE" not in plan
-    assert "600 episodes" in str(page_of(Server(), library, ("runs", "run", "episodes"), {}))
+    assert "600 episodes" in str(page_of(ServerLinks(), library, ("runs", "run", "episodes"), {}))
 
 
 @pytest.mark.slow
@@ -43,7 +45,8 @@ def test_the_first_view_of_very_many(bench: ModuleType, tmp_path: Path) -> None:
     bench.make_run(tmp_path / "run", 100_000)
     indexed(tmp_path, tmp_path / "run")
     for parts in ((), ("runs", "run", "episodes"), ("runs", "run", "tasks")):
-        fresh = Library([tmp_path / "run"], index=tmp_path)  # nothing of it is in memory
+        # nothing of it is in memory
+        fresh = Library([tmp_path / "run"], index=tmp_path, replay=replay_recorded, rules=RulesOfRuns())
         started = time.process_time()
-        assert page_of(Server(), fresh, parts, {})
+        assert page_of(ServerLinks(), fresh, parts, {})
         assert time.process_time() - started < 1.0

@@ -14,16 +14,18 @@ from typing import Any
 import pytest
 
 from muarl.domains.base import Task
-from muarl.domains.generated import generated
+from muarl.environments.audit_rules import RulesOfRuns
+from muarl.environments.recorded import replay_recorded
+from muarl.environments.registry import find
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.status import this_process
-from muarl.view.layout import Server
+from muarl.rewards.state_changes import CannotReplay, Replayed
+from muarl.view.layout import ServerLinks
 from muarl.view.routes import page_of
 from muarl.view.rows import key_text
 from muarl.view.runs import Library
 from muarl.view.signs import signs
 from muarl.view.tokens import pieces, tokenizer_of
-from muarl.view.worlds import CannotReplay, Replayed, replayed
 from support.viewing import STEPS, indexed, make_run, play, writing_tasks
 from support.viewing_pages import EVIL, Page, found, hostile, look
 
@@ -160,7 +162,7 @@ def test_an_episode_is_read_with_what_it_changed(library: Library) -> None:
 def test_policy_and_tools_stand_beside_a_conversation(library: Library) -> None:
     page = look(library, "runs", "mine", "episodes", key_text(found(library)[0].key))
     told = page.html.partition("<summary>Policy and tools</summary>")[2].partition("</details>")[0]
-    domain = generated("retail-generated").domain("tiny")
+    domain = find("retail-generated").make_domain("tiny")
     words = "Identify the customer by name and zip."
     assert words in domain.policy_text and words in told
     for tool in domain.tool_specs():
@@ -185,6 +187,30 @@ def test_an_episode_is_read_by_token(library: Library) -> None:
     text = "".join(page.text)
     assert '{"name": "' in text and "I want to change an order." in text
     assert f"{trace.sampled_count:,} of {len(trace):,}" in page.shown and "The least likely choices" in page.shown
+
+
+def test_contexts_that_were_written_anew_are_told_apart(tmp_path: Path) -> None:
+    task = writing_tasks("train", 1)[0]
+    episode = play(task, True, "0.0/g")
+    trace = episode.tokens
+    assert trace is not None
+    trace.restart()
+    trace.append_given(range(300, 360))
+    trace.append_sampled([7, 8], [-0.5, -0.25], 3)
+    trace.restart()
+    trace.append_given([400, 401])
+    trace.append_sampled([9], [-0.125], 3)
+    with RunDirectory(tmp_path, "parted") as run:
+        run.write_episodes("train-0000", [episode])
+    library = indexed(tmp_path, run.path)
+    at = found(library)[0]
+    assert at.tokens == trace.sampled_count
+    page = look(library, "runs", "parted", "episodes", key_text(at.key), by="token")
+    assert "60 tokens given anew, without the thoughts of earlier turns" in page.shown
+    assert "Contexts3" in page.shown.replace(" ", "").replace("\n", "")
+    titles = [a["title"] or "" for n, a in page.tags if n == "span" and "tok" in (a.get("class") or "").split()
+              and "title" in a]  # fmt: skip
+    assert len(titles) == trace.sampled_count and "log-probability -0.125, version 3" in titles[-1]
 
 
 def test_where_no_advantage_is_on_file_the_group_tells(library: Library, tmp_path: Path) -> None:
@@ -240,13 +266,13 @@ def test_there_is_no_page_elsewhere(library: Library) -> None:
         ("runs", "mine", "episodes", "0" * 16), ("runs", "mine", "episodes", ".."), ("runs", "mine", "tasks", "no"),
         ("pair", "mine", key, "mine", "0" * 16), ("pair", "mine", key), ("runs", "..", "episodes"),
     ):  # fmt: skip
-        assert page_of(Server(), library, parts, {}) is None
+        assert page_of(ServerLinks(), library, parts, {}) is None
 
 
 def test_pages_follow_a_run_that_goes_on(tmp_path: Path) -> None:
     task, threads = writing_tasks("train", 1)[0], threading.active_count()
     with RunDirectory(tmp_path, "live") as run:
-        library = Library([run.path], index=tmp_path)
+        library = Library([run.path], index=tmp_path, replay=replay_recorded, rules=RulesOfRuns())
         library.watch(every=0.05)
         try:
             assert "0 episodes" in look(library, "runs", "live", "episodes").shown
@@ -301,17 +327,17 @@ def test_a_foreign_task_is_not_played_again(library: Library) -> None:
     config = library.runs[0].config
     for change, words in (
         ({"task_id": "retail-huge-test-0-1"}, "cannot be made again"),
-        ({"task_id": "nowhere-tiny-test-0-1"}, "no generated domain"),
+        ({"task_id": "nowhere-tiny-test-0-1"}, "another task"),
         ({"task_id": "mcp-git-tiny-test-0-1"}, "servers"),
         ({"task_id": EVIL}, "from its name"),
         ({"tags": {"played": []}}, "A model played"),
     ):
         with pytest.raises(CannotReplay, match=words):
-            replayed(replace(told.episode, **change), config)  # type: ignore[arg-type]
+            replay_recorded(replace(told.episode, **change), config)  # type: ignore[arg-type]
     with pytest.raises(CannotReplay, match="another task"):
-        replayed(told.episode, config, known={"scenario": "something else"})
+        replay_recorded(told.episode, config, known={"scenario": "something else"})
     with pytest.raises(CannotReplay, match="no task|not at hand"):
-        replayed(told.episode, {"domain": {"name": "tau2-retail"}})
+        replay_recorded(told.episode, {"domain": {"name": "tau2-retail"}})
 
 
 def test_the_audit_stands_at_the_messages_it_is_about(library: Library) -> None:
@@ -336,7 +362,7 @@ def test_endless_calls_are_not_run_again() -> None:
     call, answer = episode.turns[2], episode.turns[3]
     episode.turns[2:4] = [call, answer] * 500
     with pytest.raises(CannotReplay, match="too many calls"):
-        replayed(episode, {})
+        replay_recorded(episode, {})
 
 
 def test_answers_that_changed_are_said(library: Library) -> None:
@@ -344,7 +370,7 @@ def test_answers_that_changed_are_said(library: Library) -> None:
     episode = play(task, True, "x")
     message = episode.turns[3].message
     episode.turns[3] = replace(episode.turns[3], message=replace(message, content="something else"))
-    assert replayed(episode, {}).differing == 1
+    assert replay_recorded(episode, {}).differing == 1
 
 
 def test_token_texts() -> None:

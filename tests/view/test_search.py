@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from muarl.chat import Message, ToolCall
 from muarl.episode import Episode, StopReason, TokenTrace, Turn, write_episodes
-from muarl.view.layout import Server
+from muarl.view.layout import ServerLinks
 from muarl.view.queries import Filter, episodes
 from muarl.view.routes import page_of
 from muarl.view.runs import Library
@@ -115,7 +115,7 @@ def test_pages_of_a_search(library: Library, monkeypatch: pytest.MonkeyPatch) ->
     assert "No conversation has these words" in page(library, "runs", "run", "episodes", text="sofa").shown
     monkeypatch.setattr("muarl.view.search.SECONDS", 0.0)
     for odd in ("-1", "x", "9" * 30, "400"):
-        assert page_of(Server(), library, ("runs", "run", "episodes"), {"text": "lamp", "from": odd})
+        assert page_of(ServerLinks(), library, ("runs", "run", "episodes"), {"text": "lamp", "from": odd})
     # What the list of a search leads to knows its neighbours.
     inside = next(a for a in first.links if "/episodes/" in a)
     key, query = inside.split("/episodes/")[1].split("?")

@@ -257,7 +257,7 @@ class TestQueries:
     def library(self, tmp_path: Path, finished: RunDirectory) -> Library:
         return indexed(tmp_path, finished.path)
 
-    def ask(self, library: Library, **wanted: str) -> list[queries.Found]:
+    def ask(self, library: Library, **wanted: str) -> list[queries.IndexedEpisode]:
         with library.runs[0].store.reading() as db:
             found = queries.episodes(db, Filter.of(wanted), size=1000)
             assert len(found) == queries.count(db, Filter.of(wanted))

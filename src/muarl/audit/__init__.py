@@ -1,9 +1,9 @@
-"""The audit: the five layers of operators' questions, asked of every episode, each answer pointing at a turn."""
+"""The audit: rule-based evaluation of every episode in five layers, with findings that point at turns."""
 
 from muarl.audit.episodes import audit_episode, findings_in
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding, Layer, Severity, read_findings, worst, write_findings
 from muarl.audit.rules_file import keep_rules
-from muarl.audit.scene import scene_of
+from muarl.audit.transcript import transcript_of
 
 __all__ = [
     "LAYERS",
@@ -15,7 +15,7 @@ __all__ = [
     "findings_in",
     "keep_rules",
     "read_findings",
-    "scene_of",
+    "transcript_of",
     "worst",
     "write_findings",
 ]

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from muarl.audit.consent import ACTION_WORDS, action_words, said_yes
+from muarl.audit.consent import ACTION_WORDS, action_words
 from muarl.audit.values import is_identifier, leaves, method_in, methods_in, names, others_alike
 from muarl.chat import ToolCall
+from muarl.language.consent import said_yes
 
 if TYPE_CHECKING:
-    from muarl.audit.scene import Step
+    from muarl.audit.transcript import AuditedCall
 
 _REFUSES = re.compile(
     r"^(?:(?!i\b)[\w']+[,!]?\s+){0,2}?(?:no\b(?! (?:problem|worries|rush|doubt|changes|objections?))|nope\b|nah\b"
@@ -56,7 +57,7 @@ _COUNTERS = re.compile(
 
 
 def is_refusal(answer: str | None, call: ToolCall) -> bool:
-    """Whether an answer begins by saying no, says yes nowhere, and wishes for nothing else in place of what was
+    """Whether an answer begins by saying no, says yes nowhere, and requests for nothing else in place of what was
     proposed: neither in words nor by a value that was then written."""
     text = re.sub(r"\s+", " ", (answer or "").replace("’", "'")).strip()
     begins = _REFUSES.match(text)
@@ -89,7 +90,7 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 4 and word.endswith("e") else word
 
 
-def differs(step: Step, proposal: str, told: str) -> str | None:
+def differs(step: AuditedCall, proposal: str, told: str) -> str | None:
     """What of a write is not what was proposed, in a few words; None if nothing shows it.
 
     Only values that the proposal gives in another form count: another order's number, another date, another payment

@@ -7,16 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from muarl.audit.consent import (
-    asks_to_go_ahead,
-    changes_wish,
-    commands,
-    denies,
-    is_affirmative,
-    is_proposal,
-    names_action,
-)
+from muarl.audit.consent import commands, is_proposal, names_action
 from muarl.chat import Message, ToolCall
+from muarl.language.acts import asks_to_go_ahead
+from muarl.language.consent import changes_request, denies, is_affirmative
 
 KindOf = Callable[[str], str]
 
@@ -118,7 +112,7 @@ class _Asked:
         """Whether the yes holds after the answer to a question about a detail of this call."""
         if self.then is None or not names_action(self.then, call.name, words):
             return False
-        return self.agreed(call, words) and not denies(answer) and not changes_wish(answer)
+        return self.agreed(call, words) and not denies(answer) and not changes_request(answer)
 
 
 def _asked(said: Sequence[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ JUDGED: frozenset[Layer] = frozenset({"policy", "communication"})
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CoverageCheck:
     """A part of a layer that needs something of the domain's author. ``made``: whether rules declare it."""
 
     layer: Layer
@@ -30,22 +30,22 @@ def _asks(rules: AuditRules) -> bool:
 
 
 CHECKS = (
-    Check("policy", "authentication", lambda r: bool(r.auth_tools)),
-    Check("policy", "consent", _asks),
-    Check("policy", "eligibility", lambda r: bool(r.forbids)),
-    Check("communication", "required information", lambda r: any(o.say for o in r.obligations)),
-    Check("safety", "other people's data", lambda r: bool(r.auth_tools or r.told_person)),
-    Check("safety", "unapproved changes", _asks),
+    CoverageCheck("policy", "authentication", lambda r: bool(r.auth_tools)),
+    CoverageCheck("policy", "consent", _asks),
+    CoverageCheck("policy", "eligibility", lambda r: bool(r.forbids)),
+    CoverageCheck("communication", "required information", lambda r: any(o.say for o in r.obligations)),
+    CoverageCheck("safety", "other people's data", lambda r: bool(r.auth_tools or r.told_person)),
+    CoverageCheck("safety", "unapproved changes", _asks),
 )
 """The outcome needs a verdict, and recovery no declaration."""
 
 
-def made(rules: AuditRules) -> tuple[Check, ...]:
+def made(rules: AuditRules) -> tuple[CoverageCheck, ...]:
     """The checks that these rules allow; none where nothing was declared."""
     return tuple(c for c in CHECKS if rules.declared and c.made(rules))
 
 
-def missing(rules: AuditRules) -> tuple[Check, ...]:
+def missing(rules: AuditRules) -> tuple[CoverageCheck, ...]:
     """The checks that these rules do not allow."""
     there = made(rules)
     return tuple(c for c in CHECKS if c not in there)

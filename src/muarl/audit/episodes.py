@@ -5,7 +5,7 @@ from __future__ import annotations
 from muarl.audit import communication, outcome, policy, recovery, safety
 from muarl.audit.calls import KindOf
 from muarl.audit.findings import LAYERS, Finding
-from muarl.audit.scene import Scene, scene_of
+from muarl.audit.transcript import Transcript, transcript_of
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
 from muarl.episode import Episode
@@ -26,14 +26,14 @@ def audit_episode(
 
     ``task`` and ``domain``: where they are known, the world is brought to the state before each call, so that it tells
     whose data are meant and whether a change was allowed; else what the tools' results show must do. ``rules``: instead
-    of the domain's own. ``kind_of``: says of a tool whether it reads, writes or neither, where there is no domain.
-    ``beside``: see ``Scene``.
+    of those that the domain's class declares; an environment's are ``Environment.audit_rules``. ``kind_of``: says of a
+    tool whether it reads, writes or neither, where there is no domain. ``beside``: see ``Transcript``.
     """
-    scene = scene_of(episode, task, domain=domain, rules=rules, kind_of=kind_of, beside=beside)
-    return findings_in(scene)
+    transcript = transcript_of(episode, task, domain=domain, rules=rules, kind_of=kind_of, beside=beside)
+    return findings_in(transcript)
 
 
-def findings_in(scene: Scene) -> tuple[Finding, ...]:
-    """The findings of all layers in a scene."""
-    found = [finding for find in FINDERS for finding in find(scene)]
+def findings_in(transcript: Transcript) -> tuple[Finding, ...]:
+    """The findings of all layers in a transcript."""
+    found = [finding for find in FINDERS for finding in find(transcript)]
     return tuple(sorted(found, key=lambda f: (f.message, LAYERS.index(f.layer), f.rule)))

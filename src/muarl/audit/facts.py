@@ -9,6 +9,7 @@ from typing import Any
 
 from muarl.chat import Message, Requestor, ToolCall
 from muarl.domains.auditing import AuditRules, Record, Resource
+from muarl.domains.authoring import tell_unknowable
 from muarl.domains.base import Domain, Task, World
 from muarl.untrusted import parse_json
 
@@ -45,7 +46,7 @@ def persons_in(result: str | None, person: str) -> tuple[str, ...]:
 
 
 class Facts:
-    """The state of things, which goes on with the conversation (``heard``, ``called``).
+    """The state of things, which continues with the conversation (``heard``, ``called``).
 
     ``world``: a fresh world of the task whose writes are run again, None where there is none or where it answered
     otherwise than in the conversation. Then only what tools have shown is known.
@@ -97,8 +98,15 @@ class Facts:
                     found: Record = kit.db[table].peek(key)
                     return found
             return None
+        if not self._can_tell(table):
+            tell_unknowable(table)
         self._learn()
         return self._seen.get((table, key))
+
+    def _can_tell(self, table: str) -> bool:
+        """Whether the rules say anything from which a record of a table could ever be known."""
+        rules = self._rules
+        return rules.replays or rules.learns is not None or any(table == r.table for r in rules.resources)
 
     def shown(self, tool: str, arguments: Mapping[str, Any]) -> Any:
         """What such a call last answered, as JSON or text; None if it was not made."""

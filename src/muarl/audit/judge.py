@@ -16,7 +16,7 @@ from typing import Any
 
 from muarl.audit.communication import is_met, owed
 from muarl.audit.findings import LAYERS, Finding, Layer
-from muarl.audit.scene import Scene
+from muarl.audit.transcript import Transcript
 from muarl.errors import InfrastructureError
 from muarl.rewards.judge import Completer
 from muarl.untrusted import parse_json
@@ -91,33 +91,33 @@ class AuditJudge:
     model: Completer
     attempts: int = 3
 
-    async def __call__(self, scene: Scene, policy: str = "") -> Judgement:
-        asked = questions(scene)
-        prompt = audit_prompt(scene, asked, policy or scene.episode.system or "")
+    async def __call__(self, transcript: Transcript, policy: str = "") -> Judgement:
+        asked = questions(transcript)
+        prompt = audit_prompt(transcript, asked, policy or transcript.episode.system or "")
         problem: ValueError | None = None
         for _ in range(self.attempts):
             answer = await self.model.complete(prompt)
             try:
-                return read_judgement(answer, scene, asked)
+                return read_judgement(answer, transcript, asked)
             except ValueError as failure:
                 problem = failure
         raise InfrastructureError(f"the audit's judge gave no answer that can be read: {problem}", boundary="judge")
 
 
-def questions(scene: Scene) -> tuple[Question, ...]:
+def questions(transcript: Transcript) -> tuple[Question, ...]:
     """What is asked of a conversation: duties that no pattern has found fulfilled, and what each hand-over tells."""
     asked: list[Question] = []
-    for step, duty in owed(scene):
-        missed = bool(duty.say) and not is_met(scene, step, duty)
+    for step, duty in owed(transcript):
+        missed = bool(duty.say) and not is_met(transcript, step, duty)
         if duty.say and not missed:
             continue
         index, name = step.record.index, step.record.call.name
         when = {"before": "before", "after": "after", "around": "before or after"}[duty.when]
         text = f"Was this said {when} the call of {name} in message {index}? {duty.text}"
         asked.append(Question(f"Q{len(asked) + 1}", text, "communication", f"unsaid-{duty.name}", index, name, missed))
-    for step in scene.own:
+    for step in transcript.own:
         call = step.record.call
-        if call.name in scene.rules.transfer_tools and not step.record.error and call.arguments:
+        if call.name in transcript.rules.transfer_tools and not step.record.error and call.arguments:
             text = (
                 f"Does the hand-over in message {step.record.index} tell a colleague what the user wants and what has "
                 "been found out or done, so that they need not ask again?"
@@ -127,10 +127,10 @@ def questions(scene: Scene) -> tuple[Question, ...]:
     return tuple(asked)
 
 
-def audit_prompt(scene: Scene, asked: Sequence[Question], policy: str) -> list[dict[str, str]]:
+def audit_prompt(transcript: Transcript, asked: Sequence[Question], policy: str) -> list[dict[str, str]]:
     """The system and user message that the judge gets."""
     kinds = "\n".join(f'- "{name}": {meaning}' for name, (_, meaning) in KINDS.items())
-    told = "\n".join(_line(i, m) for i, m in enumerate(scene.messages))
+    told = "\n".join(_line(i, m) for i, m in enumerate(transcript.messages))
     put = "\n".join(f"{q.id}. {q.text}" for q in asked) or "(none)"
     content = (
         f"<policy>\n{policy[:POLICY_CHARACTERS]}\n</policy>\n\n<conversation>\n{told}\n</conversation>\n\n"
@@ -149,7 +149,7 @@ def _line(index: int, message: Any) -> str:
     return f"[{index}] {who}: {text}" + (f" (calls {calls})" if calls else "")
 
 
-def read_judgement(answer: str, scene: Scene, asked: Sequence[Question]) -> Judgement:
+def read_judgement(answer: str, transcript: Transcript, asked: Sequence[Question]) -> Judgement:
     """The judgement in an answer; a fenced code block is allowed. ValueError says what is wrong with it."""
     fenced = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", answer, re.DOTALL)
     try:
@@ -171,14 +171,14 @@ def read_judgement(answer: str, scene: Scene, asked: Sequence[Question]) -> Judg
                 findings.append(Finding(question.layer, question.rule, "violation", question.message, text,
                                         question.call, "judge"))  # fmt: skip
         elif question.missed:
-            if _quoted(scene, row):
+            if _quoted(transcript, row):
                 cleared.add((question.rule, question.message))
             else:
                 dropped += 1
     faults = found.get("faults", [])
     for row in faults if isinstance(faults, list) else []:
         kind = KINDS.get(str(row.get("kind"))) if isinstance(row, dict) else None
-        if kind is None or not _quoted(scene, row):
+        if kind is None or not _quoted(transcript, row):
             dropped += 1
             continue
         text = f"{str(row.get('text', ''))[:300]} (“{str(row['quote'])[:100]}”)"
@@ -186,12 +186,12 @@ def read_judgement(answer: str, scene: Scene, asked: Sequence[Question]) -> Judg
     return Judgement(tuple(findings), frozenset(cleared), dropped)
 
 
-def _quoted(scene: Scene, row: Any) -> bool:
+def _quoted(transcript: Transcript, row: Any) -> bool:
     """Whether the passage stands in the agent's message that it points at."""
     turn, quote = row.get("turn"), row.get("quote")
-    if type(turn) is not int or not 0 <= turn < len(scene.messages) or not isinstance(quote, str):
+    if type(turn) is not int or not 0 <= turn < len(transcript.messages) or not isinstance(quote, str):
         return False
-    message = scene.messages[turn]
+    message = transcript.messages[turn]
     wanted = _even(quote)
     if message.role != "assistant" or len(wanted) < MIN_QUOTE:
         return False
@@ -205,20 +205,20 @@ def _even(text: str) -> str:
 
 
 async def judge_all(
-    judge: Callable[[Scene, str], Awaitable[Judgement]],
-    scenes: Sequence[tuple[Scene, str]],
+    judge: Callable[[Transcript, str], Awaitable[Judgement]],
+    transcripts: Sequence[tuple[Transcript, str]],
     *,
     concurrency: int = 16,
     turn: Callable[[], AbstractAsyncContextManager[bool]] = lambda: nullcontext(True),
     done: Callable[[], None] = lambda: None,
 ) -> tuple[list[Judgement | None], list[str]]:
-    """The judgement on each (scene, policy), None where the judge failed; and why it failed. One that cannot succeed
-    by trying again (a wrong key) is asked nothing more. ``turn``: the place to ask in, False once a budget is spent."""
+    """The judgement on each (transcript, policy), None where the judge failed; and why it failed. A judge that cannot
+    succeed by retrying (a wrong key) is not asked again. ``turn``: False once a budget is spent."""
     room = asyncio.Semaphore(concurrency)
     failures: list[str] = []
     hopeless = False
 
-    async def one(scene: Scene, policy: str) -> Judgement | None:
+    async def one(transcript: Transcript, policy: str) -> Judgement | None:
         nonlocal hopeless
         async with room, turn() as affordable:
             if hopeless or not affordable:
@@ -226,7 +226,7 @@ async def judge_all(
                 done()
                 return None
             try:
-                return await judge(scene, policy)
+                return await judge(transcript, policy)
             except InfrastructureError as problem:
                 failures.append(str(problem))
                 hopeless = hopeless or not problem.retryable
@@ -234,4 +234,4 @@ async def judge_all(
             finally:
                 done()
 
-    return list(await asyncio.gather(*(one(s, p) for s, p in scenes))), failures
+    return list(await asyncio.gather(*(one(s, p) for s, p in transcripts))), failures

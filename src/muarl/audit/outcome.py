@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from muarl.audit.findings import Finding
-from muarl.audit.scene import Scene
+from muarl.audit.transcript import Transcript
 from muarl.chat import ToolCall
 from muarl.domains.base import Action, Task
 from muarl.episode import StopReason
@@ -26,28 +26,28 @@ _UNMET = {
 }
 
 
-def find(scene: Scene) -> Iterator[Finding]:
+def find(transcript: Transcript) -> Iterator[Finding]:
     """What went wrong with the task; nothing where no verdict says."""
-    episode, verdict = scene.episode, scene.episode.verdict
+    episode, verdict = transcript.episode, transcript.episode.verdict
     if verdict is None or episode.stop is StopReason.INFRASTRUCTURE or verdict.reward >= 1:
         return
-    last = max(len(scene.messages) - 1, 0)
+    last = max(len(transcript.messages) - 1, 0)
     if episode.stop.truncated:
         yield _finding(
             "unfinished", last, f"The conversation was truncated ({_words(episode.stop)}), so it earned nothing."
         )
         return
     failed = [name for name, value in verdict.breakdown.items() if value < 1]
-    task = scene.task
+    task = transcript.task
     for name in failed:
         if name in STATE and task is not None and task.actions:
-            yield from _state(scene, task, name, last)
+            yield from _state(transcript, task, name, last)
         elif name == "COMMUNICATE" and task is not None and task.communicate_info:
-            told = said(scene.messages, task.communicate_info)
+            told = said(transcript.messages, task.communicate_info)
             missing = [text for text, ok in zip(task.communicate_info, told, strict=True) if not ok]
-            yield _finding("not-told", _last_said(scene, last), f"The user was never told {_listed(missing)}.")
+            yield _finding("not-told", _last_said(transcript, last), f"The user was never told {_listed(missing)}.")
         elif name == "ACTION" and task is not None and task.actions:
-            made = acted(scene.messages, task.actions)
+            made = acted(transcript.messages, task.actions)
             missing = [a.name for a, ok in zip(task.actions, made, strict=True) if not ok]
             yield _finding("action-missing", last, f"What the task needs was never done: {_listed(missing)}.")
         else:
@@ -56,11 +56,11 @@ def find(scene: Scene) -> Iterator[Finding]:
         yield _finding("wrong-outcome", last, verdict.note or "The task was not done.")
 
 
-def _state(scene: Scene, task: Task, name: str, last: int) -> Iterator[Finding]:
+def _state(transcript: Transcript, task: Task, name: str, last: int) -> Iterator[Finding]:
     """The first write that the task does not ask for; else what was not written."""
-    wanted = [a for a in task.actions or () if _writes(scene, a.name)]
+    wanted = [a for a in task.actions or () if _writes(transcript, a.name)]
     left = list(wanted)
-    for step in scene.writes:
+    for step in transcript.writes:
         match = next((a for a in left if _same(a, step.record.call)), None)
         if match is not None:
             left.remove(match)
@@ -78,9 +78,9 @@ def _state(scene: Scene, task: Task, name: str, last: int) -> Iterator[Finding]:
         yield _finding("wrong-outcome", last, _UNMET.get(name, f"The verdict's part {name} failed."))
 
 
-def _writes(scene: Scene, name: str) -> bool:
+def _writes(transcript: Transcript, name: str) -> bool:
     try:
-        return scene.kind_of(name) == "write"
+        return transcript.kind_of(name) == "write"
     except Exception:  # a gold action without a tool
         return False
 
@@ -132,8 +132,8 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown or "what it must be"
 
 
-def _last_said(scene: Scene, last: int) -> int:
-    return scene.said[-1][0] if scene.said else last
+def _last_said(transcript: Transcript, last: int) -> int:
+    return transcript.said[-1][0] if transcript.said else last
 
 
 def _words(stop: StopReason) -> str:

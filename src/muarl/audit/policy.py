@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muarl.audit.findings import Finding, Severity
-from muarl.audit.scene import Scene, Step
+from muarl.audit.transcript import AuditedCall, Transcript
 
 
-def find(scene: Scene) -> Iterator[Finding]:
+def find(transcript: Transcript) -> Iterator[Finding]:
     """What was done against the rules."""
-    for step in scene.own:
+    for step in transcript.own:
         if step.record.ok:
-            yield from _access(scene, step)
-            yield from _newcomer(scene, step)
-    for step in scene.writes:
+            yield from _access(transcript, step)
+            yield from _newcomer(transcript, step)
+    for step in transcript.writes:
         name = step.record.call.name
-        if scene.rules.consent and not step.record.consented and name not in scene.rules.free_writes:
+        if transcript.rules.consent and not step.record.consented and name not in transcript.rules.free_writes:
             yield _finding("write-without-consent", step, f"{name} changed something without {_missing(step)}.")
         if step.forbidden is not None:
             yield _finding("ineligible-write", step, f"{name} went through although the policy forbids it: "
                            f"{step.forbidden}.")  # fmt: skip
 
 
-def _access(scene: Scene, step: Step) -> Iterator[Finding]:
-    rules, record = scene.rules, step.record
+def _access(transcript: Transcript, step: AuditedCall) -> Iterator[Finding]:
+    rules, record = transcript.rules, step.record
     closed = record.kind != "generic" and record.call.name not in rules.open_tools | rules.auth_tools
     if not rules.auth_tools or step.person is not None or not closed:
         return
@@ -36,13 +36,13 @@ def _access(scene: Scene, step: Step) -> Iterator[Finding]:
         yield _finding("access-before-authentication", step, text)
 
 
-def _newcomer(scene: Scene, step: Step) -> Iterator[Finding]:
-    if scene.rules.one_person and step.newcomers:
+def _newcomer(transcript: Transcript, step: AuditedCall) -> Iterator[Finding]:
+    if transcript.rules.one_person and step.newcomers:
         text = f"{step.newcomers[0]} was looked up as well, though the conversation serves {step.person}."
         yield _finding("second-user", step, text)
 
 
-def _missing(step: Step) -> str:
+def _missing(step: AuditedCall) -> str:
     """What of a consent is not there."""
     if step.record.answer is None:
         return "the user having said anything"
@@ -51,5 +51,5 @@ def _missing(step: Step) -> str:
     return "a proposal of just that and the user's clear yes to it"
 
 
-def _finding(rule: str, step: Step, text: str, severity: Severity = "violation") -> Finding:
+def _finding(rule: str, step: AuditedCall, text: str, severity: Severity = "violation") -> Finding:
     return Finding("policy", rule, severity, step.record.index, text, step.record.call.name)

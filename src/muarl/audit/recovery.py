@@ -1,4 +1,4 @@
-"""Recovery: changed wishes, hand-overs with a summary, and getting out of what does not work."""
+"""Recovery: changed requests, hand-overs with a summary, and getting out of what does not work."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from muarl.audit.calls import fingerprint
-from muarl.audit.consent import changes_wish, is_affirmative
-from muarl.audit.figures import needs_transfer
 from muarl.audit.findings import Finding, Severity
-from muarl.audit.scene import Scene, Step
+from muarl.audit.metrics import needs_transfer
+from muarl.audit.transcript import AuditedCall, Transcript
 from muarl.audit.values import is_identifier, leaves, method_in, methods_in, names, others_alike
+from muarl.language.consent import changes_request, is_affirmative
 
 AGAIN = 3
 """The same call failing so often, with nothing done in between, is a finding."""
@@ -35,28 +35,28 @@ _WANTS_PERSON = re.compile(
 )
 
 
-def find(scene: Scene) -> Iterator[Finding]:
+def find(transcript: Transcript) -> Iterator[Finding]:
     """What was handled badly once things went otherwise than planned."""
-    for step in scene.writes:
-        if (why := _old_wish(step)) is not None:
+    for step in transcript.writes:
+        if (why := _old_request(step)) is not None:
             name = step.record.call.name
             yield _finding(
                 "changed-wish-ignored", step, f"{name} wrote {why} although the user had changed the request."
             )
-    yield from _transfers(scene)
-    yield from _circles(scene)
+    yield from _transfers(transcript)
+    yield from _circles(transcript)
 
 
-def _old_wish(step: Step) -> str | None:
-    """What of a write is the old wish, where the user's latest message changes it and nothing was proposed since."""
+def _old_request(step: AuditedCall) -> str | None:
+    """What of a write is the old request, where the user's latest message changes it and nothing was proposed since."""
     record = step.record
     answer = record.answer or ""
-    if not record.fresh or not record.proposals or is_affirmative(answer) or not changes_wish(answer):
+    if not record.fresh or not record.proposals or is_affirmative(answer) or not changes_request(answer):
         return None
     proposal = "\n".join(record.proposals)
     written = list(leaves(dict(record.call.arguments)))
     if any(v.lower() in _counted(answer) or (is_identifier(v) and names(answer, v)) for v in written):
-        return None  # the new wish was written
+        return None  # the new request was written
     for value in written:
         if names(answer, value):
             continue
@@ -96,9 +96,9 @@ def _counts(text: str) -> dict[str, float]:
     return found
 
 
-def _transfers(scene: Scene) -> Iterator[Finding]:
-    rules, task = scene.rules, scene.task
-    handed = [s for s in scene.own if s.record.call.name in rules.transfer_tools and not s.record.error]
+def _transfers(transcript: Transcript) -> Iterator[Finding]:
+    rules, task = transcript.rules, transcript.task
+    handed = [s for s in transcript.own if s.record.call.name in rules.transfer_tools and not s.record.error]
     for step in handed:
         given = next((str(step.record.call.arguments[n]) for n in _SUMMARY if n in step.record.call.arguments), None)
         if given is None and step.record.call.arguments:
@@ -111,12 +111,14 @@ def _transfers(scene: Scene) -> Iterator[Finding]:
     needed = None if task is None else needs_transfer(task, rules)
     first = handed[0]
     if needed is False:
-        yield _finding("needless-transfer", first, "The conversation was handed over, though it could be served here.")
+        yield _finding(
+            "needless-transfer", first, "The conversation was transferred, though the task could be done here."
+        )
     elif needed is None and task is None:
         tried = any(
-            s.record.ok and s.record.kind != "generic" for s in scene.own if s.record.index < first.record.index
+            s.record.ok and s.record.kind != "generic" for s in transcript.own if s.record.index < first.record.index
         )
-        if not tried and not _WANTS_PERSON.search(scene.told_before(first.record.index)):
+        if not tried and not _WANTS_PERSON.search(transcript.told_before(first.record.index)):
             text = (
                 "The conversation was transferred before anything was tried, and the user had not asked for a person."
             )
@@ -129,10 +131,10 @@ def says_something(summary: str) -> bool:
     return len(words) >= 3 and any(w not in _SAYS_NOTHING and len(w) > 1 for w in words)
 
 
-def _circles(scene: Scene) -> Iterator[Finding]:
+def _circles(transcript: Transcript) -> Iterator[Finding]:
     """The same call, failing again and again, with no other call that worked in between."""
     failed: Counter[str] = Counter()
-    for step in scene.own:
+    for step in transcript.own:
         record = step.record
         if not record.error:
             failed.clear()
@@ -144,5 +146,5 @@ def _circles(scene: Scene) -> Iterator[Finding]:
             yield _finding("repeated-failing-call", step, text)
 
 
-def _finding(rule: str, step: Step, text: str, severity: Severity = "violation") -> Finding:
+def _finding(rule: str, step: AuditedCall, text: str, severity: Severity = "violation") -> Finding:
     return Finding("recovery", rule, severity, step.record.index, text, step.record.call.name or None)

@@ -1,4 +1,4 @@
-"""An audit's sum for people: tables for the terminal and for Markdown."""
+"""An audit's summary as tables, for the terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from muarl.audit.coverage import NOT_CHECKED, missing_text
 from muarl.audit.findings import LAYERS, SEVERITIES
 from muarl.audit.summary import AuditSummary
-from muarl.benchmarks.statistics import Estimate
+from muarl.statistics import Estimate
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,6 +22,7 @@ QUESTIONS = {
 }
 
 Row = tuple[str, ...]
+_RIGHT = ("share", "without violation", "findings", "episodes", "message", "95% interval")
 
 
 def headline(summary: AuditSummary) -> list[Row]:
@@ -67,6 +68,22 @@ def worst(summary: AuditSummary) -> list[Row]:
     ]
 
 
+def domains(summary: AuditSummary) -> list[Row]:
+    """(figure, share in each domain) of a run with several domains: catastrophic failures, success, and for each other
+    layer the share of episodes without a violation."""
+    parts = [part for _, part in sorted(summary.by_domain.items())]
+    if not parts:
+        return []
+    success = ("not scored" if part.success is None else share_text(part.success) for part in parts)
+    rows: list[Row] = [
+        ("catastrophic failures", *(share_text(part.catastrophic) for part in parts)),
+        ("success", *success),
+        ("success without any violation", *(share_text(part.decent) for part in parts)),
+    ]
+    clean = [layer for layer in LAYERS if layer != "outcome"]
+    return rows + [(f"{layer}: no violation", *(share_text(part.clean(layer)) for part in parts)) for layer in clean]
+
+
 HEADS: dict[str, Row] = {
     "headline": ("figure", "share", "95% interval"),
     "layers": ("layer", "question", "without violation", "95% interval"),
@@ -78,6 +95,8 @@ HEADS: dict[str, Row] = {
 def markdown(summary: AuditSummary) -> str:
     """The section of an evaluation's report.md."""
     parts = ["## Audit\n", _table("headline", headline(summary)), _table("layers", layers(summary))]
+    if summary.by_domain:
+        parts.append(_table("domains", domains(summary), _head("domains", summary)))
     if summary.rules:
         parts += [_table("rules", rules(summary)), "Some of the findings; findings.jsonl has them all.\n"]
         parts.append(_table("worst", worst(summary)))
@@ -91,8 +110,13 @@ def markdown(summary: AuditSummary) -> str:
     return "\n".join(parts)
 
 
-def _table(name: str, rows: Sequence[Row]) -> str:
-    head = HEADS[name]
+def _head(name: str, summary: AuditSummary) -> Row:
+    """A table's heads; figures by domain have a column for each domain."""
+    return ("by domain", *sorted(summary.by_domain)) if name == "domains" else HEADS[name]
+
+
+def _table(name: str, rows: Sequence[Row], head: Row | None = None) -> str:
+    head = head or HEADS[name]
     lines = [head, ("---",) * len(head), *rows]
     return "".join("| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in row) + " |\n" for row in lines)
 
@@ -102,7 +126,7 @@ def tables(summary: AuditSummary, *, detailed: bool = True) -> list[Table]:
     from rich.table import Table
     from rich.text import Text
 
-    shown = {"headline": headline(summary), "layers": layers(summary)}
+    shown = {"headline": headline(summary), "layers": layers(summary), "domains": domains(summary)}
     if detailed:
         shown |= {"rules": rules(summary), "worst": worst(summary)}
     out = []
@@ -111,8 +135,8 @@ def tables(summary: AuditSummary, *, detailed: bool = True) -> list[Table]:
             continue
         title = summary.name if name == "headline" else None
         table = Table(title=None if title is None else Text(title), title_justify="left")
-        for column in HEADS[name]:
-            right = column in ("share", "without violation", "findings", "episodes", "message", "95% interval")
+        for column in _head(name, summary):
+            right = column in _RIGHT or (name == "domains" and column != "by domain")
             table.add_column(column, justify="right" if right else "left", overflow="fold")
         for row in rows:
             table.add_row(*(Text(cell) for cell in row))

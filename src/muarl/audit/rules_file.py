@@ -7,6 +7,7 @@ the class, and the file names it, so that an audit says what it could not check.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import Any
 
 import yaml
 
-from muarl.audit.rules import BENCHMARKS, RULES
 from muarl.domains.auditing import AuditRules, Obligation, Resource
 from muarl.domains.base import Domain
 from muarl.errors import ConfigError, DataError
@@ -23,7 +23,8 @@ from muarl.patterns import problem_of
 from muarl.untrusted import read_yaml
 
 FILE = "audit-rules.yaml"
-"""In a run folder: the rules that the domain's class declared when the run was made."""
+"""In a run folder: the rules that the domain's class declared when the run was made; of another domain of the same run
+in a file with a number."""
 
 _NAMES = ("auth_tools", "open_tools", "transfer_tools", "free_writes", "trusted_tools")
 _FLAGS = ("consent", "one_person")
@@ -51,19 +52,29 @@ class RulesFile:
     in_code: tuple[str, ...] = ()
 
 
-def keep_rules(folder: Path, domain: Domain) -> Path | None:
-    """Write the rules that an own domain's class declares into a run folder, whole or not at all.
+def keep_rules(folder: Path, domain: Domain, rules: AuditRules | None = None, *, number: int = 1) -> Path | None:
+    """Write an own domain's rules into a run folder, whole or not at all. ``rules``: None for those that the domain's
+    class declares. ``number``: of the file, where several domains of a run have rules of their own.
 
-    Returns the file's path; None, and no file, where the class declares none or muarl has its rules.
+    Returns the file's path; None, and no file, where there are none.
     """
-    rules = type(domain).audit
-    known = (RULES.get(domain.name), BENCHMARKS.get(domain.name))
-    if rules is None or any(rules is one for one in known):
+    rules = rules or type(domain).audit
+    if rules is None:
         return None
     head = f"# The audit rules that the domain {domain.name!r} declared when this run was made (docs/audit.md).\n"
     body = yaml.safe_dump(to_data(rules.for_tools(domain.tool_names()), domain), sort_keys=False, allow_unicode=True)
-    write_text(folder / FILE, head + body)
-    return folder / FILE
+    path = _place(folder, number)
+    write_text(path, head + body)
+    return path
+
+
+def kept_rules(folder: Path) -> list[Path]:
+    """The files of ``keep_rules`` in a run folder."""
+    return list(itertools.takewhile(Path.is_file, (_place(folder, number) for number in itertools.count(1))))
+
+
+def _place(folder: Path, number: int) -> Path:
+    return folder / (FILE if number == 1 else FILE.replace(".", f"-{number}."))
 
 
 def to_data(rules: AuditRules, domain: Domain) -> dict[str, Any]:

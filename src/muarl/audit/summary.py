@@ -1,4 +1,4 @@
-"""What the findings of many episodes come to: each layer's share, the catastrophic-failure rate, pass^k beside them.
+"""The findings of many episodes, summed up: each layer's share, the catastrophic-failure rate, pass^k beside them.
 
 Episodes are added one by one and not kept, so that files of any length can be summed up.
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 from muarl.audit.coverage import checked_layers, missing
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding, Layer, Severity
-from muarl.benchmarks.statistics import Estimate, pass_hats_of, share_of
 from muarl.domains.auditing import AuditRules
 from muarl.episode import Episode
-from muarl.observe.metrics import is_success
+from muarl.metrics import DOMAIN, is_success
+from muarl.statistics import Estimate, pass_hats_of, share_of
 
 WORST = 20
 """Findings that a summary shows one by one; the findings' file has them all."""
@@ -42,7 +42,8 @@ class Shown:
 @dataclass
 class AuditSummary:
     """The sum of audits. ``name``: of what. ``unjudged``: episodes that a judge should have seen and did not.
-    ``not_checked``: by layer, checks that the rules did not allow, and for how many episodes."""
+    ``not_checked``: by layer, checks that the rules did not allow, and for how many episodes. ``by_domain``: the sums
+    of each domain of a run with several."""
 
     name: str = "audit"
     unjudged: int = 0
@@ -51,6 +52,7 @@ class AuditSummary:
     worst: list[Shown] = field(default_factory=list)
     excluded: int = 0
     not_checked: dict[Layer, dict[str, int]] = field(default_factory=dict)
+    by_domain: dict[str, AuditSummary] = field(default_factory=dict)
     _tasks: dict[str, list[_Attempt]] = field(default_factory=lambda: defaultdict(list))
 
     def add(
@@ -66,6 +68,19 @@ class AuditSummary:
 
         ``rules``: by which it was audited; they tell which layers were checked at all. ``judged``: a judge saw it too.
         """
+        if (domain := episode.tags.get(DOMAIN)) is not None:
+            part = self.by_domain.setdefault(str(domain), AuditSummary(str(domain)))
+            part._add(episode, findings, where, rules, judged)
+        self._add(episode, findings, where, rules, judged)
+
+    def _add(
+        self,
+        episode: Episode,
+        findings: Sequence[Finding],
+        where: Mapping[str, Any] | None,
+        rules: AuditRules,
+        judged: bool,
+    ) -> None:
         if episode.stop.value == "infrastructure":
             self.excluded += 1
             return
@@ -167,6 +182,7 @@ class AuditSummary:
             "not_checked": {layer: dict(names) for layer, names in self.not_checked.items()},
             "judged": self.judged,
             "unjudged": self.unjudged,
+            **({"by_domain": {n: p.to_json() for n, p in sorted(self.by_domain.items())}} if self.by_domain else {}),
         }
 
 

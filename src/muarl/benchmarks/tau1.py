@@ -25,7 +25,7 @@ from muarl.chat import Message, ToolCall
 from muarl.domains.base import Action, Domain, Renderer, Semantics, Task, World
 from muarl.domains.database import Database
 from muarl.domains.tau1 import Tau1Airline, Tau1Retail
-from muarl.domains.tau1.world import NO_OBSERVATION, Tau1, tau1_database
+from muarl.domains.tau1.world import NO_OBSERVATION, Tau1Domain, tau1_database
 from muarl.episode import StopReason, Verdict
 from muarl.errors import DataError
 from muarl.rewards import outcome
@@ -41,7 +41,7 @@ NAME = "tau1"
 MAX_STEPS = 30
 """How often the agent acts at most."""
 
-_KINDS: Mapping[str, type[Tau1]] = {"retail": Tau1Retail, "airline": Tau1Airline}
+_KINDS: Mapping[str, type[Tau1Domain]] = {"retail": Tau1Retail, "airline": Tau1Airline}
 
 DOMAINS = tuple(_KINDS)
 
@@ -49,7 +49,7 @@ SPLITS: Mapping[str, tuple[str, ...]] = {"retail": ("test", "train", "dev"), "ai
 """Each domain's splits; the first is the one that published scores are about."""
 
 
-def _kind(name: str) -> type[Tau1]:
+def _kind(name: str) -> type[Tau1Domain]:
     if name not in _KINDS:
         raise DataError(f"domain {name!r}: {NAME} has {', '.join(DOMAINS)}")
     return _KINDS[name]
@@ -61,7 +61,7 @@ def domain(
     semantics: Semantics = "official",
     tools: Sequence[str] | None = None,
     render: Renderer | None = None,
-) -> Tau1:
+) -> Tau1Domain:
     """An official domain with its own database and policy. DataError if unknown or not installed."""
     kind = _kind(name)
     database, policy = _world_of(name, str(data.path(NAME)))

@@ -1,28 +1,33 @@
 """The learner as one or several processes of the cluster; several share the weights among themselves.
 
 Samples go there, weights go from there to the samplers' machines without passing the driver. A learner that is lost
-cannot be replaced: what it learned since the last checkpoint is gone. The run then ends, and says how to go on, or is
-taken up again from there (recipes/restarting.py).
+cannot be replaced: what it learned since the last checkpoint is gone. The run then ends, and says how to continue, or
+is resumed from there (runs/restarting.py).
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from muarl.cluster.calls import Failure, Lost, answer_now
 from muarl.cluster.runtime import find
-from muarl.cluster.weights import pack, unpack
+from muarl.cluster.sampler_actor import GroupMembership, Posted
+from muarl.cluster.weights import Bucket, flatten, pack, unpack
 from muarl.errors import CheckpointError, InfrastructureError, MuarlError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from muarl.cluster.transport import WeightGroup
     from muarl.learning.learner import Learner, Metrics
     from muarl.learning.packing import Sample
     from muarl.learning.settings import LoraSettings
+
+log = logging.getLogger(__name__)
 
 BUCKET = 256 * 2**20
 
@@ -85,6 +90,11 @@ class ClusterLearner:
         """End the learner's processes."""
         self._release()
 
+    @property
+    def first(self) -> Any:
+        """The process that has the weights whole, one tensor after another."""
+        return self._actors[0]
+
     def ask(self, method: str, *arguments: Any) -> list[Any]:
         """Have every process do the same; what the first answers. MuarlError if one is lost, or says so."""
         self.made()
@@ -121,7 +131,7 @@ class ClusterLearner:
 
     def _ended(self, problem: Lost) -> InfrastructureError:
         return InfrastructureError(
-            f"{problem}. What was learned since the last checkpoint went with it. To go on from that checkpoint: "
+            f"{problem}. What was learned since the last checkpoint went with it. To continue from that checkpoint: "
             "muarl train --resume RUN, with the run's folder",
             boundary="learner",
             retryable=False,
@@ -149,6 +159,21 @@ class RemoteWeights:
         bytes."""
         return await asyncio.to_thread(self._learner.ask, "publish", size, adapter)
 
+    @property
+    def first(self) -> Any:
+        """The process that sends them: an actor of ``LearnerActor``."""
+        return self._learner.first
+
+    async def send(self, size: int, token: str, *, adapter: bool = False) -> str | None:
+        """Send all weights (or the adapter's alone) to the group of this token, and keep them for ``store``; what kept
+        them from reaching all of it."""
+        (problem,) = await asyncio.to_thread(self._learner.ask, "send", size, adapter, token)
+        return cast("str | None", problem)
+
+    def store(self, board: str, version: int, lora: LoraSettings | None) -> None:
+        """Have what was sent last put into the object store and on the board. Nobody waits for it."""
+        self._learner.first.store.remote(board, version, lora)
+
 
 class LearnerActor:
     """One process of the learner."""
@@ -158,22 +183,41 @@ class LearnerActor:
         self._build, self._rank, self._world = build, rank, world
         self._learner: Learner | None = None
         self._store: Any = None
+        self._group_store: Any = None
+        self._group: WeightGroup | None = None
+        self._token = ""
+        self._kept: list[Bucket] = []
 
     def ready(self) -> None:
         """Answers once the process is there."""
 
     def host(self, seconds: float) -> str | Failure:
         """Hold the place where the learner's processes meet; its address."""
-        import ray
-
-        from muarl.learning.group import LOOPBACK, host_store
-
-        here = ray.util.get_node_ip_address()
         try:
-            self._store, address = host_store(here or LOOPBACK, deadline=seconds)
+            self._store, address = _hosted(seconds)
         except MuarlError as problem:
             return Failure.of(problem)
         return address
+
+    def host_group(self, seconds: float) -> str | Failure:
+        """``host`` for a group of this process and samplers, in place of the last one."""
+        if self._group is not None:
+            self._group.close()
+        self._group, self._token = None, ""
+        try:
+            self._group_store, address = _hosted(seconds)
+        except MuarlError as problem:
+            return Failure.of(problem)
+        return address
+
+    def join_group(self, membership: GroupMembership) -> Failure | None:
+        """Join that group."""
+        try:
+            self._group = membership.join()
+        except MuarlError as problem:
+            return Failure.of(problem)
+        self._token = membership.token
+        return None
 
     def make(self, address: str) -> tuple[None, int] | Failure:
         """Make the learner, together with the others."""
@@ -197,6 +241,7 @@ class LearnerActor:
         others only help)."""
         import ray
 
+        _give_back()
         try:
             found = cast(Any, self._there).adapter().items() if adapter else self._there.weights()
             if self._rank == 0:
@@ -206,6 +251,53 @@ class LearnerActor:
         except MuarlError as problem:
             return Failure.of(problem)
         return []
+
+    def send(self, size: int, adapter: bool, token: str) -> list[str | None] | Failure:
+        """Send all weights, or the adapter's alone, to the group of this token (the first process; the others only
+        help), and keep them for ``store``. What kept them from reaching all of it."""
+        from muarl.cluster.transport import GroupBroken
+
+        _give_back()
+        self._kept, problem = [], None
+        group = self._group if token and token == self._token else None
+        try:
+            found = cast(Any, self._there).adapter().items() if adapter else self._there.weights()
+            if self._rank:
+                for _ in found:
+                    pass
+                return [None]
+            for entries, data in flatten(found, size):
+                try:
+                    if group is not None:
+                        group.send(entries, data)
+                except GroupBroken as broken:
+                    group, problem = None, str(broken)
+                self._kept.append(Bucket(entries, data.cpu().numpy()))
+            if group is not None:
+                group.end()
+        except GroupBroken as broken:
+            problem = str(broken)
+        except MuarlError as failed:
+            return Failure.of(failed)
+        return [problem]
+
+    def store(self, board: str, version: int, lora: LoraSettings | None) -> None:
+        """Put what was sent last into the object store and on the board, for samplers that come back; if that fails,
+        the board says so to them."""
+        import ray
+
+        buckets = []
+        self._kept.reverse()
+        try:
+            while self._kept:
+                buckets.append(ray.put(self._kept.pop()))
+        except Exception as problem:  # whatever it was, nobody shall wait for these weights
+            self._kept = []
+            why = f"the weights of version {version} were not put into the object store: {problem}"
+            log.warning("%s", why)
+            ray.get(find(board).fail.remote(version, why))
+        else:
+            ray.get(find(board).post.remote(Posted(version, buckets, lora)))
 
     @property
     def _there(self) -> Learner:
@@ -226,6 +318,23 @@ class LearnerActor:
         except MuarlError as problem:
             return Failure.of(problem)
         return result, 0 if self._learner is None else self._learner.version
+
+
+def _give_back() -> None:
+    """Let a sampler on the same GPU have what the step before took of it."""
+    import torch
+
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
+def _hosted(seconds: float) -> tuple[Any, str]:
+    """A store on this machine for processes to meet at, and its address."""
+    import ray
+
+    from muarl.learning.group import LOOPBACK, host_store
+
+    return host_store(ray.util.get_node_ip_address() or LOOPBACK, deadline=seconds)
 
 
 def make_learners(

@@ -12,7 +12,7 @@ Machine = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProcessGroup:
     """``count`` equal processes: CPUs, GPUs and bytes of memory for each. ``setting``: the setting with their number,
     "" where the number cannot be chosen."""
 
@@ -30,12 +30,12 @@ class Part:
         return {k: v for k, v in needs.items() if v > 0}
 
 
-def bundles(parts: Sequence[Part]) -> list[dict[str, float]]:
+def bundles(parts: Sequence[ProcessGroup]) -> list[dict[str, float]]:
     """What each process needs, in order."""
     return [part.needs for part in parts for _ in range(part.count)]
 
 
-def fits(parts: Sequence[Part], machines: Sequence[Machine]) -> bool:
+def fits(parts: Sequence[ProcessGroup], machines: Sequence[Machine]) -> bool:
     """Whether all processes find a place: the largest first, each on the first machine that has room."""
     left = [dict(m) for m in machines]
     wanted = sorted(bundles(parts), key=lambda b: (b.get("GPU", 0), b.get("CPU", 0), b.get("memory", 0)), reverse=True)
@@ -50,7 +50,7 @@ def fits(parts: Sequence[Part], machines: Sequence[Machine]) -> bool:
     return True
 
 
-def check_fits(parts: Sequence[Part], machines: Sequence[Machine]) -> None:
+def check_fits(parts: Sequence[ProcessGroup], machines: Sequence[Machine]) -> None:
     """ConfigError says what is asked for, what there is, and what would fit."""
     if fits(parts, machines):
         return
@@ -60,7 +60,7 @@ def check_fits(parts: Sequence[Part], machines: Sequence[Machine]) -> None:
     raise ConfigError(f"cluster: the run asks for {asked}. The cluster's {noun} {there}. {_advice(parts, machines)}")
 
 
-def _advice(parts: Sequence[Part], machines: Sequence[Machine]) -> str:
+def _advice(parts: Sequence[ProcessGroup], machines: Sequence[Machine]) -> str:
     """Numbers that would fit, none of which could be larger: taken away first where most processes are, then given
     back where what was lacking was something else."""
     now = list(parts)

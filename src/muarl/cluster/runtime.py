@@ -18,9 +18,10 @@ from typing import Any
 from uuid import uuid4
 
 from muarl.cluster.calls import Lost, answer_now
-from muarl.cluster.places import Part, bundles, check_fits
+from muarl.cluster.places import ProcessGroup, bundles, check_fits
 from muarl.cluster.versions import check_same, named, probe
 from muarl.errors import ConfigError, MuarlError
+from muarl.extras import require
 
 QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
 KNOCK = 10.0
@@ -31,7 +32,7 @@ KNOCK = 10.0
 class Cluster:
     """A joined cluster, with places reserved for the processes of each part."""
 
-    parts: Sequence[Part]
+    parts: Sequence[ProcessGroup]
     group: Any
     timeout: float
     ours: bool
@@ -159,7 +160,7 @@ class Each:
 
 
 def join(
-    address: str, parts: Sequence[Part], *, timeout: float, spread: bool = False, cores: float | None = None
+    address: str, parts: Sequence[ProcessGroup], *, timeout: float, spread: bool = False, cores: float | None = None
 ) -> Cluster:
     """Join the cluster at ``address`` (``local``, ``auto`` or HOST:PORT) and reserve places for ``parts``.
 
@@ -198,10 +199,9 @@ def _connect(address: str, timeout: float, cores: float | None) -> bool:
     """Connect this process. False if it was connected before (and its owner shall disconnect it)."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"  # else Ray uploads the working directory under `uv run`
-    try:
-        import ray
-    except ImportError as missing:
-        raise ConfigError(f"cluster.address: Ray is not installed ({missing}): pip install ray") from None
+    require("ray", "cluster.address")
+    import ray
+
     if ray.is_initialized():
         return False
     with _own_ways():
@@ -294,7 +294,7 @@ def _check_software(nodes: Sequence[dict[str, Any]], timeout: float) -> None:
     check_same(look(), found)
 
 
-def _reserve(parts: Sequence[Part], timeout: float, spread: bool) -> Any:
+def _reserve(parts: Sequence[ProcessGroup], timeout: float, spread: bool) -> Any:
     import ray
     from ray.exceptions import GetTimeoutError
     from ray.util import remove_placement_group

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from muarl.cluster.calls import Failure, Lost, answer
+from muarl.cluster.calls import Lost, answer
 from muarl.cluster.crew import PAUSE, Crew
+from muarl.cluster.learners import RemoteWeights
 from muarl.cluster.runtime import find
-from muarl.cluster.weights import Bucket, pack, unpack
+from muarl.cluster.sampler_actor import Posted
+from muarl.cluster.weights import pack
 from muarl.errors import InfrastructureError, MuarlError
-from muarl.inference.base import PolicySampler, Sampled, SamplingParams, Weights
+from muarl.inference.base import Sampled, SamplingParams, Weights
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from muarl.learning.settings import LoraSettings
+    from muarl.cluster.direct import DirectRoute
 
 log = logging.getLogger(__name__)
-
-BuildSampler = Callable[[], PolicySampler]
 
 
 class Remote(Protocol):
@@ -152,7 +149,8 @@ class ClusterSampler(RoutedSampler):
     """The driver's ``PolicySampler`` over all samplers: it also moves their weights and ends them.
 
     ``board``: the ``Board``'s name. ``bucket``: bytes in one piece of weights. ``seconds``: that an update may take.
-    ``adapters``: samplers have room for an adapter, and all begin with the model that it is put on.
+    ``adapters``: samplers take an adapter alone, and all begin with the model that it is put on. ``direct``: how
+    weights travel where they need not pass the object store.
     """
 
     def __init__(
@@ -165,8 +163,9 @@ class ClusterSampler(RoutedSampler):
         bucket: int,
         release: Callable[[], None],
         adapters: bool = False,
+        direct: DirectRoute | None = None,
     ) -> None:
-        self._adapters = adapters
+        self._adapters, self._direct, self._board_name = adapters, direct, board
         self.remotes = [ActorRemote(name, n) for n, name in enumerate(names)]
         super().__init__(self.remotes, deadline=deadline, name="driver/")
         self._board, self._seconds, self._bucket, self._release = find(board), seconds, bucket, release
@@ -180,19 +179,24 @@ class ClusterSampler(RoutedSampler):
         """Have every sampler sample from these weights, as policy ``version``.
 
         They are put into the cluster's object store once, by the learner's own process where it has one, and samplers
-        on one machine share one copy. Samplers that are lost take them when they are back. Where a learner trains
-        adapters and samplers have room for one, it is all that is sent.
+        on one machine share one copy; or they go there directly, and into the object store only for those that come
+        back later. Samplers that are lost take them when they are back. Where a learner trains adapters and samplers
+        take one alone, it is all that is sent.
 
         MuarlError if none took them.
         """
-        await answer(self._board.clear.remote(), self._seconds, "the board of weights")  # two copies may not fit
-        publish = getattr(weights, "publish", None)
-        lora = getattr(weights, "lora", None) if self._adapters else None
-        if publish is not None:
-            buckets = await publish(self._bucket, adapter=lora is not None)
+        await answer(self._board.clear.remote(version), self._seconds, "the board of weights")  # two copies may not fit
+        remote = weights if isinstance(weights, RemoteWeights) else None
+        lora = remote.lora if remote is not None and self._adapters else None
+        if remote is not None and self._direct is not None and self._direct.open:
+            await self._direct.send(remote, self.remotes, version, size=self._bucket, lora=lora, board=self._board_name)
         else:
-            buckets = await asyncio.to_thread(_put, weights, self._bucket)
-        await answer(self._board.post.remote(Posted(version, buckets, lora)), self._seconds, "the board of weights")
+            if remote is not None:
+                buckets = await remote.publish(self._bucket, adapter=lora is not None)
+            else:
+                buckets = await asyncio.to_thread(_put, weights, self._bucket)
+            posted = Posted(version, buckets, lora)
+            await answer(self._board.post.remote(posted), self._seconds, "the board of weights")
         done = await asyncio.gather(*(self._refresh(r, version) for r in self.remotes), return_exceptions=True)
         problems = [d for d in done if isinstance(d, BaseException)]
         for problem in problems:
@@ -202,9 +206,19 @@ class ClusterSampler(RoutedSampler):
             raise MuarlError(f"no sampler took the weights of version {version}: {problems[0]}")
         self.version = version
 
+    async def sleep(self) -> None:
+        """See ``SleepingSampler``. A sampler that is lost sleeps well enough."""
+        done = await asyncio.gather(*(self._asleep(r) for r in self.remotes), return_exceptions=True)
+        for problem in done:
+            if isinstance(problem, BaseException) and not isinstance(problem, Lost):
+                raise problem
+
     async def aclose(self) -> None:
         """End the samplers' processes."""
         self._release()
+
+    async def _asleep(self, remote: ActorRemote) -> None:
+        await answer(remote.actor.sleep.remote(), self._seconds, remote.who)
 
     async def _refresh(self, remote: ActorRemote, version: int) -> None:
         try:
@@ -219,118 +233,3 @@ def _put(weights: Weights, size: int) -> list[Any]:
     import ray
 
     return [ray.put(bucket) for bucket in pack(weights(), size)]
-
-
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """References to the weights of a version; ``lora``: they are those of an adapter alone."""
-
-    version: int
-    buckets: list[Any]
-    lora: LoraSettings | None = None
-
-
-class Board:
-    """Where the newest weights are to be had: a small actor beside the driver, with references, not weights."""
-
-    def __init__(self) -> None:
-        self._newest: Posted | None = None
-        self._posted = False
-        self._news = asyncio.Event()
-        self._news.set()
-
-    async def clear(self) -> None:
-        """New weights are on their way: let the old ones be freed, and have those who ask wait."""
-        self._newest = None
-        self._news.clear()
-
-    async def post(self, newest: Posted) -> None:
-        """From now on these."""
-        self._newest = newest
-        self._news.set()
-
-    async def newest(self) -> Posted | None:
-        """What was posted last, None if the samplers' own checkpoint is the newest."""
-        await self._news.wait()
-        return self._newest
-
-
-class SamplerActor:
-    """A sampler in a process of its own. ``build`` makes it, after ``setup``, when it is first asked for: an error in
-    an actor's constructor would come back as Ray's, without its words. ``board``: the board's name."""
-
-    def __init__(self, setup: Callable[[], None], build: BuildSampler, board: str, seconds: float) -> None:
-        setup()
-        self._build = build
-        self._sampler: PolicySampler | None = None
-        self._board, self._seconds = board, seconds
-        self._version: int | None = None  # not known to be the newest
-        self._moving = asyncio.Lock()
-
-    async def ready(self) -> Failure | None:
-        """Answers once it can sample."""
-        return await self.refresh(0)
-
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None) -> Sampled | Failure:
-        """See ``Sampler``."""
-        try:
-            sampler = self._sampler
-            if sampler is None or self._version is None:
-                sampler = await self._catch_up()
-            return await sampler.sample(prompt_ids, params, session=session)
-        except MuarlError as problem:
-            return Failure.of(problem)
-
-    async def close_session(self, session: str) -> None:
-        """See ``Sampler``."""
-        if self._sampler is not None:
-            self._sampler.close_session(session)
-
-    async def refresh(self, version: int) -> Failure | None:
-        """Take the newest weights, which are at least of this version."""
-        try:
-            await self._catch_up(version)
-        except MuarlError as problem:
-            return Failure.of(problem)
-        return None
-
-    async def _catch_up(self, wanted: int = 0) -> PolicySampler:
-        async with self._moving:
-            if self._sampler is None:
-                self._sampler = self._build()
-            if self._version is not None and self._version >= wanted:
-                return self._sampler
-            found = await answer(find(self._board).newest.remote(), self._seconds, "the board of weights")
-            if found is None:
-                self._version = 0
-                return self._sampler
-            buckets = await _fetched(found.buckets, self._seconds)
-            await self._sampler.update(_weights(buckets, found.lora), found.version)
-            self._version = found.version
-            return self._sampler
-
-
-def _weights(buckets: Sequence[Bucket], lora: LoraSettings | None) -> Weights:
-    """The weights in the buckets as samplers take them."""
-    if lora is None:
-        return lambda: unpack(buckets)
-    from muarl.learning.lora import AdaptedWeights
-
-    def whole() -> Iterator[tuple[str, Tensor]]:
-        raise MuarlError("only the adapter was sent (engine.lora_rank), and this sampler wants all weights")
-
-    return AdaptedWeights(whole, lambda: dict(unpack(buckets)), lora)
-
-
-async def _fetched(references: Sequence[Any], seconds: float) -> list[Bucket]:
-    """The buckets themselves, from wherever they are. InfrastructureError if they cannot be had."""
-    try:
-        got = await answer(asyncio.gather(*(_one(r) for r in references)), seconds, "the owner of the weights")
-    except Lost as problem:
-        raise InfrastructureError(f"the newest weights cannot be fetched: {problem}", boundary="agent") from None
-    return list(got)
-
-
-async def _one(reference: Any) -> Bucket:
-    bucket: Bucket = await reference
-    return bucket

@@ -20,7 +20,7 @@ def probe() -> Callable[[], dict[str, str]]:
     def software() -> dict[str, str]:
         import hashlib
         import platform
-        from importlib import metadata
+        from importlib import import_module, metadata
         from pathlib import Path
 
         found = {"python": ".".join(platform.python_version_tuple()[:2])}
@@ -30,9 +30,8 @@ def probe() -> Callable[[], dict[str, str]]:
             except metadata.PackageNotFoundError:
                 found[name] = "none"
         try:
-            import muarl
-
-            root = Path(muarl.__file__).parent
+            muarl = import_module("muarl")  # whichever is there
+            root = Path(str(muarl.__file__)).parent
             digest = hashlib.sha256()
             for path in sorted(root.rglob("*.py")):
                 digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())

@@ -36,20 +36,36 @@ class Bucket:
     data: NDArray[np.uint8]
 
 
-def pack(weights: Iterable[tuple[str, Tensor]], size: int) -> Iterator[Bucket]:
-    """Tensors as buckets of at most ``size`` bytes, or of one tensor that is larger. The bytes are copied."""
-    held: list[tuple[Entry, NDArray[np.uint8]]] = []
+def flatten(weights: Iterable[tuple[str, Tensor]], size: int) -> Iterator[tuple[tuple[Entry, ...], Tensor]]:
+    """Tensors as buckets of at most ``size`` bytes, or of one tensor that is larger: what lies where, and the bytes
+    (uint8), copied, on the device of the bucket's first tensor."""
+    held: list[tuple[Entry, Tensor]] = []
     end = 0
     for name, tensor in weights:
         data = _bytes_of(tensor)
         if held and end + len(data) > size:
-            yield _bucket(held)
+            yield _joined(held)
             held, end = [], 0
         dtype = str(tensor.dtype).removeprefix("torch.")
         held.append((Entry(name, dtype, tuple(tensor.shape), end, len(data)), data))
         end += -(-len(data) // ALIGN) * ALIGN
     if held:
-        yield _bucket(held)
+        yield _joined(held)
+
+
+def pack(weights: Iterable[tuple[str, Tensor]], size: int) -> Iterator[Bucket]:
+    """``flatten`` in this machine's memory."""
+    for entries, data in flatten(weights, size):
+        yield Bucket(entries, data.cpu().numpy())
+
+
+def split(entries: Iterable[Entry], data: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of one bucket, read where they lie."""
+    import torch
+
+    for entry in entries:
+        dtype: Any = getattr(torch, entry.dtype)
+        yield entry.name, data[entry.start : entry.start + entry.size].view(dtype).reshape(entry.shape)
 
 
 def unpack(buckets: Iterable[Bucket]) -> Iterator[tuple[str, Tensor]]:
@@ -57,25 +73,22 @@ def unpack(buckets: Iterable[Bucket]) -> Iterator[tuple[str, Tensor]]:
     import torch
 
     for bucket in buckets:
-        for entry in bucket.entries:
-            part = bucket.data[entry.start : entry.start + entry.size]
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message=".*not writable.*")
-                flat = torch.from_numpy(part)
-            dtype: Any = getattr(torch, entry.dtype)
-            yield entry.name, flat.view(dtype).reshape(entry.shape)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*not writable.*")
+            data = torch.from_numpy(bucket.data)
+        yield from split(bucket.entries, data)
 
 
-def _bytes_of(tensor: Tensor) -> NDArray[np.uint8]:
+def _bytes_of(tensor: Tensor) -> Tensor:
     import torch
 
-    flat: NDArray[np.uint8] = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-    return flat
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
-def _bucket(held: list[tuple[Entry, NDArray[np.uint8]]]) -> Bucket:
+def _joined(held: list[tuple[Entry, Tensor]]) -> tuple[tuple[Entry, ...], Tensor]:
     last, _ = held[-1]
-    data = np.zeros(last.start + last.size, dtype=np.uint8)
+    first = held[0][1]
+    data = first.new_zeros(last.start + last.size)
     for entry, part in held:
-        data[entry.start : entry.start + entry.size] = part
-    return Bucket(tuple(entry for entry, _ in held), data)
+        data[entry.start : entry.start + entry.size].copy_(part)
+    return tuple(entry for entry, _ in held), data

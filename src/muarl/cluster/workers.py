@@ -1,7 +1,7 @@
 """Rollout workers: processes of the cluster that play whole episodes, and the ``Executor`` over them.
 
 A worker makes its own world, users and agent; only requests go there and only episodes come back. An episode whose
-worker is lost is begun again by another one. However often that happens, a request gives exactly one episode: what a
+worker is lost is restarted by another one. However often that happens, a request gives exactly one episode: what a
 worker may still send after it was given up is not listened to.
 """
 
@@ -18,8 +18,8 @@ from muarl.cluster.crew import PAUSE, Crew
 from muarl.cluster.runtime import find
 from muarl.cluster.samplers import forget
 from muarl.episode import Episode, StopReason
+from muarl.episode_runner import RolloutRequest
 from muarl.errors import MuarlError
-from muarl.player import RolloutRequest
 from muarl.rollout import LocalExecutor, Requests
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Worker(Protocol):
 class ClusterExecutor:
     """An ``Executor`` over rollout workers, least busy first.
 
-    ``concurrency``: most episodes under way in one ``run``; requests are drawn when there is room, and no earlier.
+    ``concurrency``: max concurrent episodes in one ``run``; requests are drawn when there is room, and no earlier.
     ``tries``: how often one is begun. ``seconds``: that an episode may take. ``patience``: seconds without an answer
     from any worker, once there is none that can be asked, after which MuarlError ends the run. ``pause``: see ``Crew``.
     Several ``run`` at once share the workers.
@@ -149,19 +149,19 @@ class WorkerActor:
     async def ready(self) -> Failure | None:
         """Answers once it can play."""
         try:
-            self._player()
+            self._runner()
         except MuarlError as problem:
             return Failure.of(problem)
         return None
 
     async def play(self, request: RolloutRequest) -> Episode | Failure:
-        """See ``Player.play``."""
+        """See ``EpisodeRunner.play``."""
         try:
-            return await self._player()(request)
+            return await self._runner()(request)
         except MuarlError as problem:
             return Failure.of(problem)
 
-    def _player(self) -> Play:
+    def _runner(self) -> Play:
         if self._play is None:
             self._play = self._build()
         return self._play

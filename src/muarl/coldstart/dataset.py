@@ -25,7 +25,7 @@ SCENARIO = "scenario"
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DroppedConversation:
     """A conversation that was not kept: by which filter, and what it found."""
 
     episode: Episode
@@ -38,7 +38,7 @@ class Dataset:
     """Kept and dropped conversations, in the order in which they were drawn. ``wanted``: per scenario."""
 
     kept: Sequence[Episode]
-    dropped: Sequence[Dropped]
+    dropped: Sequence[DroppedConversation]
     wanted: Mapping[str, int]
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ def message_row(episode: Episode) -> dict[str, Any]:
     }
 
 
-def _dropped_row(found: Dropped) -> dict[str, Any]:
+def _dropped_row(found: DroppedConversation) -> dict[str, Any]:
     return {
         "id": found.episode.id,
         "scenario": found.episode.tags.get(SCENARIO, found.episode.domain),

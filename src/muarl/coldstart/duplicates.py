@@ -18,7 +18,7 @@ HASHES = 64
 _ID = re.compile(r"\S*\d\S*")
 
 
-class Seen:
+class NearDuplicates:
     """The conversations kept so far. ``threshold``: the Jaccard overlap from which on two are the same."""
 
     def __init__(self, threshold: float) -> None:

@@ -15,7 +15,7 @@ from jsonschema.exceptions import SchemaError
 from muarl.chat import Message, ToolSpec
 from muarl.domains.base import Task
 from muarl.episode import Episode, StopReason
-from muarl.observe.metrics import is_success
+from muarl.metrics import is_success
 from muarl.rewards.user_errors import find_user_errors
 
 CONTROL = ("<tool_call>", "</tool_call>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_response>")
@@ -29,7 +29,7 @@ SAME_AGAIN = 3
 
 
 @dataclass(frozen=True)
-class Bounds:
+class FilterBounds:
     """Figures that filters go by; see ``config.coldstart`` for each."""
 
     min_turns: int = 2
@@ -55,10 +55,10 @@ class Candidate:
         return [m for m in self.episode.messages if m.role == "assistant"]
 
 
-Filter = Callable[[Candidate, Bounds], str | None]
+Filter = Callable[[Candidate, FilterBounds], str | None]
 
 
-def finished(found: Candidate, bounds: Bounds) -> str | None:
+def finished(found: Candidate, bounds: FilterBounds) -> str | None:
     """A participant ended it; no limit cut it, and nothing broke."""
     stop = found.episode.stop
     if stop is StopReason.INFRASTRUCTURE:
@@ -66,7 +66,7 @@ def finished(found: Candidate, bounds: Bounds) -> str | None:
     return None if stop.chosen else f"cut by {stop.value}"
 
 
-def schema(found: Candidate, bounds: Bounds) -> str | None:
+def schema(found: Candidate, bounds: FilterBounds) -> str | None:
     """Every call of agent and user can be read, names a tool there is, and fits its schema."""
     sides = {"assistant": {t.name: t for t in found.tools}, "user": {t.name: t for t in found.user_tools}}
     for message in found.episode.messages:
@@ -90,13 +90,13 @@ def _misfit(arguments: Mapping[str, object], parameters: Mapping[str, object]) -
     return None if wrong is None else wrong.message[:200]
 
 
-def errors(found: Candidate, bounds: Bounds) -> str | None:
+def errors(found: Candidate, bounds: FilterBounds) -> str | None:
     """Few calls are answered by an error; one that is put right teaches, many don't."""
     failed = sum(m.role == "tool" and m.error for m in found.episode.messages)
     return None if failed <= bounds.max_tool_errors else f"{failed} calls failed"
 
 
-def goal(found: Candidate, bounds: Bounds) -> str | None:
+def goal(found: Candidate, bounds: FilterBounds) -> str | None:
     """The world is as it should be, where the task says how."""
     verdict = found.episode.verdict
     if not found.checkable or verdict is None or is_success(verdict.reward):
@@ -111,22 +111,22 @@ POLICY = {
     "foreign_access": "used another user's account",
     "needless_transfers": "handed over without need",
 }
-"""What an audit (audit/figures.py) may find that no conversation to learn from has."""
+"""What an audit (audit/metrics.py) may find that no conversation to learn from has."""
 
 
-def policy(found: Candidate, bounds: Bounds) -> str | None:
+def policy(found: Candidate, bounds: FilterBounds) -> str | None:
     """The audit finds no breach."""
     audit = found.episode.verdict.audit if found.episode.verdict is not None else {}
     return next((text for name, text in POLICY.items() if audit.get(name, 0.0) > 0), None)
 
 
-def user(found: Candidate, bounds: Bounds) -> str | None:
+def user(found: Candidate, bounds: FilterBounds) -> str | None:
     """The simulated user keeps to its scenario and does not give it away (rewards/user_errors.py)."""
     errors_found = find_user_errors(found.task, found.episode.messages, user_tools=found.user_tools)
     return next((f"{e.rule}: {e.detail}" for e in errors_found), None)
 
 
-def leak(found: Candidate, bounds: Bounds) -> str | None:
+def leak(found: Candidate, bounds: FilterBounds) -> str | None:
     """The agent neither writes control tokens nor recites its policy."""
     told = _words(found.episode.system or "")
     grams = {tuple(told[i : i + COPIED_WORDS]) for i in range(len(told) - COPIED_WORDS + 1)}
@@ -141,7 +141,7 @@ def leak(found: Candidate, bounds: Bounds) -> str | None:
     return None
 
 
-def repetition(found: Candidate, bounds: Bounds) -> str | None:
+def repetition(found: Candidate, bounds: FilterBounds) -> str | None:
     """The agent does not go round in circles."""
     said = Counter(" ".join(_words(m.content or "")) for m in found.spoken if not m.tool_calls and m.content)
     made = Counter((c.name, repr(sorted(c.arguments.items()))) for m in found.spoken for c in m.tool_calls)
@@ -149,7 +149,7 @@ def repetition(found: Candidate, bounds: Bounds) -> str | None:
     return None if worst <= SAME_AGAIN else f"the same {worst} times"
 
 
-def length(found: Candidate, bounds: Bounds) -> str | None:
+def length(found: Candidate, bounds: FilterBounds) -> str | None:
     """Neither too short to show anything nor too long to learn from."""
     turns = len(found.spoken)
     if not bounds.min_turns <= turns <= bounds.max_turns:
@@ -164,7 +164,7 @@ FILTERS: Mapping[str, Filter] = {
 """All filters on single conversations, in the order in which they are asked."""
 
 
-def reason(found: Candidate, bounds: Bounds) -> tuple[str, str] | None:
+def reason(found: Candidate, bounds: FilterBounds) -> tuple[str, str] | None:
     """The first filter that objects, and its detail; None for a conversation that passes them all."""
     for name, objects in FILTERS.items():
         detail = objects(found, bounds)

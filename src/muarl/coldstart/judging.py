@@ -8,13 +8,14 @@ from pathlib import Path
 
 from muarl.episode import Episode
 from muarl.errors import InfrastructureError, MuarlError
+from muarl.event_loop import event_loop
 from muarl.files import append_line, drop_broken_tail, read_lines
-from muarl.rewards.judge import Judge, ModelJudge
+from muarl.rewards.judge import Judge
 
 EXPECTED = "The agent followed the policy that it was given, and everything it told the user is borne out by its tools."
 
 
-class Judged:
+class JudgedConversations:
     """What a judge has said of conversations. ``path``: the file, a line for each."""
 
     def __init__(self, path: Path) -> None:
@@ -31,7 +32,8 @@ class Judged:
             return {e.id: True for e in episodes}
         missing = [e for e in episodes if e.id not in self._known]
         if missing:
-            asyncio.run(self._ask(judge, missing))
+            with event_loop() as loop:
+                loop.run(self._ask(judge, missing))
         return {e.id: self._known[e.id] for e in episodes}
 
     async def _ask(self, judge: Judge, episodes: Sequence[Episode]) -> None:
@@ -40,11 +42,7 @@ class Judged:
             append_line(self._path, {"id": episode.id, "ok": answer})
             self._known[episode.id] = answer
 
-        try:
-            found = await asyncio.gather(*map(one, episodes), return_exceptions=True)
-        finally:
-            if isinstance(judge, ModelJudge):
-                await judge.aclose()
+        found = await asyncio.gather(*map(one, episodes), return_exceptions=True)
         for failure in found:
             if isinstance(failure, InfrastructureError):
                 raise MuarlError(f"coldstart.judge: {failure}") from None

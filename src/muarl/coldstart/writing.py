@@ -18,6 +18,7 @@ from muarl.chat import ToolSpec
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
 from muarl.errors import InfrastructureError
+from muarl.event_loop import event_loop
 from muarl.files import append_line, read_lines
 from muarl.seeds import derive_seed
 from muarl.untrusted import parse_json
@@ -83,19 +84,14 @@ class WrittenTasks:
         InfrastructureError if the teacher fails, or there is no task at all.
         """
         if len(self._rows) < start + count:
-            asyncio.run(self._write_and_close(start + count, seed))
+            with event_loop() as loop:
+                loop.run(self._write(start + count, seed))
         return [self._task(n) for n in range(start, min(start + count, len(self._rows)))]
 
     def _task(self, number: int) -> Task:
         row = self._rows[number]
         tags = {"intent": row["intent"], "persona": row["persona"], "written": True}
         return Task(f"{self._brief.name}-written-{number}", self._brief.name, row["scenario"], None, (), tags=tags)
-
-    async def _write_and_close(self, wanted: int, seed: int) -> None:
-        try:
-            await self._write(wanted, seed)
-        finally:  # connections belong to this event loop
-            await self._endpoint.aclose()
 
     async def _write(self, wanted: int, seed: int) -> None:
         """Ask for all that is missing at once, and again for what was of no use."""

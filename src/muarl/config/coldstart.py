@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.config.section import Count, EndpointConfig, HabitsConfig, JudgeSpec, Positive, Probability, Section
+from muarl.config.section import (
+    WORD,
+    Count,
+    EndpointConfig,
+    ErrorProfileConfig,
+    JudgeSpec,
+    Positive,
+    Probability,
+    Section,
+)
 
 SCENARIOS = (
     "food-delivery-generated", "hotel-generated", "bank-generated", "clinic-generated", "insurance-generated",
@@ -20,19 +29,21 @@ class ColdstartConfig(Section):
 
     scenarios: tuple[str, ...] = Field(
         SCENARIOS,
-        description="Generated domains to make conversations in, or your own folders (docs/coldstart.md).",
+        description="Environments to make conversations in, or your own folders (docs/coldstart.md).",
     )
     count: Positive = Field(2000, description="Conversations to keep, in equal shares of the scenarios.")
-    size: Literal["tiny", "small", "medium", "official"] = Field(
-        "medium", description="How large the worlds are; a scenario without this size takes its largest."
+    size: Annotated[str, Field(pattern=WORD)] = Field(
+        "medium",
+        description="How large the worlds are: a size that some scenario comes in; one without it takes its largest.",
     )
     seed: int = Field(0, description="Seed of tasks, worlds and users.")
     teacher: Literal["expert", "endpoint"] = Field(
         "expert", description="Who serves: the scripted experts, or the model behind `endpoint`."
     )
     endpoint: EndpointConfig | None = Field(None, description="The teacher under `teacher: endpoint`.")
-    habits: HabitsConfig = Field(
-        default_factory=HabitsConfig, description="Bad habits of the scripted experts; the filters then drop them."
+    error_profile: ErrorProfileConfig = Field(
+        default_factory=ErrorProfileConfig,
+        description="Errors that the scripted experts make; the filters drop such conversations.",
     )
     tools: Literal["world", "imagined"] = Field(
         "world",

@@ -13,9 +13,12 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from muarl.config import mixing
 from muarl.config.approvals import recall
 from muarl.config.methods import METHODS, with_method
+from muarl.config.mixing import unnumbered
 from muarl.config.presets import ABOUT, PRESETS, about_of, preset_names
+from muarl.config.renamed import new_name, translated, written_by_run
 from muarl.config.sections import RunConfig, Section, fields_of
 from muarl.config.trust import Origin, Provenance, trusted
 from muarl.errors import ConfigError, DataError
@@ -31,7 +34,7 @@ MOST_KEYS = 16
 def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read the preset of that name, or the YAML file at that path, and lay ``key.path=value`` overrides over it.
 
-    Values of overrides are read as YAML (``rl.lr=1e-4``, ``sft.habits={deny: 0.3}``, ``rl.eval_every=null``). Raises
+    Values of overrides are read as YAML (``rl.lr=1e-4``, ``rl.eval_every=null``). Raises
     ConfigError with one line per problem: the file or override, the key, what is wrong, and the nearest known key.
 
     Overrides are the person's own words; what a file says of keys, addresses and files is bounded (see ``trust``).
@@ -44,10 +47,12 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
         given = Origin(f"override {_shown(text)}", "command")
         for depth in range(1, len(keys) + 1):
             origins.setdefault(keys[:depth], given)
-        for below in [known for known in origins if known[: len(keys)] == keys]:
+        for below in [
+            known for known in origins if unnumbered(known)[: len(keys)] == keys or known[: len(keys)] == keys
+        ]:
             del origins[below]  # the value as a whole is another now
         origins[keys] = given
-        origins |= {(*keys, *rest): given for rest in _leaves(value)} if isinstance(value, dict) else {}
+        origins |= {(*keys, *rest): given for rest in _leaves(value)}
     try:
         config = RunConfig.model_validate(values)
     except ValidationError as problem:
@@ -114,6 +119,8 @@ def _read(path: Path, label: str, above: tuple[Path, ...]) -> tuple[dict[str, An
         values = {}
     if not isinstance(values, dict):
         raise ConfigError(f"{label}: must be a mapping of keys to values, and is a {type(values).__name__}.")
+    if written_by_run(path):
+        values = translated(values)
     about_of(values, label)
     values = with_method({key: value for key, value in values.items() if key != ABOUT})
     parent = values.pop("extends", None)
@@ -133,16 +140,21 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     out = dict(base)
     for key, value in over.items():
         below = out.get(key)
-        out[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        if isinstance(below, list) and isinstance(value, dict) and key == "domain":
+            out[key] = mixing.laid_over(below, value)
+        else:
+            out[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
     return out
 
 
-def _leaves(values: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for key, value in values.items():
+def _leaves(values: Any, prefix: Keys = ()) -> Iterator[Keys]:
+    """The path of every key, and of every entry of a list of sections by its number."""
+    listed = isinstance(values, list) and any(isinstance(one, dict) for one in values)
+    below = values if isinstance(values, dict) else dict(enumerate(values)) if listed else {}
+    for key, value in below.items():
         path = (*prefix, str(key))
         yield path
-        if isinstance(value, dict):
-            yield from _leaves(value, path)
+        yield from _leaves(value, path)
 
 
 def _parse_override(text: str) -> tuple[tuple[str, ...], Any]:
@@ -159,6 +171,16 @@ def _parse_override(text: str) -> tuple[tuple[str, ...], Any]:
 
 
 def _set(values: dict[str, Any], keys: tuple[str, ...], value: Any, text: str) -> None:
+    if keys == ("domain", "name") and isinstance(value, list):
+        before = values.get("domain", {})
+        values["domain"] = mixing.chosen(before if isinstance(before, list) else [before], value)
+        return
+    if keys[0] == "domain" and len(keys) > 1 and isinstance(values.get("domain"), list):
+        try:
+            values["domain"] = mixing.changed(values["domain"], keys[1:], value)
+        except ConfigError as problem:
+            raise ConfigError(f"override {_shown(text)}: {problem}") from None
+        return
     for depth, key in enumerate(keys[:-1], 1):
         inner = values.setdefault(key, {})
         if inner is None:
@@ -175,8 +197,11 @@ def _explain(problem: ValidationError, origins: Mapping[tuple[str, ...], Origin]
     """One line for each thing that is wrong."""
     for error in problem.errors(include_url=False):
         loc = tuple(str(part) for part in error["loc"])
+        if loc[:2] == ("domain", "0") and not any(keys[:2] == ("domain", "0") for keys in origins):
+            loc = unnumbered(loc)  # one domain is validated as a list of one
         name = ".".join(loc)
-        where = next((origins[loc[:n]].label for n in range(len(loc), 0, -1) if loc[:n] in origins), label)
+        ways = [part[:n] for n in range(len(loc), 0, -1) for part in (loc, unnumbered(loc)) if n <= len(part)]
+        where = next((origins[way].label for way in ways if way in origins), label)
         # A rule over several keys fails at the section; the override below it, if there is one, is what broke it.
         below = {
             ".".join(keys): origin.label
@@ -186,15 +211,13 @@ def _explain(problem: ValidationError, origins: Mapping[tuple[str, ...], Origin]
         named = [o for key, o in below.items() if re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", error["msg"])]
         where = ", ".join(dict.fromkeys(named or below.values())) or where
         if error["type"] == "extra_forbidden":
+            if (renamed := new_name(name)) is not None:
+                yield f"{where}: {name} is now {renamed}."
+                continue
             known = [field for field, _, _ in fields_of(RunConfig)]
             yield f"{where}: there is no key {_shown(name)}{_nearest(name, known)}"
         elif error["type"] == "literal_error" and (near := _nearest_value(error)):
             yield f"{where}: {name}: {_shown(error['input'])} is unknown; did you mean {near!r}?"
-        elif loc == ("domain", "name") and isinstance(error["input"], str) and where.endswith("config.yaml"):
-            yield (
-                f"{where}: {name}: {_shown(error['input'])} is no domain of muarl's; a run of your own domain is "
-                "evaluated and resumed by the script that started it"
-            )
         else:
             what = error["msg"].removeprefix("Value error, ")
             given = f", and is {_shown(error['input'])}" if not isinstance(error["input"], Mapping | Section) else ""

@@ -13,7 +13,7 @@ class WandbConfig(Section):
     """Weights & Biases, beside metrics.jsonl and TensorBoard, which every training run writes. `wandb: true` switches
     it on with these defaults, and so does any key of this section. A resumed run continues its own run there."""
 
-    enabled: bool = Field(False, description="Also log to Weights & Biases (`pip install wandb`).")
+    enabled: bool = Field(False, description="Also log to Weights & Biases (`pip install 'muarl[wandb]'`).")
     project: str = Field("muarl", min_length=1, description="Project that the run belongs to.")
     entity: str | None = Field(None, description="Team or user that owns the project; null: your default.")
     group: str | None = Field(None, description="Group of runs, such as the seeds of one experiment; null: none.")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from muarl.config.section import Count, Positive, Section
+from muarl.learning.loss_options import PolicyLossOptions
 
 
 class ShapingConfig(Section):
@@ -51,8 +52,8 @@ class LayersConfig(Section):
         return {"policy": self.policy, "communication": self.communication, "safety": self.safety}
 
 
-class RlConfig(Section):
-    """Reinforcement learning: groups of rollouts a task, advantages within the group, clipped policy gradient."""
+class RlSteps(Section):
+    """What a step of reinforcement learning plays."""
 
     method: Literal["grpo", "dr_grpo", "dapo", "gspo", "rloo"] | None = Field(
         None,
@@ -68,35 +69,18 @@ class RlConfig(Section):
         "are dropped; null: three quarters of `group_size`.",
     )
     seed: int = Field(2, description="Seed of the training tasks; another one gives other tasks.")
-    temperature: Annotated[float, Field(gt=0.0, le=2.0)] = Field(1.0, description="Sampling temperature of rollouts.")
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = Field(1.0, description="Nucleus sampling in rollouts; 1: off.")
+
+
+class RlConfig(PolicyLossOptions, RlSteps):
+    """Reinforcement learning: groups of rollouts a task, advantages within the group, clipped policy gradient."""
+
     lr: Annotated[float, Field(gt=0)] = Field(5e-4, description="Learning rate of AdamW after warm-up.")
     warmup: Count = Field(5, description="Steps over which the learning rate rises from 0.")
     schedule: Literal["constant", "linear", "cosine"] = Field(
         "constant", description="What the learning rate does after warm-up."
     )
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="AdamW weight decay.")
-    clip_low: Annotated[float, Field(gt=0)] = Field(0.2, description="How far a probability ratio may fall below 1.")
-    clip_high: Annotated[float, Field(gt=0)] = Field(
-        0.2, description="How far it may rise above 1. DAPO's clip-higher: 0.28."
-    )
-    dual_clip: Annotated[float, Field(gt=1)] | None = Field(
-        3.0, description="Bound on the loss of tokens with a negative advantage and a large ratio; null: none."
-    )
-    ratio: Literal["token", "sequence"] = Field(
-        "token",
-        description="Ratio of each token (GRPO) or of the whole episode, length-normalised (GSPO; it then wants much "
-        "smaller clips).",
-    )
-    kl_coef: Annotated[float, Field(ge=0)] = Field(
-        0.001, description="Weight of the divergence from the reference model in the loss; 0: no reference model."
-    )
-    kl_estimator: Literal["k1", "k2", "k3"] = Field("k3", description="Estimator of that divergence.")
-    loss_aggregation: Literal["token_mean", "sequence_mean", "dr_grpo"] = Field(
-        "token_mean",
-        description="`token_mean`: one mean over all sampled tokens of the step. `sequence_mean`: mean within each "
-        "episode, then over episodes. `dr_grpo`: sum over each episode, divided by a constant length.",
-    )
     advantage: Literal["group_std", "group_mean", "leave_one_out"] = Field(
         "group_std",
         description="`group_std`: reward minus the group's mean, divided by the group's standard deviation (GRPO). "
@@ -114,17 +98,7 @@ class RlConfig(Section):
     dynamic_sampling: bool = Field(
         False, description="Draw further tasks until `tasks_per_step` groups have differing rewards (DAPO)."
     )
-    minibatches: Positive = Field(1, description="Optimiser steps that the episodes of one training step are split in.")
-    epochs: Positive = Field(1, description="Passes over the episodes of one training step.")
     grad_clip: Annotated[float, Field(gt=0)] = Field(1.0, description="Largest norm of the gradient.")
-    max_turns: Positive = Field(
-        30,
-        description="Maximum agent turns in an episode; then it ends with `max_turns`. At least 100 on TAU2's own "
-        "tasks, which are long; BFCL and ACEBench use their own limits.",
-    )
-    tokens_per_turn: Positive = Field(256, description="Maximum tokens of one agent turn; then `turn_length`.")
-    max_tool_errors: Positive = Field(10, description="Tool errors after which an episode ends with `tool_errors`.")
-    concurrency: Positive = Field(256, description="Maximum concurrent episodes.")
     asynchrony: Literal["synchronous", "one_step_off", "bounded"] = Field(
         "synchronous",
         description="`synchronous`: rollout and update alternate. `one_step_off`: the next step's episodes are played "
@@ -140,18 +114,6 @@ class RlConfig(Section):
         1800.0,
         description="Seconds without a finished episode after which an asynchronous run that waits for one ends.",
     )
-    correction: Literal["none", "token", "sequence"] = Field(
-        "none",
-        description="Truncated importance sampling of the gap between the sampler's policy and the learner's before "
-        "the update: a weight for each token, or one for each episode. The clipped ratio is then taken to the learner.",
-    )
-    correction_cap: Annotated[float, Field(gt=0)] = Field(2.0, description="Largest such weight.")
-    sequence_mask: tuple[float, float] | None = Field(
-        None,
-        description="`[low, high]`: episodes whose mean ratio of learner to sampler (geometric, over tokens) lies "
-        "outside are left out of the loss; null: none.",
-    )
-    pack_tokens: Positive = Field(16384, description="Tokens in one forward and backward pass of the update.")
     eval_every: Count = Field(0, description="Evaluate on validation tasks every N steps; 0: never.")
     checkpoint_every: Count = Field(10, description="Write a checkpoint every N steps; 0: only at the end.")
     save_episodes: Literal["all", "some", "none"] = Field(
@@ -164,6 +126,4 @@ class RlConfig(Section):
     def _group(self) -> RlConfig:
         if self.min_group is not None and self.min_group > self.group_size:
             raise ValueError(f"min_group ({self.min_group}) is larger than group_size ({self.group_size})")
-        if self.sequence_mask is not None and not 0 <= self.sequence_mask[0] < 1 < self.sequence_mask[1]:
-            raise ValueError(f"sequence_mask must be two bounds around 1, not {list(self.sequence_mask)}")
         return self

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from muarl.config.section import Count, Positive, Section
 
@@ -76,6 +76,11 @@ class EngineConfig(Section):
     update_folder: Path | None = Field(
         None, description="Folder for weights on their way to vLLM; servers elsewhere must see it at the same path."
     )
+    sleep: bool = Field(
+        False,
+        description="The sampler gives its memory back while the learner updates, and takes it again with the new "
+        "weights: for learner and sampler on one GPU. `rl.asynchrony=synchronous` only.",
+    )
     restarts: Count = Field(3, description="How often each of `engine.servers` is started again after it was lost.")
     deadline: Seconds = Field(600.0, description="Maximum seconds for one vLLM completion, including queueing.")
     start_deadline: Seconds = Field(600.0, description="Seconds that vLLM may take to start, or a server to answer.")
@@ -103,6 +108,8 @@ class EngineConfig(Section):
             raise ValueError("servers and urls: set one of them; urls are servers started separately")
         if self.update == "nccl" and self.lora_rank:
             raise ValueError("update: nccl sends all weights: leave lora_rank out, or take another update")
+        if self.sleep and self.urls:
+            raise ValueError("sleep: servers started separately stay awake: leave it out, or set engine.servers")
         if self.update == "nccl" and not self.servers:
             raise ValueError("update: nccl needs servers of our own: set engine.servers")
         if self.update == "stream" and not self.urls:
@@ -120,6 +127,15 @@ class EngineConfig(Section):
         return self.dtype
 
 
+def _of_a_layer(name: str) -> str:
+    if not name.isidentifier() or name.startswith(("embed", "lm_head", "wte", "wpe")):
+        raise ValueError(f"{name!r} is no matrix of a layer: name one such as q_proj or qkv_proj")
+    return name
+
+
+LayerMatrix = Annotated[str, AfterValidator(_of_a_layer)]
+
+
 class LoraConfig(Section):
     """LoRA: adapters of low rank beside the model's matrices are trained, the model itself is not (extra `lora`)."""
 
@@ -127,14 +143,15 @@ class LoraConfig(Section):
     alpha: Annotated[float, Field(gt=0)] = Field(
         32.0, description="Adapters count with this divided by their rank as a factor."
     )
-    targets: tuple[Literal["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"], ...] = Field(
+    targets: tuple[LayerMatrix, ...] = Field(
         ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
         min_length=1,
-        description="Matrices of each layer that get one.",
+        description="Matrices of each layer that get one, by the last part of their names. Of these seven a model may "
+        "lack some; a name of your own must be there.",
     )
 
 
-class LearnerConfig(Section):
+class LearnerBackendConfig(Section):
     """Who holds the weights and updates them."""
 
     kind: Literal["torch", "fsdp"] = Field(
@@ -148,6 +165,7 @@ class LearnerConfig(Section):
         description="Number format of computation; null: `model.dtype`. Under FSDP the trained weights are always "
         "kept in float32.",
     )
+    pack_tokens: Positive = Field(16384, description="Tokens in one forward and backward pass of the update.")
     recompute: bool = Field(
         False,
         description="Compute activations again in the backward pass instead of keeping them: about a third more time "
@@ -176,7 +194,7 @@ class LearnerConfig(Section):
     )
 
     @model_validator(mode="after")
-    def _sharded(self) -> LearnerConfig:
+    def _sharded(self) -> LearnerBackendConfig:
         if self.kind == "torch":
             if self.processes > 1:
                 raise ValueError(f"processes is {self.processes}, but kind torch is one process: set learner.kind=fsdp")
@@ -191,7 +209,15 @@ class LearnerConfig(Section):
         return 0 if self.lora is None else self.lora.rank
 
 
-def adapter_room(engine: EngineConfig, learner: LearnerConfig) -> int:
+def sends_adapter(engine: EngineConfig, learner: LearnerBackendConfig, *, clustered: bool) -> bool:
+    """Whether a learner's adapters travel alone. ``clustered``: samplers have processes of their own; else muarl's own
+    engine reads the learner's memory."""
+    if learner.lora is None:
+        return False
+    return clustered if engine.kind == "torch" else adapter_room(engine, learner) > 0
+
+
+def adapter_room(engine: EngineConfig, learner: LearnerBackendConfig) -> int:
     """Rank of the largest adapter that the engines keep room for; 0: weights arrive whole."""
     if engine.kind != "vllm":
         return 0
@@ -212,7 +238,7 @@ class ClusterConfig(Section):
     rollout_workers: Positive = Field(1, description="Processes that play episodes.")
     worker_concurrency: Positive | None = Field(
         None,
-        description="Maximum concurrent episodes of one rollout worker; null: `rl.concurrency` shared among the "
+        description="Maximum concurrent episodes of one rollout worker; null: `rollout.concurrency` shared among the "
         "workers.",
     )
     worker_cpus: PositiveShare = Field(0.5, description="CPUs of each rollout worker.")
@@ -221,9 +247,7 @@ class ClusterConfig(Section):
     sampler_gpus: Share = Field(0.0, description="GPUs of each sampler.")
     learner_cpus: PositiveShare = Field(0.5, description="CPUs of each learner process.")
     learner_gpus: Share = Field(0.0, description="GPUs of each learner process.")
-    spread: bool = Field(
-        False, description="Place processes on as many machines as there are, rather than on as few as will do."
-    )
+    spread: bool = Field(False, description="Spread processes over all machines instead of as few as possible.")
     restarts: Count = Field(
         5, description="How often each rollout worker and sampler is started again after it or its machine was lost."
     )
@@ -243,6 +267,42 @@ class ClusterConfig(Section):
         3600.0, description="Seconds that one update, checkpoint or transfer of weights may take."
     )
     bucket_mb: Positive = Field(256, description="Weights travel in pieces of about this many megabytes.")
+    update: Literal["auto", "object_store", "broadcast", "ipc"] = Field(
+        "auto",
+        description="How new weights reach samplers. `object_store`: through the machines' own memory. `broadcast`: by "
+        "torch.distributed from the learner to all samplers, NCCL between GPUs and gloo between CPUs. `ipc`: through "
+        "one buffer that all see, on a GPU that they share (CUDA IPC) or in a machine's shared memory. "
+        "`auto`: broadcast or ipc for muarl's own engine where the GPUs allow it, otherwise object_store.",
+    )
+
+    @property
+    def shares_gpus(self) -> bool:
+        """Whether learner and samplers have parts of GPUs, and so may have the same ones."""
+        return 0 < self.learner_gpus < 1 and 0 < self.sampler_gpus < 1
+
+    @property
+    def fits_one_gpu(self) -> bool:
+        """Whether one learner process and all samplers have room on one GPU."""
+        return self.shares_gpus and self.learner_gpus + self.samplers * self.sampler_gpus <= 1
+
+    @model_validator(mode="after")
+    def _one_update(self) -> ClusterConfig:
+        on_gpus = self.learner_gpus > 0, self.sampler_gpus > 0
+        if self.update == "broadcast" and self.shares_gpus:
+            raise ValueError("update: NCCL takes no two processes on one GPU: set cluster.update=ipc, or whole GPUs")
+        if self.update == "ipc" and any(on_gpus) and not self.fits_one_gpu:
+            raise ValueError(
+                "update: ipc needs the learner and all samplers on one GPU, with parts that make 1 at most (such as "
+                "cluster.learner_gpus=0.5 cluster.sampler_gpus=0.5): set cluster.update=broadcast, or auto"
+            )
+        if self.update == "ipc" and self.spread:
+            raise ValueError("update: ipc needs one machine, and spread is true: leave one of them out")
+        if self.update == "broadcast" and on_gpus[0] != on_gpus[1]:
+            raise ValueError(
+                "update: broadcast needs GPUs on both sides or on neither: set cluster.learner_gpus and "
+                "cluster.sampler_gpus alike, or cluster.update=object_store"
+            )
+        return self
 
     @field_validator("address")
     @classmethod
@@ -253,3 +313,19 @@ class ClusterConfig(Section):
         if not colon or not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ValueError("must be `local`, `auto` or HOST:PORT (of `ray start --head`)")
         return value
+
+
+def check_weights_arrive(cluster: ClusterConfig, engine: EngineConfig, learner: LearnerBackendConfig) -> None:
+    """ValueError if samplers have no room for adapters that they are sent, or those of a cluster cannot take weights as
+    ``cluster.update`` says."""
+    room, rank = adapter_room(engine, learner), learner.lora_rank
+    if 0 < room < rank:
+        raise ValueError(
+            f"engine.lora_rank is {room}, too little for the adapters of learner.lora.rank {rank}: leave it out, "
+            "or set it to 0, and adapters arrive merged"
+        )
+    if cluster.update == "ipc" and cluster.learner_gpus and learner.processes > 1:
+        raise ValueError(
+            f"cluster.update is ipc, and learner.processes is {learner.processes}: weights leave the first of them, on "
+            "whose GPU all samplers must be. Set learner.processes=1, or cluster.update=object_store"
+        )

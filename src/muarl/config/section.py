@@ -12,6 +12,9 @@ from muarl.untrusted import parse_json
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Count = Annotated[int, Field(ge=0)]
+WORD = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
+"""What a size or a split may be called."""
+
 Positive = Annotated[int, Field(ge=1)]
 Price = Annotated[float, Field(ge=0.0)]
 
@@ -163,8 +166,8 @@ class UserConfig(Section):
         return self
 
 
-class HabitsConfig(Section):
-    """Bad habits of the expert that makes demonstrations: the probability of each error where it is possible. An
+class ErrorProfileConfig(Section):
+    """Errors of the expert that makes demonstrations: the probability of each error where it is possible. An
     imperfect cold start leaves reinforcement learning something to improve."""
 
     skip_confirmation: Probability = Field(0.0, description="Writes without asking the user first.")
@@ -173,5 +176,5 @@ class HabitsConfig(Section):
     transfer_if_unavailable: Probability = Field(0.0, description="Transfers instead of offering another option.")
     transfer_if_forbidden: Probability = Field(0.0, description="Transfers instead of refusing.")
     try_forbidden: Probability = Field(0.0, description="Calls the tool though the order's status forbids it.")
-    guess: Probability = Field(0.0, description="Fills in a missing choice by itself instead of asking.")
-    slip: Probability = Field(0.0, description="Gets an id wrong in a look-up first, and recovers from the error.")
+    guess: Probability = Field(0.0, description="Fills in a missing choice instead of asking.")
+    wrong_id: Probability = Field(0.0, description="Gets an id wrong in a look-up first, and recovers from the error.")

@@ -5,21 +5,33 @@ The descriptions are also the text of docs/configuration.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
+from muarl.chat_formats.families import NAMES, EarlierThoughts
 from muarl.config.coldstart import ColdstartConfig
 from muarl.config.keeping import BudgetConfig, CheckpointsConfig
 from muarl.config.loggers import WandbConfig
+from muarl.config.mixing import as_sections, as_written
 from muarl.config.rl import RlConfig
-from muarl.config.scale import ClusterConfig, EngineConfig, LearnerConfig, adapter_room
+from muarl.config.rollout import RolloutConfig
+from muarl.config.scale import ClusterConfig, EngineConfig, LearnerBackendConfig, check_weights_arrive
 from muarl.config.section import (
+    WORD,
     Count,
     EndpointConfig,
-    HabitsConfig,
+    ErrorProfileConfig,
     JudgeSpec,
     Positive,
     Price,
@@ -29,14 +41,14 @@ from muarl.config.section import (
 )
 from muarl.errors import ConfigError
 
-BENCHMARKS = ("tau1-", "tau2-", "bfcl-v", "acebench-en", "acebench-zh")
-"""How the names of benchmarks' domains begin; other domains' worlds and tasks are made from seeds."""
+NAME = r"^\S(.*\S)?$"
+"""What an environment's name looks like: anything that does not begin or end with a space."""
 
 
-Split = Literal[
-    "validation", "test", "train", "base", "small", "full", "dev", "miss_func", "miss_param", "long_context",
-    "multi_turn", "multi_step",
-]  # fmt: skip
+def _known_format(name: str) -> str:
+    if name not in NAMES:
+        raise ValueError(f"no such chat format; known: {', '.join(NAMES)}")
+    return name
 
 
 class ModelConfig(Section):
@@ -50,52 +62,51 @@ class ModelConfig(Section):
     thinking: bool = Field(
         False, description="Let the model think before it answers. Off: the template puts an empty think block."
     )
+    earlier_thoughts: EarlierThoughts = Field(
+        "family",
+        description="What becomes of a thinking model's thoughts when the user speaks again. `family`: they stay or go "
+        "as the checkpoint's chat template has it; where they go, an episode is learned from in several contexts. "
+        "`keep`: they stay.",
+    )
+    chat_format: Annotated[str, AfterValidator(_known_format)] = Field(
+        "auto",
+        description="How messages become tokens: `auto` for what the checkpoint's chat template prescribes, or the "
+        "name of a format in docs/models.md.",
+    )
     max_context: Positive = Field(
         2048, description="Longest episode in tokens; one that reaches it ends with `context_full`."
     )
-    dtype: Literal["float32", "bfloat16"] = Field("float32", description="Number format of the weights in training.")
+    dtype: Literal["auto", "float32", "bfloat16"] = Field(
+        "float32",
+        description="Number format of the weights in training. `auto`: what this machine is fastest at, measured when "
+        "the run begins; weights that are trained stay float32, and `learner.precision` and `engine.dtype` become that "
+        "format where they are not set.",
+    )
     device: str = Field("auto", description="`auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:1`.")
+
+    @property
+    def held(self) -> Literal["float32", "bfloat16"]:
+        """The number format of the weights; float32 where it is left to a machine that nobody has asked yet."""
+        return "float32" if self.dtype == "auto" else self.dtype
 
 
 class DomainConfig(Section):
-    """The world that agents work in, and the tasks that are drawn from it."""
+    """The world that agents work in, and the tasks that are drawn from it. `domain` may also be a list of such
+    sections (or of names): tasks are then drawn from all of them, in proportion to their weights
+    (docs/training.md#several-domains-in-one-run). Over a list, `domain.size=small` changes every entry,
+    `domain.0.weight=2` the first one, and `domain.name=NAME` chooses a single domain instead."""
 
-    name: Literal[
+    name: Annotated[str, Field(pattern=NAME, max_length=500)] = Field(
         "retail-generated",
-        "airline-generated",
-        "telecom-generated",
-        "bfcl-generated",
-        "acebench-generated",
-        "food-delivery-generated",
-        "hotel-generated",
-        "bank-generated",
-        "clinic-generated",
-        "insurance-generated",
-        "mcp-filesystem",
-        "mcp-git",
-        "mcp-sqlite",
-        "mcp-memory",
-        "tau2-retail",
-        "tau2-airline",
-        "tau2-telecom",
-        "tau2-telecom-workflow",
-        "tau2-mock",
-        "tau2-banking_knowledge",
-        "tau1-retail",
-        "tau1-airline",
-        "bfcl-v3",
-        "bfcl-v4",
-        "acebench-en",
-        "acebench-zh",
-    ] = Field(
-        "retail-generated",
-        description="`NAME-generated`: worlds and tasks made from seeds. `tau2-NAME`, `tau1-NAME`: a benchmark's "
-        "official tasks, once `muarl data add tau2` (or `tau1`) has installed them.",
+        description="The environment: `muarl domains` lists them. `NAME-generated`: worlds and tasks made from seeds. "
+        "`tau2-NAME`, `tau1-NAME`: a benchmark's official tasks, once `muarl data add tau2` (or `tau1`) has installed "
+        "them. Your own: the name of an installed plug-in, `FILE.py:NAME` or `package.module:NAME` (docs/domains.md).",
     )
-    size: Literal["tiny", "small", "medium", "official"] = Field(
+    size: Annotated[str, Field(pattern=WORD)] = Field(
         "tiny",
-        description="How large a generated shop is, how long its policy text and how many its tools. `tiny` suits the "
-        "shipped model, `official` equals the benchmark's.",
+        description="How large a generated world is, how long its policy text and how many its tools: one of the "
+        "environment's sizes. `tiny` suits the shipped model, `official` equals the benchmark's. Ignored by "
+        "environments of one size.",
     )
     policy: Path | None = Field(None, description="A file with another policy text; empty: the domain's own.")
     intents: tuple[str, ...] = Field(
@@ -117,11 +128,9 @@ class DomainConfig(Section):
         description="Play your own tasks even if their gold actions fail when replayed, with a warning instead of an "
         "error. Doing nothing may then earn the full reward. Official tasks are always allowed to fail.",
     )
-
-    @property
-    def generated(self) -> bool:
-        """Whether worlds and tasks are made from seeds, rather than a benchmark's."""
-        return not self.name.startswith(BENCHMARKS)
+    weight: Annotated[float, Field(gt=0)] = Field(
+        1.0, description="In a list of domains: this one's share of the tasks, relative to the others' weights."
+    )
 
 
 class SftConfig(Section):
@@ -136,7 +145,7 @@ class SftConfig(Section):
         None, description="Take demonstrations from this episodes file (JSON lines) instead of generating them."
     )
     seed: int = Field(1, description="Seed of the training tasks that demonstrations are made of.")
-    habits: HabitsConfig = Field(default_factory=HabitsConfig)
+    error_profile: ErrorProfileConfig = Field(default_factory=ErrorProfileConfig)
     batch: Positive = Field(16, description="Demonstrations in one optimiser step.")
     lr: Annotated[float, Field(gt=0)] = Field(3e-3, description="Peak learning rate of AdamW.")
     matrix_lr: Annotated[float, Field(gt=0)] = Field(
@@ -166,12 +175,12 @@ RedTeamKind = Literal[
 class EvalConfig(Section):
     """Evaluation on held-out tasks."""
 
-    split: Split = Field(
+    split: Annotated[str, Field(pattern=WORD)] = Field(
         "test",
-        description="Which generated tasks (`train`, `validation`, `test`), or which official split. TAU2: `base` (all "
-        "that its published scores are about), its halves `train` and `test`; telecom also `small` and `full`. TAU1: "
-        "`test`; retail also `train` and `dev`. BFCL and ACEBench: `test` (everything), or one category: `base`, "
-        "`miss_func`, `miss_param`, `long_context`; `multi_turn`, `multi_step`.",
+        description="Which generated tasks (`train`, `validation`, `test`), a split of your own environment, or an "
+        "official one. TAU2: `base` (all that its published scores are about), its halves `train` and `test`; telecom "
+        "also `small` and `full`. TAU1: `test`; retail also `train` and `dev`. BFCL and ACEBench: `test` (everything), "
+        "or one category: `base`, `miss_func`, `miss_param`, `long_context`; `multi_turn`, `multi_step`.",
     )
     tasks: Positive | None = Field(
         200, description="How many tasks; at most as many as an official split has. null: all of an official split."
@@ -211,7 +220,7 @@ class EvalConfig(Section):
     max_errors: Positive | None = Field(
         None, description="Tool errors that end an official episode; null: the benchmark's own limit (TAU2: 10)."
     )
-    concurrency: Positive | None = Field(None, description="Maximum concurrent episodes; null: `rl.concurrency`.")
+    concurrency: Positive | None = Field(None, description="Maximum concurrent episodes; null: `rollout.concurrency`.")
     max_cost: Annotated[float, Field(gt=0)] | None = Field(
         None,
         description="US dollars for agent, users and judges together. Once it is spent, no new episode starts; "
@@ -292,80 +301,89 @@ class RunConfig(Section):
         False, description="Allow training on a benchmark's official tasks. Scores on them then mean nothing."
     )
     model: ModelConfig = Field(default_factory=ModelConfig)
-    domain: DomainConfig = Field(default_factory=DomainConfig)
+    domains: Annotated[tuple[DomainConfig, ...], BeforeValidator(as_sections)] = Field(
+        default_factory=lambda: (DomainConfig(),), alias="domain"
+    )
     user: UserConfig = Field(default_factory=UserConfig)
     eval_user: UserConfig = Field(default_factory=lambda: UserConfig(seed=1))
     base: BaseConfig = Field(default_factory=BaseConfig)
     coldstart: ColdstartConfig = Field(default_factory=ColdstartConfig)
     sft: SftConfig = Field(default_factory=SftConfig)
+    rollout: RolloutConfig = Field(default_factory=RolloutConfig)
     rl: RlConfig = Field(default_factory=RlConfig)
     checkpoints: CheckpointsConfig = Field(default_factory=CheckpointsConfig)
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
     engine: EngineConfig = Field(default_factory=EngineConfig)
-    learner: LearnerConfig = Field(default_factory=LearnerConfig)
+    learner: LearnerBackendConfig = Field(default_factory=LearnerBackendConfig)
     cluster: ClusterConfig = Field(default_factory=ClusterConfig)
     eval: EvalConfig = Field(default_factory=EvalConfig)
     wandb: WandbConfig = Field(default_factory=WandbConfig)
 
     @model_validator(mode="after")
     def _tasks_of_a_file(self) -> RunConfig:
-        if self.domain.tasks is None:
-            return self
-        if not self.domain.generated:
-            raise ValueError(f"domain.tasks: tasks of a file are played in a generated domain, not {self.domain.name}")
-        if self.domain.intents:
+        if any(domain.intents for domain in self.domains if domain.tasks is not None):
             raise ValueError("domain.intents: tasks of a file (domain.tasks) are all taken; leave some out of the file")
-        for name, user in (("user", self.user), ("eval_user", self.eval_user)):
-            if user.kind == "agenda":
-                raise ValueError(
-                    f"{name}.kind is agenda, and tasks of a file have none: say {name}.kind=llm with an endpoint, "
-                    "sampled with a user model, or scripted (the customer's own lines, whatever the agent says)"
-                )
         return self
 
     @model_validator(mode="after")
-    def _adapters_have_room(self) -> RunConfig:
-        room, rank = adapter_room(self.engine, self.learner), self.learner.lora_rank
-        if 0 < room < rank:
+    def _weights_arrive(self) -> RunConfig:
+        check_weights_arrive(self.cluster, self.engine, self.learner)
+        if self.engine.sleep and self.rl.asynchrony != "synchronous":
             raise ValueError(
-                f"engine.lora_rank is {room}, too little for the adapters of learner.lora.rank {rank}: leave it out, "
-                "or set it to 0, and adapters arrive merged"
+                f"engine.sleep: with rl.asynchrony={self.rl.asynchrony} the sampler works while the learner does: set "
+                "rl.asynchrony=synchronous, or leave engine.sleep out"
             )
         return self
 
-    @model_validator(mode="after")
-    def _benchmark_is_for_measuring(self) -> RunConfig:
-        if self.domain.generated or self.eval.solo:
-            if self.domain.generated and self.eval.tasks is None:
-                raise ValueError(f"eval.tasks is null, and {self.domain.name} has tasks without end: say how many")
-            return self
-        own_users = self.domain.name.startswith(("bfcl-", "acebench-")) or "telecom" in self.domain.name
-        if self.user.kind == "agenda" and self.eval_user.kind == "agenda" and not own_users:
-            raise ValueError(
-                f"domain.name is {self.domain.name}, whose tasks have no agenda: a language model must play the "
-                "user: set user.kind=llm and user.endpoint.model, for evaluations eval_user.kind=llm and "
-                "eval_user.endpoint.model (in muarl eval: --user endpoint:MODEL)"
+    @field_validator("domains")
+    @classmethod
+    def _differ(cls, domains: tuple[DomainConfig, ...]) -> tuple[DomainConfig, ...]:
+        if not domains:
+            raise ValueError("the list is empty: name at least one domain")
+        names = [domain.name for domain in domains]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"{twice} is listed twice: its tasks would be drawn twice")
+        return domains
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values = plain(self)
+        return {
+            ("domain" if k == "domains" else k): (as_written(v) if k == "domains" else v) for k, v in values.items()
+        }
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> RunConfig:
+        """A copy with other values, which are not checked; ``domain``: a section or several."""
+        changed = dict(update or {})
+        if "domain" in changed:
+            changed["domains"] = as_sections(changed.pop("domain"))
+        return super().model_copy(update=changed, deep=deep)
+
+    @property
+    def domain(self) -> DomainConfig:
+        """The run's only domain. ConfigError, with what to do, where there are several."""
+        if len(self.domains) > 1:
+            raise ConfigError(
+                f"domain: this takes one domain, and the configuration has {self.domain_text}: choose one, such as by "
+                f"domain.name={self.domains[0].name}"
             )
-        return self
+        return self.domains[0]
+
+    @property
+    def domain_text(self) -> str:
+        """The names of the run's domains, for messages."""
+        return ", ".join(domain.name for domain in self.domains)
 
     @property
     def run_dir(self) -> Path:
         """Folder of this run."""
         return self.runs_dir / self.name
 
-    def check_may_train(self) -> None:
-        """Raise ConfigError if this run would train on a benchmark's own tasks without saying so."""
-        if not self.domain.generated and not self.train_on_benchmark:
-            raise ConfigError(
-                f"domain.name is {self.domain.name}: training on a benchmark's own tasks makes its scores meaningless. "
-                "Train on domain.name=retail-generated, or set train_on_benchmark=true if this is what you want."
-            )
-
 
 def fields_of(section: type[Section], prefix: str = "") -> Iterator[tuple[str, type[Section] | None, Any]]:
     """Every field below a section: dotted name, the section class if the field is one, and pydantic's field info."""
-    for name, info in section.model_fields.items():
-        inner = _section_in(info.annotation)
+    for field, info in section.model_fields.items():
+        inner, name = _section_in(info.annotation), info.alias or field
         yield prefix + name, inner, info
         if inner is not None:
             yield from fields_of(inner, f"{prefix}{name}.")

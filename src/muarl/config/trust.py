@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from muarl.config.approvals import Approved
+from muarl.config.mixing import unnumbered
 from muarl.config.section import EndpointConfig
 from muarl.config.sections import RunConfig, fields_of
 from muarl.errors import ConfigError
@@ -61,8 +62,12 @@ class Provenance:
     def in_file(self, name: str) -> Origin | None:
         """The file that has a say in a setting (or in what stands below it); None if none has."""
         keys = tuple(name.split("."))
-        found = (o for path, o in self.origins.items() if path[: len(keys)] == keys and o.kind == "file")
-        return next(found, None)
+        plain = unnumbered(keys)  # what a file says of domain.policy counts for each domain of a list, and vice versa
+        for path, origin in self.origins.items():
+            ways = ((path, keys), (unnumbered(path), keys), (path, plain))
+            if origin.kind == "file" and any(way[: len(wanted)] == wanted for way, wanted in ways):
+                return origin
+        return None
 
     def is_approved(self, name: str, value: str) -> bool:
         """Whether the person has approved this value of a setting before."""
@@ -79,7 +84,7 @@ def trusted(config: RunConfig, provenance: Provenance) -> RunConfig:
     meant for it. ConfigError for a key, a file or an address that the person must name first."""
     if provenance.file is None:
         return config
-    for name in FILES:
+    for name in _files(config):
         _check_files(config, name, provenance)
     for name in ADDRESSES:
         _check_addresses(config, name, provenance)
@@ -98,13 +103,21 @@ def to_approve(config: RunConfig) -> dict[str, str]:
         endpoint = _judge(_value(config, name))
         if endpoint is not None:
             out[name] = _asked(endpoint)
-    for name in FILES:
+    for name in _files(config):
         paths = [str(path) for path in _paths(config, name)]
         out |= {name: "\n".join(paths)} if paths else {}
     for name in ADDRESSES:
         value = _value(config, name)
         out |= {name: str(value)} if value else {}
     return out
+
+
+def _files(config: RunConfig) -> Iterator[str]:
+    """The settings that name files; of several domains those of each, by its number."""
+    for name in FILES:
+        section, _, key = name.partition(".")
+        several = section == "domain" and len(config.domains) > 1
+        yield from (f"domain.{number}.{key}" for number in range(len(config.domains))) if several else (name,)
 
 
 def _check_files(config: RunConfig, name: str, provenance: Provenance) -> None:
@@ -125,7 +138,7 @@ def _check_files(config: RunConfig, name: str, provenance: Provenance) -> None:
             if not any(_below(part, place) for place in allowed):
                 raise ConfigError(
                     f"{origin.label}: {name} names {part}, which is not below the configuration's own folder {folder}. "
-                    f"A configuration may not read other files by itself: if you want this one to be read, give "
+                    f"A configuration may not read other files: to allow this one, give "
                     f"{name}={_shown(_value(config, name))} on the command line"
                 )
 
@@ -153,7 +166,7 @@ def _check_addresses(config: RunConfig, name: str, provenance: Provenance) -> No
         host = address.rpartition(":")[0].strip("[]") or address
         if address not in ("local", "auto") and not is_loopback(host):
             raise ConfigError(
-                f"{origin.label}: {name} names {address}, and a configuration may name no other machine by itself: if "
+                f"{origin.label}: {name} names {address}, and a configuration may not name other machines: if "
                 f"you trust it with this run's weights, give {name}={_shown(value)} on the command line"
             )
 
@@ -204,15 +217,18 @@ def _endpoints(config: RunConfig) -> Iterator[tuple[str, EndpointConfig]]:
 
 
 def _paths(config: RunConfig, name: str) -> list[Path]:
-    """The files that a setting names, links followed. Scenarios may also be domains' names."""
+    """The files that a setting names, links followed. Scenarios may also be environments' names, or references to their
+    code, whose import is a matter of its own (commands/named.py)."""
     value = _value(config, name)
     values = value if isinstance(value, tuple) else () if value is None else (value,)
-    is_path: Callable[[Any], bool] = lambda v: isinstance(v, Path) or "/" in v or Path(v).is_dir()  # noqa: E731
+    is_path: Callable[[Any], bool] = lambda v: (  # noqa: E731
+        isinstance(v, Path) or (":" not in v and ("/" in v or Path(v).is_dir()))
+    )
     return [Path(v).expanduser().resolve() for v in values if is_path(v)]
 
 
 def _url(endpoint: EndpointConfig) -> str:
-    from muarl.endpoints.config import EndpointConfig as Client
+    from muarl.endpoints.config import EndpointSettings as Client
 
     return Client(model="any", base_url=endpoint.base_url).url
 
@@ -227,7 +243,10 @@ def _shown(value: Any) -> str:
 
 def _value(config: RunConfig, name: str) -> Any:
     value: Any = config
-    for key in name.split("."):
+    keys = name.split(".")
+    if keys[0] == "domain" and len(config.domains) > 1:
+        value, keys = (config.domains[int(keys[1])], keys[2:]) if len(keys) > 1 and keys[1].isdigit() else (None, [])
+    for key in keys:
         value = getattr(value, key, None)
     return value
 

@@ -9,8 +9,8 @@ from typing import Any
 from muarl.audit.findings import Finding
 from muarl.chat import GREETING, STOP_WORDS, Message, ToolCall
 from muarl.episode import Episode, StopReason
+from muarl.metrics import is_success
 from muarl.observe.markup import Html, join, tag
-from muarl.observe.metrics import is_success
 
 LONG = 360
 """Results of more characters than this are folded."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.table import Table
@@ -33,6 +33,8 @@ def before_and_after(summary: Mapping[str, Any]) -> Table:
         table.add_column(heading, justify="right")
     table.add_row("success", f"{before['success']:.1%}", f"{after['success']:.1%}")
     table.add_row("  95% interval", _interval(before), _interval(after))
+    for name, *blocks in _domains(before, after):
+        table.add_row(f"  {name}", *(f"{block['success']:.1%}" if block else "–" for block in blocks))
     if (greedy := share_of(summary.get("rl_greedy"))) is not None:
         table.add_row("success, greedy decoding", "", f"{greedy:.1%}")
     for name in BEHAVIOUR:
@@ -45,6 +47,13 @@ def before_and_after(summary: Mapping[str, Any]) -> Table:
         table.caption = Text(f"Baselines on the same tasks: {trivial}")
         table.caption_justify = "left"
     return table
+
+
+def _domains(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """(domain, its scores before, and after) of a run with several."""
+    parts = [block.get("by_domain", {}) for block in (before, after)]
+    for name in sorted({name for part in parts for name in part}):
+        yield name, *(part.get(name) for part in parts)
 
 
 def _interval(block: Mapping[str, Any]) -> str:

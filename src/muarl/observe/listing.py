@@ -37,6 +37,7 @@ PHASES = {"rl": "rl", "cold_start": "sft", "base": "base"}
 """Phases of training in metrics.jsonl, and the section of the configuration with their ``steps``; the last first."""
 SYNTHESIS = "coldstart "
 """What the phases of a cold start begin with; the scenario follows."""
+_DOMAIN = re.compile(r"domain/[^/]+/success")
 _SEED = re.compile(r"(.+)-seed\d{1,9}")
 
 Row = Mapping[str, Any]
@@ -49,7 +50,8 @@ class Listed:
     are listed as well; "" where nobody knows. ``done``, ``planned``: training steps, or conversations of an evaluation
     or a cold start; None where that is not known. ``success``: of the last evaluation on held-out tasks, else of the
     last training step (``held_out`` False). ``began``, ``ended``: ISO 8601, UTC. ``cost``: US dollars at endpoints,
-    None where there is no account, or a very long one."""
+    None where there is no account, or a very long one. ``by_domain``: of a run with several domains, the success in
+    each that counts in ``success``; None for others."""
 
     path: str
     name: str
@@ -63,6 +65,7 @@ class Listed:
     began: str = ""
     ended: str | None = None
     cost: float | None = None
+    by_domain: Mapping[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON values."""
@@ -114,7 +117,25 @@ def _listed(path: Path) -> Listed:
         began=began,
         ended=ended,
         cost=_cost(path, summary),
+        by_domain=_by_domain(summary, rows),
     )
+
+
+def _by_domain(summary: Row, rows: Sequence[Row]) -> dict[str, float] | None:
+    """By domain, what ``_success`` says of all."""
+    parts = {_word(name): part for name, part in _section(summary, "by_domain").items() if isinstance(part, Mapping)}
+    for evaluation in EVALUATIONS:
+        found = {name: v for name, part in parts.items() if (v := as_figure(part.get(evaluation))) is not None}
+        if found:
+            return found
+    for phases in (("evaluation", "validation"), ("rl",)):
+        for row in reversed([row for row in rows if row.get("phase") in phases]):
+            shares = {
+                _word(k.split("/")[1]): v for k in row if _DOMAIN.fullmatch(k) and (v := as_figure(row[k])) is not None
+            }
+            if shares:
+                return shares
+    return None
 
 
 def _kind(path: Path, status: Row, summary: Row, rows: Sequence[Row]) -> str:
@@ -281,6 +302,8 @@ def _domain(kind: str, config: Row) -> str:
     if kind == "coldstart":
         names = _section(config, "coldstart").get("scenarios")
         return ", ".join(map(str, names)) if isinstance(names, list) else ""
+    if isinstance(several := config.get("domain"), list):
+        return _word(", ".join(str(one.get("name")) for one in several if isinstance(one, Mapping)))
     return "" if kind == "suite" else _word(_section(config, "domain").get("name"))
 
 

@@ -1,4 +1,4 @@
-"""Where a run's figures go: metrics.jsonl always, TensorBoard by default, Weights & Biases where wanted."""
+"""Where a run's figures go: metrics.jsonl always, TensorBoard where it is installed, Weights & Biases where wanted."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from muarl.errors import MuarlError
+from muarl.extras import is_installed
 from muarl.files import append_bytes
 from muarl.observe.rundir import RunDirectory, without_secrets
 from muarl.observe.weights_and_biases import WandbLogger, WandbSettings
@@ -116,7 +117,7 @@ class TensorBoardLogger:
 
 class CompositeLogger:
     """Several loggers as one. The first is the record: its errors are the run's. The others may fail (a lost
-    connection, a broken install): that is said once, and the run goes on without them."""
+    connection, a broken install): that is said once, and the run continues without them."""
 
     def __init__(self, record: MetricLogger, *others: MetricLogger) -> None:
         self._record = record
@@ -145,13 +146,15 @@ class CompositeLogger:
 def make_logger(
     run: RunDirectory, *, wandb: WandbSettings | None = None, config: Mapping[str, Any] | None = None
 ) -> CompositeLogger:
-    """A run's logger: metrics.jsonl, TensorBoard and, with ``wandb``, Weights & Biases, which is shown ``config`` with
-    its secrets masked. ConfigError if wandb is wanted and not installed."""
+    """A run's logger: metrics.jsonl, TensorBoard where it is installed and, with ``wandb``, Weights & Biases, which is
+    shown ``config`` with its secrets masked. ConfigError if wandb is wanted and not installed."""
     others: list[MetricLogger] = []
-    try:
-        others.append(TensorBoardLogger(run.tensorboard, run))
-    except (ImportError, OSError, MuarlError) as problem:
-        log.warning("No TensorBoard events: %s. metrics.jsonl has all metrics.", problem)
+    if is_installed("tensorboard"):
+        try:
+            others.append(TensorBoardLogger(run.tensorboard, run))
+        except (ImportError, AttributeError, TypeError, OSError, MuarlError) as problem:
+            # Its modules that are used here are its own: a release may change them.
+            log.warning("No TensorBoard events: %s. metrics.jsonl has all metrics.", problem)
     if wandb is not None:
         others.append(WandbLogger(wandb, run.name, run.path, without_secrets(config or {})))
     return CompositeLogger(JsonlLogger(run), *others)

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from muarl.observe.stages import Job, clock
+from muarl.observe.stages import JobStages, clock
 
 __all__ = ["MARK_EVERY", "PLAIN_EVERY", "Phase", "Progress", "clock", "figure", "rate_text"]
 
@@ -147,13 +147,13 @@ class Progress:
         self._bars: Bars | None = None
         self._tasks: dict[int, object] = {}
         self._open: list[Phase] = []
-        self._job: Job | None = None
+        self._job: JobStages | None = None
 
     def plan(self, stages: Mapping[str, float]) -> None:
         """Say what the whole job consists of: its phases by name, in order, with the seconds that each may take. How
         much faster or slower this machine is, is learned from the phases that are done. From now on the line of a phase
         says which stage of the job it is, and about how much time is left for all of them."""
-        self._job = Job(stages)
+        self._job = JobStages(stages)
 
     def say(self, text: str) -> None:
         """One line for the person to keep, above the bars."""

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from muarl.audit.findings import Finding, read_findings
-from muarl.benchmarks.statistics import evaluate_summary
 from muarl.episode import Episode
 from muarl.files import write_text
 from muarl.observe.conversations import choose_tasks, conversation, gold_list, verdict_chips
 from muarl.observe.markup import Html, join, tag
 from muarl.observe.report_audit import audit_section, finding_notes
 from muarl.observe.report_curves import learning_section
+from muarl.observe.report_domains import domains_section
 from muarl.observe.report_story import notice, scores_section, story
 from muarl.observe.report_tables import (
-    Stage,
+    ReportStage,
     behaviour_section,
     kinds_section,
     setup_section,
@@ -30,6 +30,7 @@ from muarl.observe.report_tables import (
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import idle_text
 from muarl.rewards.user_errors import RULES
+from muarl.statistics import evaluate_summary
 
 BEFORE, AFTER = "after the cold start", "after reinforcement learning"
 UNTRAINED = "before reinforcement learning"
@@ -130,6 +131,7 @@ def render(data: ReportData) -> str:
         ("audit", "Audit", audit_section(data.summary)),
         ("learning", "Learning", learning_section(data.metrics)),
         ("behaviour", "Behaviour", behaviour_section(stages)),
+        ("domains", "By domain", domains_section(data.summary, stages, data.metrics)),
         ("kinds", "By task type", kinds_section(stages)),
         ("customers", "Simulator errors", users_section(data.summary, RULES)),
         ("conversations", "Conversations", _conversations(data)),
@@ -177,14 +179,14 @@ def document(title: str, body: Html) -> str:
     return f"<!doctype html>\n{tag('html', head, tag('body', body), lang='en')}\n"
 
 
-def stages_of(summary: Mapping[str, Any], before: str = BEFORE) -> list[Stage]:
+def stages_of(summary: Mapping[str, Any], before: str = BEFORE) -> list[ReportStage]:
     """The evaluations that a summary holds, in the order of the run. ``before``: when the first one was."""
-    found: list[Stage] = []
+    found: list[ReportStage] = []
     for key, short, long, colour in STAGES:
         if key == "cold_start" and before != BEFORE:
             short, long = "Before RL", before
         block = summary.get(key)
-        if isinstance(block, Mapping) and (stage := Stage(short, long, colour, block)).success is not None:
+        if isinstance(block, Mapping) and (stage := ReportStage(short, long, colour, block)).success is not None:
             found.append(stage)
     return found[:2]
 

@@ -8,7 +8,7 @@ from typing import Any
 from muarl.observe.charts import percent
 from muarl.observe.markup import Child, Html, as_figure, join, tag
 from muarl.observe.progress import clock
-from muarl.observe.report_tables import Stage, bounds, score_rows, scores_table
+from muarl.observe.report_tables import ReportStage, bounds, score_rows, scores_table
 from muarl.observe.status import FAILED, INTERRUPTED, KILLED, RUNNING, state_of
 
 Summary = Mapping[str, Any]
@@ -59,7 +59,7 @@ def _said(value: Any) -> str:
     return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
 
 
-def story(summary: Summary, stages: Sequence[Stage], phases: set[str]) -> Html:
+def story(summary: Summary, stages: Sequence[ReportStage], phases: set[str]) -> Html:
     """The run in one paragraph, from its figures alone; it says so if nothing was gained or chance may explain it."""
     out: list[Child] = [_way(phases, summary.get("agent"))]
     tasks = stages[-1].block.get("tasks") if stages else None
@@ -101,7 +101,7 @@ def _spoken(seconds: float) -> str:
     return f"{clock(seconds)} hours"
 
 
-def _compare(before: Stage, after: Stage) -> str:
+def _compare(before: ReportStage, after: ReportStage) -> str:
     first, second = bounds(before.block.get("interval")), bounds(after.block.get("interval"))
     if (after.success or 0.0) <= (before.success or 0.0):
         return "Practice did not make it better. "
@@ -110,7 +110,7 @@ def _compare(before: Stage, after: Stage) -> str:
     return ""
 
 
-def scores_section(summary: Summary, stages: Sequence[Stage]) -> Html:
+def scores_section(summary: Summary, stages: Sequence[ReportStage]) -> Html:
     """The scores with their intervals, next to what an agent gets that does not try."""
     if not stages:
         return tag("p", "No evaluation has finished yet.", class_="soft")

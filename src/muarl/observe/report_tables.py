@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from muarl.metrics import BEHAVIOUR
 from muarl.observe.charts import dumbbell, number, percent, share_bar, strip
 from muarl.observe.markup import Html, as_figure, join, table_of, tag
-from muarl.observe.metrics import BEHAVIOUR
 from muarl.observe.progress import clock
 from muarl.observe.words import Word, phase_name, word
 
@@ -17,7 +17,7 @@ Block = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Stage:
+class ReportStage:
     """One evaluation as the report shows it: a table's head, a sentence's end, a colour, and its summary block."""
 
     short: str
@@ -62,7 +62,7 @@ def score_rows(label: str, share: float, interval: Any, colour: str) -> Html:
     )
 
 
-def scores_table(stages: Sequence[Stage], summary: Block) -> Html | None:
+def scores_table(stages: Sequence[ReportStage], summary: Block) -> Html | None:
     """pass^k for each k, if any was measured beyond 1."""
     measured = [_mapping(s.block, "pass_hat") for s in stages]
     ks = sorted({int(k) for found in measured for k in found if str(k).isdigit() and str(k).isascii()})
@@ -111,7 +111,7 @@ def _change(w: Word, before: float | None, after: float | None) -> Html:
     return tag("td", f"{arrow} {text}", verdict, class_="n" if good is None else f"n {'better' if good else 'worse'}")
 
 
-def behaviour_section(stages: Sequence[Stage]) -> Html | None:
+def behaviour_section(stages: Sequence[ReportStage]) -> Html | None:
     """How the agent behaves, at each stage, and how conversations end."""
     found = [dict(_mapping(s.block, "behaviour")) for s in stages]
     for seen, stage in zip(found, stages, strict=True):
@@ -165,7 +165,7 @@ _STOP_LABEL = {
 }
 
 
-def _stops(stages: Sequence[Stage], found: Sequence[Block]) -> Html | None:
+def _stops(stages: Sequence[ReportStage], found: Sequence[Block]) -> Html | None:
     reasons = [r for r in _STOP_LABEL if any(f"stop/{r}" in seen for seen in found)]
     if not reasons:
         return None
@@ -191,7 +191,7 @@ def _stops(stages: Sequence[Stage], found: Sequence[Block]) -> Html | None:
     return join(tag("h3", "How conversations end"), tag("div", lines, class_="bars"), tag("p", keys, class_="legend"))
 
 
-def kinds_section(stages: Sequence[Stage]) -> Html | None:
+def kinds_section(stages: Sequence[ReportStage]) -> Html | None:
     """Success by what the customer wants, what the customer is like, and how hard the task is."""
     tables: list[Html] = []
     found = [_mapping(s.block, "by_tag") for s in stages]

@@ -4,7 +4,7 @@ runs/NAME/
   config.yaml      the resolved configuration
   versions.json    python, libraries, muarl, git commit, platform
   status.json      running, finished, interrupted or failed, and why; the command, the domain and the process
-  resumes.jsonl    each time that the run was taken up again: when, after which step, with what changed
+  resumes.jsonl    each time that the run was resumed: when, after which step, with what changed
   metrics.jsonl    one row per step: phase, step, seconds since the run began, and the figures
   tensorboard/     the same figures as TensorBoard events
   episodes/        eval-before.jsonl, eval-after.jsonl, train-NNNN.jsonl
@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -54,8 +55,8 @@ from muarl.observe.status import (
     state_of,
     this_process,
 )
-from muarl.observe.system import versions
 from muarl.stopping import stopped_by
+from muarl.system import versions
 from muarl.untrusted import YAML_BYTES, read_json_object, read_text
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ class RunDirectory:
     """One run's folder, ``root/name``.
 
     ``existing`` says what happens where that folder already holds a run: "refuse" (the default) raises MuarlError with
-    the remedies, "suffix" takes NAME-2, NAME-3, ..., "resume" goes on in it. ``command``: the subcommand of muarl whose
-    run this is, by which it can be taken up again. Use it as a context manager: the status is then kept true whatever
+    the remedies, "suffix" takes NAME-2, NAME-3, ..., "resume" continues in it. ``command``: the subcommand of muarl
+    whose run this is, by which it can be resumed. Use it as a context manager: the status is then kept true whatever
     happens inside.
 
         with RunDirectory("runs", "quickstart", existing="suffix") as run:
@@ -126,7 +127,7 @@ class RunDirectory:
                 folder.mkdir(parents=True, exist_ok=True)
         if existing == "resume":
             drop_broken_tail(self.metrics)
-            # The clock of a resumed run goes on where the last row stopped.
+            # The clock of a resumed run continues where the last row stopped.
             self._began -= max((float(r.get("seconds") or 0) for r in self.read_metrics()), default=0.0)
             before = self.read_json("status")
             self._since = str(before.get("began") or before.get("at") or self._since)
@@ -187,8 +188,10 @@ class RunDirectory:
 
     @property
     def resume_command(self) -> str | None:
-        """The command that takes this run up again; None if no command of muarl's made it."""
-        return resume_command(self.command, self.path)
+        """The command that takes this run up again; None if no command of muarl's made it. It names the code of a
+        person's own environments, which a run's folder may not."""
+        again = resume_command(self.command, self.path)
+        return None if again is None else " ".join([again, *_code_options(self._written or {})])
 
     @property
     def state(self) -> str:
@@ -206,7 +209,7 @@ class RunDirectory:
             self._lock = lock_folder(self.path)
 
     def let_go(self) -> None:
-        """Let others go on in the folder."""
+        """Let others continue in the folder."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -341,7 +344,7 @@ class RunDirectory:
             found = read_episodes(path, unfinished_ok=True) if path.is_file() else ()
             return list({(e.id, e.group, e.seed): e for e in found}.values())
         except ValueError as problem:
-            raise MuarlError(f"{problem}. Mend or remove the file.") from None
+            raise MuarlError(f"{problem}. Fix or remove the file.") from None
 
     def read_tasks(self) -> dict[str, dict[str, Any]]:
         """Task id to what ``write_tasks`` wrote."""
@@ -360,9 +363,22 @@ class RunDirectory:
         return read_text(path, YAML_BYTES) if path.is_file() else ""
 
 
+def _code_options(config: Mapping[str, Any]) -> list[str]:
+    """The options that name what a configuration has of references to code (registry.is_reference)."""
+    section = config.get("domain")
+    parts = section if isinstance(section, (list, tuple)) else [section]
+    named = [("--domain", part.get("name")) for part in parts if isinstance(part, Mapping)]
+    coldstart = config.get("coldstart")
+    scenarios = coldstart.get("scenarios") or () if isinstance(coldstart, Mapping) else ()
+    named += [("--scenario", scenario) for scenario in scenarios]
+    return [f"{option} {shlex.quote(name)}" for option, name in named if isinstance(name, str) and ":" in name]
+
+
 def _domain(config: Mapping[str, Any] | None) -> str | None:
     """The domain's name in a configuration; None where it has none."""
     section = config.get("domain") if config is not None else None
+    if isinstance(section, list):
+        return ", ".join(str(one.get("name")) for one in section if isinstance(one, Mapping))
     return section.get("name") if isinstance(section, Mapping) else None
 
 

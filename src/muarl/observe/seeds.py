@@ -72,6 +72,9 @@ def _scores(run: RunDirectory) -> dict[str, float]:
         value = as_figure(block.get("success") if isinstance(block, Mapping) else block)
         if value is not None:
             out[label] = value
+    for name, scores in _by_domain(summary).items():
+        known = [(label, as_figure(scores.get(key))) for key, label in SCORES]
+        out |= {f"{label}, {name}": value for label, value in known if value is not None}
     rows = run.read_metrics()
     if checked := points(_phase(rows, "validation"), "success"):
         out["Validation success, last"] = checked[-1][1]
@@ -79,6 +82,12 @@ def _scores(run: RunDirectory) -> dict[str, float]:
         last = trained[-max(1, round(LAST * len(trained))) :]
         out["Training success, last tenth of the steps"] = fmean(y for _, y in last)
     return out
+
+
+def _by_domain(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The scores of each domain, of a run with several."""
+    found = summary.get("by_domain")
+    return {str(k): v for k, v in found.items() if isinstance(v, Mapping)} if isinstance(found, Mapping) else {}
 
 
 def _phase(rows: Rows, name: str) -> Rows:

@@ -30,7 +30,7 @@ def roughly(seconds: float) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
-class Job:
+class JobStages:
     """The stages of a job, by name and in order, with the seconds that each took on some machine.
 
     The pace of this machine is what its stages took, over what they took there. A stage that was done before (by a run

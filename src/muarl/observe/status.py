@@ -1,7 +1,7 @@
 """How a run stands, as its status.json says it, and whether the process that wrote so is still there.
 
-A process that was killed (``kill -9``, a power cut, out of memory) cannot say so: its run goes on saying "running". So
-a status names the process by machine, number and starting time, and whoever reads it looks whether that one lives.
+A process that was killed (``kill -9``, a power cut, out of memory) cannot say so: its status keeps saying "running".
+So a status names the process by machine, number and starting time, and whoever reads it looks whether that one lives.
 """
 
 from __future__ import annotations

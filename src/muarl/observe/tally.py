@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from muarl.episode import Episode
-from muarl.observe.metrics import is_success
+from muarl.metrics import is_success
 
 
 class Tally:

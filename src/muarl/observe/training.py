@@ -80,3 +80,30 @@ class IdleSteps:
             return None
         self._next *= 2
         return f"The last {self._row} steps updated nothing: none of their groups gave a gradient. {REMEDY}"
+
+
+GAP = 0.05
+"""Nats a token by which sampler and learner may disagree before somebody is told: with the same weights and arithmetic
+it is less than 0.00001, and from about 0.2 on ratios leave the clip's range without any learning."""
+
+
+class GapWatch:
+    """Tells once of a sampler and a learner that disagree and are not corrected for. ``corrects``: a correction is on,
+    which is the remedy."""
+
+    def __init__(self, *, corrects: bool) -> None:
+        self._quiet = corrects
+
+    def note(self, row: Row) -> str | None:
+        """The warning, if this step is the first to call for it."""
+        gap = as_figure(row.get("update/logprob_gap_mean"))
+        if self._quiet or gap is None or gap <= GAP:
+            return None
+        self._quiet = True
+        clipped = as_figure(row.get("update/clip_fraction"))
+        share = f" ({clipped:.1%} of the tokens were clipped)" if clipped and row.get("update/updates") == 1 else ""
+        return (
+            f"Sampler and learner disagree by {gap:.3f} nats a token{share}, and nothing corrects for it: set "
+            "rl.correction=token, or let both compute in one number format that is fine enough (engine.dtype, "
+            "learner.precision, model.dtype)."
+        )

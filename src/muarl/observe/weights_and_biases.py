@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import ConfigError, DataError
+from muarl.errors import DataError
+from muarl.extras import require
 from muarl.files import write_json
 from muarl.untrusted import read_json_object
 
@@ -29,8 +29,7 @@ class WandbSettings:
 
 def check_wandb() -> None:
     """ConfigError with the remedy where the package is not installed."""
-    if importlib.util.find_spec("wandb") is None:
-        raise ConfigError("wandb: the package is not installed. Run `pip install wandb`, or leave the setting out.")
+    require("wandb", "wandb.enabled")
 
 
 class WandbLogger:

@@ -1,1 +1,1 @@
-"""The stages of training as short scripts: base, sft, rl, evaluate, quickstart."""
+"""The stages of a run, one script each; what they share is in subfolders and in the rooms below."""

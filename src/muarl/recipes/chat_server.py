@@ -14,23 +14,26 @@ from typing import Any, Literal
 import torch
 import yaml
 
+from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.backends.engines import Backend
+from muarl.backends.memory_estimate import free_memory
+from muarl.backends.models import load_model, model_format
+from muarl.chat_formats.base import ChatFormat
+from muarl.chat_formats.choice import thinking_modes
 from muarl.config import RunConfig, load_config
-from muarl.domains.generated import NAMES as GENERATED
+from muarl.environments.registry import find, names
 from muarl.errors import ConfigError
 from muarl.inference.base import Sampler
-from muarl.inference.server.addresses import TOKEN, listen, token_for
+from muarl.inference.server import TOKEN
 from muarl.inference.server.engine import ServedEngine
 from muarl.inference.server.http import ChatServer
 from muarl.inference.server.service import ChatService
 from muarl.keys import read_secret
 from muarl.learning.checkpoints import Policy, check_policy
 from muarl.planning.models import shape_from_config
-from muarl.recipes.checkpoint_names import checkpoint_folder
-from muarl.recipes.common import load_model, prepare
-from muarl.recipes.engines import make_sampler
-from muarl.recipes.own_settings import TAKEN, TINY, OwnSettings, own_settings
-from muarl.recipes.planned import free_memory
-from muarl.tokens import ChatTokens
+from muarl.runs.opening import prepare
+from muarl.runs.own_settings import TAKEN, THOUGHTS, TINY, OwnSettings, own_settings
+from muarl.web.addresses import listen, token_for
 
 CONTEXT = 32768
 """Tokens of prompt and completion together, at most, if the model reads as many and nobody says otherwise."""
@@ -45,9 +48,10 @@ class ServeOptions:
 
     ``checkpoint``: as of ``muarl eval``. ``name``: of the model, as clients say it; None: the checkpoint as given.
     ``slots``: completions generated at once; ``queue``: how many more may wait. ``context``: tokens of prompt and
-    completion together. ``deadline``: seconds for one completion. ``grace``: seconds for what is under way when the
+    completion together. ``deadline``: seconds for one completion. ``grace``: seconds for what is running when the
     server ends. ``names``: further names of this machine. ``body_mib``: largest request. ``settings``: KEY=VALUE of a
-    run's configuration, for what is said nowhere else.
+    run's configuration, for what is said nowhere else. ``domain``: the environment whose conversations it is to serve,
+    for hints; None: that of the checkpoint's run.
     """
 
     checkpoint: str
@@ -67,6 +71,7 @@ class ServeOptions:
     body_mib: int = 4
     raw_prompts: bool = False
     settings: tuple[str, ...] = ()
+    domain: str | None = None
 
 
 Ready = Callable[[ChatServer, str], None]
@@ -78,12 +83,12 @@ def serve(options: ServeOptions, ready: Ready | None = None) -> int:
     ``ready`` is told the server and its token. What can be refused is refused before any weight is read. ConfigError
     for an address that is taken or would be open to everybody, CheckpointError for what is no checkpoint.
     """
-    token = token_for(options.host, read_secret(TOKEN))
+    token = token_for(options.host, read_secret(TOKEN), TOKEN)
     config = served_config(options)
     with closing(listen(options.host, options.port)) as listener:
         prepare(config)
         policy = load_model(config.model, weights=config.engine.kind == "torch")
-        sampler = make_sampler(policy, config)
+        sampler = Backend(config).sampler(policy)
         service = make_service(sampler, policy, config, options)
         server = ChatServer(
             service,
@@ -109,15 +114,24 @@ def serve(options: ServeOptions, ready: Ready | None = None) -> int:
 
 def make_service(sampler: Sampler, policy: Policy, config: RunConfig, options: ServeOptions) -> ChatService:
     """The service over a sampler with the policy's weights."""
-    slots = config.rl.concurrency
+    slots = config.rollout.concurrency
     return ChatService(
         ServedEngine(sampler, most=slots + options.queue, deadline=options.deadline),
-        (ChatTokens(policy.tokenizer), ChatTokens(policy.tokenizer, thinking=True)),
+        (_mode(policy, config, thinking=False), _mode(policy, config, thinking=True)),
         name=served_name(options),
         max_context=config.model.max_context,
         thinking=config.model.thinking,
         raw_prompts=options.raw_prompts,
     )
+
+
+def _mode(policy: Policy, config: RunConfig, *, thinking: bool) -> ChatFormat | None:
+    """The chat format with or without thinking; None if the model has no such mode, unless it is the one asked for:
+    then CheckpointError says so."""
+    name = config.model.chat_format
+    if thinking != config.model.thinking and thinking not in thinking_modes(policy.tokenizer, name):
+        return None
+    return model_format(policy.tokenizer, config.model.model_copy(update={"thinking": thinking}))
 
 
 def served_name(options: ServeOptions) -> str:
@@ -134,9 +148,10 @@ def tiny_hint(options: ServeOptions) -> str | None:
         values = own_settings(options.checkpoint).values
     except ConfigError:
         values = {}
-    name, size = values.get("domain.name"), values.get("domain.size")
+    name, size = options.domain or values.get("domain.name"), values.get("domain.size")
+    name = None if isinstance(name, list) else name
     shown = "muarl domains show DOMAIN" if name is None else f"muarl domains show {name}"
-    if name in GENERATED and size is not None:
+    if name in names() and size is not None and find(str(name)).sizes:  # a run's own code is not loaded for a hint
         shown += f" --size {size}"
     return (
         f"A model of {parameters / 1e6:.2f}M parameters: it makes sense only in conversations that begin with the "
@@ -162,6 +177,7 @@ def served_config(options: ServeOptions) -> RunConfig:
         "model.dtype": dtype,
         "model.max_context": context,
         "model.thinking": _thinks(options),
+        "model.earlier_thoughts": _own(options).values.get("model.earlier_thoughts", "family"),
         "engine.kind": options.engine,
         "engine.deadline": options.deadline + 60,
     }
@@ -169,7 +185,7 @@ def served_config(options: ServeOptions) -> RunConfig:
         slots = options.slots or fitting_slots(model, context, dtype, gpu)
     else:
         slots = options.slots or SLOTS
-    values |= {"rl.concurrency": slots, "engine.max_sequences": slots}
+    values |= {"rollout.concurrency": slots, "engine.max_sequences": slots}
     given = [f"{key}={yaml.safe_dump(value, default_flow_style=True).splitlines()[0]}" for key, value in values.items()]
     return load_config("cpu", [*given, *options.settings])
 
@@ -216,11 +232,11 @@ def _thinks(options: ServeOptions) -> bool:
 
 
 def _own(options: ServeOptions) -> OwnSettings:
-    """What the checkpoint's run says of the only setting that a server takes from it."""
-    return own_settings(options.checkpoint, [name for name in TAKEN if name != "model.thinking"])
+    """What the checkpoint's run says of the only settings that a server takes from it."""
+    return own_settings(options.checkpoint, [name for name in TAKEN if name not in THOUGHTS])
 
 
 def settings_told(options: ServeOptions) -> str | None:
     """One line on what is taken from the checkpoint's run; None where nothing is."""
     own = _own(options)
-    return own.told() if own.of_run and options.thinking is None else None
+    return own.describe() if own.of_run and options.thinking is None else None

@@ -3,25 +3,24 @@ person says otherwise."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from muarl.backends.checkpoint_names import existing_checkpoint
 from muarl.config import RunConfig, load_config
-from muarl.domains.generated import NAMES, ON_SERVERS, SPLITS, generated
+from muarl.environments.registry import find
 from muarl.errors import ConfigError
-from muarl.recipes.checkpoint_names import existing_checkpoint
-from muarl.recipes.own_settings import OwnSettings, own_settings
+from muarl.runs.own_settings import OwnSettings, own_settings
 
 if TYPE_CHECKING:
     from muarl.agents.base import Agent
-    from muarl.recipes.setting import Setting
+    from muarl.environments.configure import ConfiguredEnvironment
 
 NAMED = {"expert": "expert", "do-nothing": "idle", "idle": "idle"}
 """Agents that go by name; others are endpoint:MODEL or a checkpoint."""
 
-PER_CHAT = ("rl.max_turns", "rl.max_tool_errors")
+PER_CHAT = ("rollout.max_turns", "rollout.max_tool_errors")
 """Of a run's settings, those that a person decides who talks with its agent."""
 
 
@@ -30,7 +29,7 @@ def chat_config(
 ) -> tuple[RunConfig, OwnSettings | None]:
     """The configuration of one conversation, and what a checkpoint brought along to it. Nothing is loaded yet.
     CheckpointError, ConfigError: what was asked for is not there."""
-    given = ["name=chat", "eval.temperature=0", "rl.concurrency=1", f"eval.split={split}"]
+    given = ["name=chat", "eval.temperature=0", "rollout.concurrency=1", f"eval.split={split}"]
     own = None
     if agent in NAMED:
         given.append(f"eval.agent={NAMED[agent]}")
@@ -46,44 +45,50 @@ def chat_config(
         given += [f"model.checkpoint={agent}", *own.overrides()]
     given += [f"domain.name={domain}"] if domain is not None else []
     given += [f"domain.size={size}"] if size is not None else []
-    name = domain or (own.values.get("domain.name") if own is not None else None) or NAMES[0]
-    _check_world(str(name), size, split)
+    name = domain or (own.values.get("domain.name") if own is not None else None)
+    if name is not None or size is not None or split != "test":
+        _check_world(str(name or load_config("quickstart").domain.name), size, split)
     config = load_config("quickstart", [*given, *settings])
     _check_world(config.domain.name, config.domain.size, config.eval.split)
     return config, own
 
 
-def _playable(own: OwnSettings, said: Collection[str]) -> OwnSettings:
-    """A benchmark's tasks need a model as the user: a run in one is talked with in the generated domain of the kind, at
-    the benchmark's size."""
-    name = str(own.values.get("domain.name", NAMES[0]))
-    if name in (*NAMES, *ON_SERVERS):
-        return own
-    twin = next((n for n in NAMES if n.removesuffix("-generated") in name.split("-")), None)
-    if twin is None:
-        return own.without("domain.name", "domain.size")
-    size = generated(twin).sizes[-1]
-    return replace(own, values={**own.values, "domain.name": twin, "domain.size": size}).without(*said)
+def _playable(settings: OwnSettings, said: Collection[str]) -> OwnSettings:
+    """A benchmark's tasks need a model as the user: a run in one is talked with in the environment with made tasks of
+    the kind, at its largest size. ConfigError for a run of somebody's own code that the person has not named."""
+    name = settings.values.get("domain.name")
+    if isinstance(name, list):
+        names = ", ".join(str(one["name"]) for one in name)
+        raise ConfigError(f"--domain: {settings.source} has several domains ({names}): say which one")
+    found = None if name is None else find(str(name))
+    if found is None or not found.is_benchmark:
+        return settings
+    if found.practice is None:
+        return settings.without("domain.name", "domain.size")
+    sizes = find(found.practice).sizes
+    size = {"domain.size": sizes[-1]} if sizes else {}
+    return replace(settings, values={**settings.values, "domain.name": found.practice, **size}).without(*said)
 
 
 def _check_world(name: str, size: str | None, split: str) -> None:
-    """ConfigError if a conversation cannot take place there. ``size`` None: the domain's own choice."""
-    if name not in (*NAMES, *ON_SERVERS):
-        near = difflib.get_close_matches(name, NAMES, 1, 0.6)
-        hint = f"; did you mean {near[0]}?" if near else f"; use one of {', '.join(NAMES)}"
-        raise ConfigError(f"--domain: {name!r} is no generated domain{hint}")
-    for option, value, known in (("--size", size, generated(name).sizes), ("--split", split, SPLITS)):
-        if value is not None and value not in known:
-            raise ConfigError(f"{option}: {value!r} is unknown; {name} has {', '.join(known)}")
+    """ConfigError if a conversation cannot take place there. ``size`` None: the environment's own choice."""
+    found = find(name)
+    if found.is_benchmark:
+        hint = f"; give --domain {found.practice}" if found.practice else ""
+        raise ConfigError(f"--domain: {name} is a benchmark, which `muarl eval` plays{hint}")
+    if size is not None:
+        found.check_size(size, "--size")
+    if split not in found.splits:
+        raise ConfigError(f"--split: {split!r} is unknown; {name} has {', '.join(found.splits)}")
 
 
-def chat_agent(spec: str, config: RunConfig, setting: Setting) -> Agent:
+def chat_agent(spec: str, config: RunConfig, environment: ConfiguredEnvironment) -> Agent:
     """The agent that a person names. ConfigError or CheckpointError says what is wrong with it."""
     if spec.startswith("endpoint:"):
         from muarl.agents.endpoint import EndpointAgent
         from muarl.endpoints import Endpoint, parse_endpoint
 
         return EndpointAgent(Endpoint(parse_endpoint(spec)))
-    from muarl.recipes.participants import make_eval_agent
+    from muarl.runs.eval_agent import make_eval_agent
 
-    return make_eval_agent(config, setting)
+    return make_eval_agent(config, environment)

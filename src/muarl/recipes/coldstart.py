@@ -1,12 +1,11 @@
 """``muarl coldstart``: seeds become tasks, tasks become conversations, filters keep the good ones, a dataset is left.
 
 Follow ``gather`` from top to bottom. Every conversation is on disk as soon as it is finished, so that a run that was
-killed goes on without paying twice.
+killed continues without paying twice.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,24 +14,32 @@ from typing import Any
 
 from muarl.budgets import Reserve
 from muarl.coldstart import dataset
-from muarl.coldstart.dataset import SCENARIO, Dataset, Dropped
-from muarl.coldstart.duplicates import Seen
-from muarl.coldstart.filters import Bounds, Candidate, reason
-from muarl.coldstart.judging import Judged
+from muarl.coldstart.dataset import SCENARIO, Dataset, DroppedConversation
+from muarl.coldstart.duplicates import NearDuplicates
+from muarl.coldstart.filters import Candidate, FilterBounds, reason
+from muarl.coldstart.judging import JudgedConversations
 from muarl.config import RunConfig
+from muarl.config.coldstart import ColdstartConfig
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
+from muarl.environments.configure import Draw
+from muarl.environments.playing import local_executor
 from muarl.episode import Episode, Usage
 from muarl.errors import ConfigError
-from muarl.observe.progress import Progress
-from muarl.observe.rundir import RunDirectory
-from muarl.recipes.common import judge_endpoint, open_run, play_requests
-from muarl.recipes.ledger import Ledger
-from muarl.recipes.preflight import ask_endpoints, check_server
-from muarl.recipes.scenes import Scene, check_bound, endpoints, scene_of, tools_endpoint
-from muarl.recipes.setting import Draw
-from muarl.rewards.judge import Judge, make_judge
-from muarl.rollout import Budget, Rollout, RolloutEnd, RolloutRequest
+from muarl.event_loop import event_loop
+from muarl.recipes.coldstart_scenarios import (
+    ColdStartSource,
+    check_bound,
+    check_size,
+    endpoints,
+    source_of,
+    tools_endpoint,
+)
+from muarl.rewards.judge import Judge, ModelJudge, open_judge_model
+from muarl.rollout import Budget, Rollout, RolloutEnd, RolloutRequest, rollout
+from muarl.runs.context import RunContext, open_context
+from muarl.runs.preflight import ask_endpoints, check_server
+from muarl.runs.results_store import ResultsStore
 from muarl.seeds import derive_seed
 
 PATIENCE = 20
@@ -44,32 +51,35 @@ DRAWN = "drawn"
 
 def run(config: RunConfig) -> Path:
     """Make the dataset. Returns the run's folder, with ``dataset/`` in it."""
+    check_size(config.coldstart)
     tools = tools_endpoint(config)
-    scenes = [scene_of(name, config, tools) for name in config.coldstart.scenarios]
-    others = _Others.of(config.coldstart.judge, tools, *(scene.writer for scene in scenes))
+    sources = [source_of(name, config, tools) for name in config.coldstart.scenarios]
+    others = _Others.of(config.coldstart.judge, tools, *(source.writer for source in sources))
     asked = endpoints(config)
     check_bound(config, asked)
-    for scene in scenes:
-        check_server(scene.setting.domain)
+    for source in sources:
+        check_server(source.environment.domain)
     ask_endpoints(asked)
-    with open_run(config, "coldstart") as run, Progress() as progress:
-        run.takes_place_in(", ".join(scene.name for scene in scenes), configured=True)
-        wanted = _shares(config.coldstart.count, scenes)
+    with open_context(config, "coldstart", logs=False) as context:
+        run, progress, wanted = context.folder, context.progress, config.coldstart
+        context.loop.closes(others, *(part for s in sources for part in (s.environment, s.agent, s.users)))
+        run.takes_place_in(", ".join(source.name for source in sources), configured=True)
+        shares = _shares(wanted.count, sources)
         found = _Found()
-        ledgers = {s.name: Ledger(run, s.name, context=True, phase=f"coldstart {s.name}") for s in scenes}
-        for scene in scenes:
-            _check_own(config, scene, ledgers[scene.name])
-        for scene in scenes:
-            gather(config, scene, wanted[scene.name], run, ledgers[scene.name], progress, found, others)
-        for ledger in ledgers.values():
-            ledger.close(sorted(ledger.kept.values(), key=lambda e: int(e.tags[DRAWN]["index"])))
+        stores = {s.name: ResultsStore(run, s.name, context=True, phase=f"coldstart {s.name}") for s in sources}
+        for source in sources:
+            _check_own(wanted.seed, source, stores[source.name])
+        for source in sources:
+            gather(context, wanted, source, shares[source.name], stores[source.name], found, others)
+        for results in stores.values():
+            results.close(sorted(results.kept.values(), key=lambda e: int(e.tags[DRAWN]["index"])))
         facts = {
-            "teacher": "scripted experts" if config.coldstart.teacher == "expert" else scenes[0].agent.name,
-            "users": scenes[0].users.name,
-            "tools": config.coldstart.tools,
-            "seed": config.coldstart.seed,
+            "teacher": "scripted experts" if wanted.teacher == "expert" else sources[0].agent.name,
+            "users": sources[0].users.name,
+            "tools": wanted.tools,
+            "seed": wanted.seed,
         }
-        made = Dataset(found.kept, found.dropped, wanted, facts)
+        made = Dataset(found.kept, found.dropped, shares, facts)
         card = dataset.write(run.path / "dataset", made, spent=found.spent, seconds=run.seconds)
         run.write_summary(card)
         progress.say(f"{card['kept']} conversations kept, {card['dropped']} dropped: {run.path / 'dataset'}")
@@ -90,7 +100,7 @@ class _Found:
     ``reserve``: knows what conversations cost."""
 
     kept: list[Episode] = field(default_factory=list)
-    dropped: list[Dropped] = field(default_factory=list)
+    dropped: list[DroppedConversation] = field(default_factory=list)
     spent: Usage = Usage()
     end: RolloutEnd = RolloutEnd.COMPLETE
     reserve: Reserve = field(default_factory=Reserve)
@@ -106,8 +116,14 @@ class _Others:
     @classmethod
     def of(cls, judge: str | None, *others: Endpoint | None) -> _Others:
         """``judge``: as the configuration names it; ``others``: whoever else there is."""
-        asked = (None if judge is None else judge_endpoint(judge), *others)
-        return cls(None if judge is None else make_judge(judge), tuple(e for e in asked if e is not None))
+        model = None if judge is None else open_judge_model(judge)
+        asked = (None if model is None else model.endpoint, *others)
+        return cls(None if model is None else ModelJudge(model), tuple(e for e in asked if e is not None))
+
+    async def aclose(self) -> None:
+        """Close their connections."""
+        for endpoint in self.endpoints:
+            await endpoint.aclose()
 
     @property
     def used(self) -> Usage:
@@ -121,46 +137,47 @@ class _Others:
 
 
 def gather(
-    config: RunConfig,
-    scene: Scene,
-    wanted: int,
-    run: RunDirectory,
-    ledger: Ledger,
-    progress: Progress,
+    context: RunContext,
+    wanted: ColdstartConfig,
+    source: ColdStartSource,
+    count: int,
+    results: ResultsStore,
     found: _Found,
     others: _Others,
 ) -> None:
-    """Play a scenario's tasks until enough conversations are kept, every task has been tried, or a budget is spent."""
-    draw = scene.draw(run)
-    judged = Judged(run.episodes / f"{scene.name}.judged.jsonl")
-    seen = Seen(config.coldstart.near_duplicate)
+    """Play a scenario's tasks until ``count`` conversations are kept, every task has been tried, or a budget is
+    spent."""
+    run, progress = context.folder, context.progress
+    draw = source.draw(run)
+    judged = JudgedConversations(run.episodes / f"{source.name}.judged.jsonl")
+    seen = NearDuplicates(wanted.near_duplicate)
     tried, kept, before = 0, 0, Usage()
     used = partial(others.used_since, others.used)
-    bounds = config.coldstart.max_cost, config.coldstart.max_tokens
+    bounds = wanted.max_cost, wanted.max_tokens
     budget = Budget(*bounds, lambda: found.spent + before + used(), reserve=found.reserve)
-    ledger.teach(budget)
-    if ledger.kept:
-        progress.say(f"{scene.name}: {len(ledger.kept)} conversations were finished before.")
-    with progress.phase(scene.name, wanted, "conversations") as phase:
-        while kept < wanted and tried < wanted * config.coldstart.attempts:
-            count = min(wanted - kept, wanted * config.coldstart.attempts - tried)
-            requests = _requests(config, scene, draw, tried, count)
+    results.teach(budget)
+    if results.kept:
+        progress.say(f"{source.name}: {len(results.kept)} conversations were finished before.")
+    with progress.phase(source.name, count, "conversations") as phase:
+        while kept < count and tried < count * wanted.attempts:
+            more = min(count - kept, count * wanted.attempts - tried)
+            requests = _requests(wanted.seed, source, draw, tried, more)
             tasks = {r.episode_id: r.task for r in requests}
-            objections: dict[str, Dropped | None] = {}
+            objections: dict[str, DroppedConversation | None] = {}
 
             def look(episode: Episode, tasks: Mapping[str, Task] = tasks, objections: Any = objections) -> None:
-                objections[episode.id] = _objection(config, scene, tasks[episode.id], episode)
+                objections[episode.id] = _objection(wanted, source, tasks[episode.id], episode)
                 # Judge and near-duplicates are asked later, so this may be taken back.
                 phase.advance(objections[episode.id] is None)
 
             if not requests:  # a teacher that has nothing more to write
                 break
             tried += len(requests)
-            before = ledger.spent
-            played = _play(config, scene, ledger.open(requests), budget, ledger, used, look)
+            before = results.spent
+            played = _play(source, results.open(requests), budget, results, used, look, wanted.concurrency)
             if played is not None and played.end is not RolloutEnd.COMPLETE:
                 found.end = played.end
-            episodes = [(r.task, ledger.kept[r.episode_id]) for r in requests if r.episode_id in ledger.kept]
+            episodes = [(r.task, results.kept[r.episode_id]) for r in requests if r.episode_id in results.kept]
             for _, episode in episodes:
                 if episode.id not in objections:
                     look(episode)
@@ -173,94 +190,88 @@ def gather(
                     kept += 1
                 else:
                     found.dropped.append(dropped)
-            ledger.log(used())
+            results.log(used())
             phase.advance(kept - phase.done, tried=tried)
             if found.end is not RolloutEnd.COMPLETE:
                 break
-    found.spent += ledger.spent + used()
+    found.spent += results.spent + used()
 
 
-def _check_own(config: RunConfig, scene: Scene, ledger: Ledger) -> None:
+def _check_own(seed: int, source: ColdStartSource, results: ResultsStore) -> None:
     """ConfigError if the run holds a conversation that would not be played so now."""
-    for episode in ledger.kept.values():
+    for episode in results.kept.values():
         drawn = episode.tags.get(DRAWN)
         index = drawn.get("index") if isinstance(drawn, dict) else None
-        if (drawn, episode.agent, episode.user) != (_drawn(config, scene, index), scene.agent.name, scene.users.name):
+        if (drawn, episode.agent, episode.user) != (_drawn(seed, source, index), source.agent.name, source.users.name):
             raise ConfigError(
                 f"the run holds the conversation {episode.id}, which would now have another task, teacher or user: "
                 "it can only be resumed with its own seed, size, teacher and users"
             )
 
 
-def _drawn(config: RunConfig, scene: Scene, index: int | None) -> dict[str, object]:
+def _drawn(seed: int, source: ColdStartSource, index: int | None) -> dict[str, object]:
     """Where a task comes from."""
-    return {"domain": scene.name, "size": scene.size, "split": "train", "seed": config.coldstart.seed, "index": index}
+    return {"domain": source.name, "size": source.size, "split": "train", "seed": seed, "index": index}
 
 
-def _requests(config: RunConfig, scene: Scene, draw: Draw, start: int, count: int) -> list[RolloutRequest]:
-    seed = config.coldstart.seed
+def _requests(seed: int, source: ColdStartSource, draw: Draw, start: int, count: int) -> list[RolloutRequest]:
     tasks = draw("train", count, seed, start)
     requests = []
     for number, task in enumerate(tasks, start):
-        more = {SCENARIO: scene.name, DRAWN: _drawn(config, scene, number), "user_scenario": task.scenario}
+        more = {SCENARIO: source.name, DRAWN: _drawn(seed, source, number), "user_scenario": task.scenario}
         tagged = replace(task, tags={**task.tags, **more})
-        made = derive_seed(seed, f"coldstart {scene.name} {number}")
-        requests.append(RolloutRequest(tagged, made, f"coldstart/{scene.name}/{number}", 0))
+        made = derive_seed(seed, f"coldstart {source.name} {number}")
+        requests.append(RolloutRequest(tagged, made, f"coldstart/{source.name}/{number}", 0))
     return requests
 
 
 def _play(
-    config: RunConfig,
-    scene: Scene,
+    source: ColdStartSource,
     requests: Sequence[RolloutRequest],
     budget: Budget,
-    ledger: Ledger,
+    results: ResultsStore,
     used: Callable[[], Usage],
     look: Callable[[Episode], None],
+    concurrency: int,
 ) -> Rollout | None:
-    """Play what the ledger lacks; each finished conversation goes there at once, and then to ``look``."""
+    """Play what the results store lacks; each finished conversation goes there at once, and then to ``look``."""
     if not requests:
         return None
 
     def finished(episode: Episode, done: int, total: int) -> None:
-        ledger.keep(episode, used())
+        results.keep(episode, used())
         look(episode)
 
-    playing = play_requests(
-        scene.setting,
-        scene.agent,
-        scene.users,
-        requests,
-        concurrency=config.coldstart.concurrency,
-        budget=budget,
-        give_up=max(PATIENCE, 2 * config.coldstart.concurrency),
-        progress=finished,
-    )
-    return asyncio.run(playing)
+    executor = local_executor(source.environment, source.agent, source.users, concurrency)
+    with event_loop() as loop:
+        return loop.run(
+            rollout(requests, executor, budget=budget, give_up=max(PATIENCE, 2 * concurrency), progress=finished)
+        )
 
 
-def _objection(config: RunConfig, scene: Scene, task: Task, episode: Episode) -> Dropped | None:
+def _objection(
+    wanted: ColdstartConfig, source: ColdStartSource, task: Task, episode: Episode
+) -> DroppedConversation | None:
     """What a filter has against a conversation by itself, None if nothing."""
-    wanted = config.coldstart
-    bounds = Bounds(wanted.min_turns, wanted.max_turns, wanted.max_words, wanted.max_tool_errors)
+    bounds = FilterBounds(wanted.min_turns, wanted.max_turns, wanted.max_words, wanted.max_tool_errors)
     known = task.actions is not None or bool(task.env_assertions)
-    checkable = known and (scene.setting.scored or scene.setting.goal is not None)
-    offered = episode.tools if episode.tools is not None else scene.setting.tools(task)
-    later = scene.setting.domain.tool_specs()
-    candidate = Candidate(episode, task, (*later, *offered), scene.setting.user_tools(task), checkable)
+    checkable = known and source.environment.checkable
+    offered = episode.tools if episode.tools is not None else source.environment.tools(task)
+    later = source.environment.domain.tool_specs()
+    candidate = Candidate(episode, task, (*later, *offered), source.environment.user_tools(task), checkable)
     objection = reason(candidate, bounds)
-    return None if objection is None else Dropped(episode, *objection)
+    return None if objection is None else DroppedConversation(episode, *objection)
 
 
-def _later_objection(episode: Episode, passed: Mapping[str, bool], seen: Seen) -> Dropped | None:
+def _later_objection(episode: Episode, passed: Mapping[str, bool], seen: NearDuplicates) -> DroppedConversation | None:
     """What the judge has against it, or that a kept one is all but the same."""
     if not passed[episode.id]:
-        return Dropped(episode, "judge", "not in keeping with the policy")
+        return DroppedConversation(episode, "judge", "not in keeping with the policy")
     twin = seen.twin(episode)
-    return None if twin is None else Dropped(episode, "near_duplicate", f"of {twin}")
+    return None if twin is None else DroppedConversation(episode, "near_duplicate", f"of {twin}")
 
 
-def _shares(count: int, scenes: Sequence[Scene]) -> dict[str, int]:
+def _shares(count: int, sources: Sequence[ColdStartSource]) -> dict[str, int]:
     """Equal shares of the whole; what is left over goes to the first ones."""
-    each, left = divmod(count, len(scenes))
-    return {scene.name: each + (n < left) for n, scene in enumerate(scenes)}
+    each, left = divmod(count, len(sources))
+    return {source.name: each + (n < left) for n, source in enumerate(sources)}

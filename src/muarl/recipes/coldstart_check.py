@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
@@ -12,12 +11,13 @@ from typing import Any
 from muarl.coldstart import dataset
 from muarl.coldstart.dataset import SCENARIO
 from muarl.domains.base import Domain, Task
-from muarl.domains.generated import generated
-from muarl.domains.imagined import ImaginedCall, Played, goal_met
+from muarl.domains.imagined import ImaginedCall, ReplayedTeacher, goal_met
+from muarl.environments.configure import PLAYED
+from muarl.environments.registry import find
 from muarl.episode import Episode
 from muarl.errors import ConfigError, DataError
+from muarl.event_loop import event_loop
 from muarl.recipes.coldstart import DRAWN
-from muarl.recipes.setting import PLAYED
 from muarl.rewards import outcome
 
 
@@ -33,7 +33,8 @@ def check_dataset(folder: Path) -> Iterator[str]:
         if episode.verdict is not None and "unscored" in episode.verdict.breakdown:
             counts["own"] += 1
             continue
-        difference = asyncio.run(differs(episode))
+        with event_loop() as loop:
+            difference = loop.run(differs(episode))
         counts["same" if difference is None else "different"] += 1
         if difference is not None:
             yield f"{episode.id}: {difference}"
@@ -82,11 +83,11 @@ def _task(episode: Episode) -> tuple[Task, Domain]:
             f"episode {episode.id} ({episode.tags.get(SCENARIO)}) does not say which task it was drawn from"
         )
     try:
-        made = generated(drawn["domain"])
-        (task,) = made.tasks(drawn["split"], 1, size=drawn["size"], seed=drawn["seed"], start=drawn["index"])
+        made = find(drawn["domain"])
+        (task,) = made.make_tasks(drawn["split"], 1, size=drawn["size"], seed=drawn["seed"], start=drawn["index"])
         if PLAYED in episode.tags and made.imagined is not None:
             calls = [ImaginedCall.from_json(call) for call in episode.tags[PLAYED]]
-            return task, made.imagined(drawn["size"], Played(calls))
+            return task, made.imagined(drawn["size"], ReplayedTeacher(calls))
         return task, _domain(drawn["domain"], drawn["size"])
     except (KeyError, TypeError, ValueError, ConfigError) as problem:
         raise DataError(f"episode {episode.id}: its task cannot be drawn again: {problem}") from None
@@ -94,4 +95,4 @@ def _task(episode: Episode) -> tuple[Task, Domain]:
 
 @lru_cache(maxsize=16)
 def _domain(name: str, size: str) -> Domain:
-    return generated(name).domain(size)
+    return find(name).make_domain(size)

@@ -2,101 +2,115 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 
-from muarl.agents.expert import ExpertAgent
-from muarl.conversation import Rules, agent_view
-from muarl.domains.base import Domain, Task
-from muarl.domains.experts import Habits
-from muarl.episode import Episode, StopReason, Usage
+from muarl.chat_formats.base import ChatFormat
+from muarl.conversation import agent_view
+from muarl.domains.base import Task
+from muarl.domains.error_profile import ErrorProfile
+from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.playing import local_executor
+from muarl.episode import Episode, StopReason, TokenTrace, Usage
+from muarl.episode_runner import requests_for
 from muarl.errors import DataError
+from muarl.event_loop import event_loop
 from muarl.learning.packing import Sample
-from muarl.player import requests_for
-from muarl.recipes.common import play_requests
-from muarl.recipes.ledger import Ledger
-from muarl.recipes.setting import Setting
-from muarl.recipes.spending import Spending
-from muarl.rollout import RolloutEnd
-from muarl.tokens import ChatTokens
+from muarl.rollout import RolloutEnd, rollout
+from muarl.runs.results_store import ResultsStore
+from muarl.runs.spending import Spending
 from muarl.users.base import UserFactory
 
+Segments = tuple[Sample, ...]
+"""A conversation to learn from: one sample, or one for each context that was written anew."""
+
 CONCURRENCY = 256
-"""Demonstrations under way at once."""
+"""Max concurrent demonstrations."""
 
 DEMONSTRATIONS = "demonstrations"
 """Where they lie among a run's episodes; the label of their seeds is the same word in the singular."""
 
 
 def demonstrate(
-    setting: Setting,
+    environment: ConfiguredEnvironment,
     users: UserFactory,
     tasks: Sequence[Task],
-    habits: Habits,
+    error_profile: ErrorProfile,
     *,
     seed: int,
     progress: Callable[[Episode, int, int], None] | None = None,
-    ledger: Ledger | None = None,
+    results: ResultsStore | None = None,
     spending: Spending | None = None,
 ) -> list[Episode]:
     """One scored conversation of the expert for every task; those that broke for reasons of their own are left out.
 
-    ``ledger``: each is kept there as soon as it is final, and what it holds is not played again. ``spending``: enters
+    ``results``: each is kept there as soon as it is final, and what it holds is not played again. ``spending``: enters
     what they cost. BudgetError once the budget is spent.
     """
-    setting.check(tasks)
-    agent = ExpertAgent(habits, setting.generated.expert if setting.generated is not None else None)
+    environment.check(tasks)
+    agent = environment.experts(error_profile)
     requests = requests_for(tasks, 1, seed=seed, label="demonstration")
     still = requests
-    if ledger is not None:
-        ledger.check(requests, agent.name, users.name)
-        still = ledger.open(requests)
+    if results is not None:
+        results.check(requests, agent.name, users.name)
+        still = results.open(requests)
 
     def finished(episode: Episode, done: int, total: int) -> None:
-        if ledger is not None:
-            ledger.keep(episode, Usage())
+        if results is not None:
+            results.keep(episode, Usage())
         if spending is not None:
             spending.add(episode)
         if progress is not None:
             progress(episode, done, total)
 
     budget = None if spending is None else spending.budget()
-    played = asyncio.run(
-        play_requests(setting, agent, users, still, concurrency=CONCURRENCY, progress=finished, budget=budget)
-    )
+    with event_loop() as loop:
+        executor = local_executor(environment, agent, users, CONCURRENCY)
+        played = loop.run(rollout(still, executor, budget=budget, progress=finished))
     if played.end is not RolloutEnd.COMPLETE and spending is not None:
         raise spending.spent()
     found = played.episodes
-    if ledger is not None:
-        found = [ledger.kept[r.episode_id] for r in requests]
-        ledger.close(found)
+    if results is not None:
+        found = [results.kept[r.episode_id] for r in requests]
+        results.close(found)
     return [e for e in found if e.stop is not StopReason.INFRASTRUCTURE]
 
 
 def supervised_samples(
     episodes: Sequence[Episode],
-    domain: Domain,
-    chat: ChatTokens,
-    rules: Rules,
+    environment: ConfiguredEnvironment,
+    chat: ChatFormat,
     *,
-    system: str | None = None,
     other_weight: float = 0.0,
-) -> list[Sample]:
-    """Demonstrations as samples: weight 1 on what the agent would have sampled, ``other_weight`` on all other tokens.
+) -> list[Segments]:
+    """Demonstrations as samples: weight 1 on what the agent would have sampled, ``other_weight`` on all other tokens,
+    but for contexts that are written anew (where the chat format drops earlier thoughts): those tokens have been
+    weighed before.
 
-    What the agent was told stands in the episode; where it does not, it is the domain's tools and ``system``, None for
-    the domain's policy. DataError names an episode that is no conversation of an agent.
+    What the agent was told stands in the episode; where it does not, it is its domain's tools and policy. DataError
+    names an episode that is no conversation of an agent.
     """
     samples = []
     for episode in episodes:
-        specs = domain.tool_specs() if episode.tools is None else episode.tools
-        told = domain.policy_text if system is None else system
+        part = environment.part_of(episode)
+        specs = part.domain.tool_specs() if episode.tools is None else episode.tools
+        told = part.domain.policy_text if part.system is None else part.system
         text = told if episode.system is None else episode.system
         try:
-            trace = chat.training_tokens(text, specs, agent_view(episode.messages, rules))
+            trace = chat.training_tokens(text, specs, agent_view(episode.messages, part.rules))
         except (ValueError, TypeError) as problem:
             raise DataError(f"demonstration {episode.id!r} cannot be learned from: {problem}") from None
         if not any(trace.loss_mask):
             raise DataError(f"demonstration {episode.id!r}: the agent says nothing in it, so there is nothing to learn")
-        samples.append(Sample.supervised(trace.ids, trace.loss_mask, other_weight))
+        samples.append(segments_of(trace, other_weight))
     return samples
+
+
+def segments_of(trace: TokenTrace, other_weight: float = 0.0) -> Segments:
+    """The samples of one conversation, as in ``supervised_samples``."""
+    first, *later = trace.segments()
+    samples = [Sample.supervised(first.ids, first.loss_mask, other_weight)]
+    for part in later:
+        given = part.loss_mask.index(True)
+        weights = [0.0] * given + [1.0 if m else other_weight for m in part.loss_mask[given:]]
+        samples.append(Sample(part.ids, weights))
+    return tuple(samples)

@@ -7,12 +7,19 @@ together ends it with the error that the run itself would have ended with, but b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from muarl.backends.hardware import Machines, look
+from muarl.backends.local import learner_settings
+from muarl.backends.memory_estimate import in_one_process, learning_plan, local_folder, model_shape, plan_of
+from muarl.backends.models import model_format
+from muarl.backends.prompt_lengths import prompt_length
 from muarl.config import RunConfig
 from muarl.endpoints.config import endpoint_config
+from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.errors import ConfigError, MuarlError
 from muarl.keys import host_of, is_named
 from muarl.learning.checkpoints import Policy, check_policy, load_tokenizer
@@ -20,29 +27,24 @@ from muarl.learning.learner import TorchLearner
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Batch, Sample, pack
 from muarl.learning.settings import LearnerConfig, PolicyLossConfig
-from muarl.models.qwen3 import shape_of
-from muarl.models.qwen3_cached import KVCache
+from muarl.models.path import path_of
+from muarl.models.support import support_of
 from muarl.planning.assumptions import GIB, Assumptions
+from muarl.planning.memory import cache_per_token
 from muarl.planning.models import ModelShape
 from muarl.planning.nearest import nearest
-from muarl.planning.plan import Plan
-from muarl.recipes.hardware import Machines, look
-from muarl.recipes.local import learner_settings
-from muarl.recipes.planned import in_one_process, learning_plan, local_folder, model_shape, plan_of
-from muarl.recipes.preflight import Role, check_fits, check_memory, check_room, check_tasks
-from muarl.recipes.prompts import prompt_length
-from muarl.recipes.setting import Setting, make_setting
+from muarl.planning.plan import ResourcePlan
 from muarl.recipes.sft import read_demonstrations, step_count
-from muarl.recipes.updates import learner_config
-from muarl.tokens import ChatTokens
+from muarl.recipes.training.loss_settings import learner_config
+from muarl.runs.preflight import Role, check_fits, check_memory, check_room, check_tasks
 
 if TYPE_CHECKING:
-    from transformers import Qwen3ForCausalLM
+    from transformers import PreTrainedModel
 
 
 def dry_run(
     config: RunConfig, recipe: str, assumptions: Assumptions | None = None
-) -> tuple[list[str], Plan, list[str] | None]:
+) -> tuple[list[str], ResourcePlan, list[str] | None]:
     """Build and check what ``recipe`` ("rl", "sft" or "quickstart") would run, on the GPUs that it would find: of its
     cluster, of this machine, or the assumed ones.
 
@@ -50,60 +52,59 @@ def dry_run(
     configuration that fits (see ``plan_of``). The first thing that does not fit together is raised, as ConfigError,
     CheckpointError or DataError. Endpoints are not asked.
     """
-    setting = make_setting(config)
+    environment = configure_environment(config, with_rl=recipe != "sft")
     validates = recipe == "quickstart" or (recipe == "rl" and config.rl.eval_every > 0)
     roles: list[Role] = ["user", "eval_user"] if validates else ["user"]
     check_fits(config, *roles)
-    notes = [] if recipe == "sft" else check_tasks(config, setting)
+    notes = [] if recipe == "sft" else check_tasks(config, environment)
     folder, shape = local_folder(config.model.checkpoint), model_shape(config)
     model = _on_meta(config, shape, folder)
     assumed = assumptions or Assumptions()
     # What would not run on GPUs here is planned for a CPU; so is a small cluster of this machine.
     seen = None if config.model.device == "cpu" or config.cluster.address == "local" else look(config)
     lines = [_model_line(config, shape, folder), *notes]
-    prompt, told = _prompt(config, setting, shape, model, folder, training=recipe != "sft")
-    lines += [*_tasks(config, setting, training=recipe != "sft"), told, *_machines(config, assumed, seen)]
+    prompt, told = _prompt(config, environment, shape, model, folder, training=recipe != "sft")
+    lines += [*_tasks(config, environment, training=recipe != "sft"), told, *_machines(config, assumed, seen)]
     lines += _users(config, roles)
     lines.append(_learner(config, model, recipe))
     lines.append(_packing(config, recipe))
     if recipe == "sft":
         lines += _cold_start(config, shape, assumed, seen)
     else:
-        lines.append(_cache(config, model))
+        lines.append(_cache(config, model, shape))
     if folder is not None:
         check_memory(config, sampling=recipe != "sft")
     made, fitting = plan_of(config, assumed, seen=seen, prompt=prompt)
     return lines, made, fitting
 
 
-def complain(plan: Plan, fitting: list[str] | None) -> None:
+def complain(plan: ResourcePlan, fitting: list[str] | None) -> None:
     """ConfigError if the planned GPUs do not have the memory. For a CPU ``check_memory`` has spoken already, which
     counts only what is certain."""
     if plan.fits or plan.pace is None:
         return
-    hint = f"The nearest that fits: {' '.join(fitting)}" if fitting else "No setting makes it fit."
+    hint = f"The nearest that fits: {' '.join(fitting)}" if fitting else "No settings make it fit."
     raise ConfigError(f"This run does not fit its machines: {'; '.join(plan.problems)}. {hint}")
 
 
-def _on_meta(config: RunConfig, shape: ModelShape, folder: Path | None) -> Qwen3ForCausalLM:
+def _on_meta(config: RunConfig, shape: ModelShape, folder: Path | None) -> PreTrainedModel:
     """The model without memory, after a look at the names and shapes of the checkpoint's tensors where it is here."""
     import torch
-    from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    fields = {k: v for k, v in shape.to_config().items() if k not in ("architectures", "model_type")}
-    described = Qwen3Config(**fields) if folder is None else check_policy(folder)
-    with torch.device("meta"):
-        model = Qwen3ForCausalLM(described).to(getattr(torch, config.model.dtype))
-    shape_of(model)
+    from muarl.models.configs import empty_model, model_config
+
+    described = model_config(shape.to_config()) if folder is None else check_policy(folder)
+    model: Any = empty_model(described).to(getattr(torch, config.model.held))
+    path_of(model)
     counted = sum(p.numel() for p in model.parameters())
     if counted != shape.parameters:
         raise MuarlError(f"{shape.name}: the planner counts {shape.parameters:,} parameters, and there are {counted:,}")
-    return model
+    return cast("PreTrainedModel", model)
 
 
 def _model_line(config: RunConfig, shape: ModelShape, folder: Path | None) -> str:
     where = f"checkpoint {folder}" if folder else "not on this machine: its published sizes are taken"
-    return f"model: {shape.name}, {shape.parameters:,} parameters in {config.model.dtype} ({where})"
+    return f"model: {shape.name}, {shape.parameters:,} parameters in {config.model.held} ({where})"
 
 
 def _machines(config: RunConfig, assumed: Assumptions, seen: Machines | None) -> Iterator[str]:
@@ -116,28 +117,39 @@ def _machines(config: RunConfig, assumed: Assumptions, seen: Machines | None) ->
         yield f"machines: no GPU can be seen from here, so {assumed.gpu} is assumed (another kind: --assume gpu=h100)"
 
 
-def _tasks(config: RunConfig, setting: Setting, *, training: bool) -> Iterator[str]:
+def _tasks(config: RunConfig, environment: ConfiguredEnvironment, *, training: bool) -> Iterator[str]:
     """Draw tasks."""
     count = config.rl.tasks_per_step if training else min(config.sft.demonstrations, 8)
-    tasks = setting.draw("train", count, config.rl.seed, 0)
-    yield f"tasks: {len(tasks)} drawn from {config.domain.name}, such as {tasks[0].id}"
+    tasks = environment.draw("train", count, config.rl.seed, 0)
+    counts = Counter(environment.part_of(task).name for task in tasks)
+    each = f" ({', '.join(f'{n} of {name}' for name, n in counts.items())})" if len(environment.parts) > 1 else ""
+    yield f"tasks: {len(tasks)} drawn from {config.domain_text}{each}, such as {tasks[0].id}"
 
 
 def _prompt(
-    config: RunConfig, setting: Setting, shape: ModelShape, model: Any, folder: Path | None, *, training: bool
+    config: RunConfig,
+    environment: ConfiguredEnvironment,
+    shape: ModelShape,
+    model: Any,
+    folder: Path | None,
+    *,
+    training: bool,
 ) -> tuple[float, str]:
     """How many tokens the agent is told before it may speak: by the model's tokenizer where it is here."""
     longest = config.model.max_context
     if folder is not None:
         policy = Policy(model, load_tokenizer(folder), folder)
-        check_room(config, setting, policy, training=training)
-        task = setting.some_task("train")
-        chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
-        counted = len(chat.prompt(setting.told(task), setting.tools(task), []))
+        check_room(config, environment, policy, training=training)
+        chat = model_format(policy.tokenizer, config.model)
+        prompts = [
+            chat.prompt(environment.system_prompt(task), environment.tools(task), [])
+            for task in environment.example_tasks("train")
+        ]
+        counted = max(map(len, prompts))
         return float(counted), f"prompt: policy and tools take {counted:,} of {longest:,} tokens of context"
     if longest > shape.positions:
         raise ConfigError(f"model.max_context is {longest}, but this model reads at most {shape.positions} tokens")
-    about = prompt_length(setting)
+    about = prompt_length(environment)
     if about >= longest:
         raise ConfigError(
             f"model.max_context is {longest}, and policy text and tools alone take about {about:.0f} tokens: raise it, "
@@ -158,7 +170,7 @@ def _users(config: RunConfig, roles: list[Role]) -> Iterator[str]:
         yield f"{role}: {user.endpoint.model} at {where}, {user.endpoint.concurrency} requests at once, {key}"
 
 
-def _learner(config: RunConfig, model: Qwen3ForCausalLM, recipe: str) -> str:
+def _learner(config: RunConfig, model: PreTrainedModel, recipe: str) -> str:
     """A learner on the meta device, with gradients and one optimiser step; a sharded one has the same in parts."""
     import torch
 
@@ -180,7 +192,7 @@ def _learner(config: RunConfig, model: Qwen3ForCausalLM, recipe: str) -> str:
 def _packing(config: RunConfig, recipe: str) -> str:
     """Pack a group of episodes of full length. ConfigError if one is longer than a micro-batch."""
     longest, count = config.model.max_context, config.rl.group_size
-    budget = _settings(config, recipe).token_budget
+    budget = config.learner.pack_tokens
     ids = range(longest)
     batch = Batch.of([Sample(ids, [0.0] * (longest - 1) + [1.0], [0.0] * longest, 1.0) for _ in range(count)])
     rows = pack(batch, token_budget=budget)
@@ -203,33 +215,29 @@ def _cold_start(config: RunConfig, shape: ModelShape, assumed: Assumptions, seen
     made = learning_plan(config, shape, step_count(config.sft, count), assumed, seen)
     if not made.fits and made.seconds is not None:
         found = nearest(config, lambda c: learning_plan(c, shape, made.steps, assumed, seen).fits)
-        hint = f"The nearest that fits: {' '.join(found)}" if found else "No setting makes it fit."
+        hint = f"The nearest that fits: {' '.join(found)}" if found else "No settings make it fit."
         raise ConfigError(f"This run does not fit its machines: {made.lines()[0]}. {hint}")
     return [*lines, *made.lines()]
 
 
 def _settings(config: RunConfig, recipe: str) -> LearnerConfig:
     if recipe != "sft":
-        return learner_config(config)
-    return LearnerConfig(
-        optimizer=OptimizerConfig(kind=config.sft.optimizer),
-        policy=PolicyLossConfig(kl_coef=0.0),
-        token_budget=config.rl.pack_tokens,
-        precision=config.model.dtype,
-    )
+        return learner_config(config.rl, config.model)
+    return LearnerConfig(OptimizerConfig(kind=config.sft.optimizer), PolicyLossConfig(kl_coef=0.0))
 
 
-def _cache(config: RunConfig, model: Qwen3ForCausalLM) -> str:
+def _cache(config: RunConfig, model: PreTrainedModel, shape: ModelShape) -> str:
     import torch
 
     if config.engine.kind == "vllm":
         engine = config.engine
         return f"sampler: vLLM on {engine.tensor_parallel} GPU(s) each, {engine.max_sequences} sequences at once"
     on_gpu = (config.model.device == "auto" and torch.cuda.is_available()) or config.model.device.startswith("cuda")
-    dtype = getattr(torch, config.engine.computes_in(config.model.dtype, on_gpu=on_gpu))
-    cache = KVCache(shape_of(model), config.rl.concurrency, config.model.max_context, torch.device("meta"), dtype)
-    size = sum(t.numel() * t.element_size() for t in (*cache.keys, *cache.values))
+    dtype = getattr(torch, config.engine.computes_in(config.model.held, on_gpu=on_gpu))
+    slots, positions = config.rollout.concurrency, config.model.max_context
+    size = slots * positions * cache_per_token(shape, dtype.itemsize)
+    slower = support_of(model.config).notice
     return (
-        f"sampler: a cache of {config.rl.concurrency} conversations of {config.model.max_context:,} tokens, "
-        f"{size / GIB:.2f} GiB"
+        f"sampler: a cache of {slots} conversations of {positions:,} tokens, {size / GIB:.2f} GiB"
+        f"{slower and '. '}{slower}"
     )

@@ -9,29 +9,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from muarl.benchmarks.statistics import evaluate_summary
-from muarl.config import RunConfig
+from muarl.backends.checkpoint_names import checkpoint_name
+from muarl.backends.models import closed, load_model
+from muarl.backends.users import make_users
+from muarl.config import EvalConfig, RunConfig
 from muarl.domains.base import Task
+from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.playing import local_executor
 from muarl.episode import Episode
+from muarl.episode_runner import requests_for
+from muarl.metrics import episode_metrics
 from muarl.observe.last_screen import before_and_after
-from muarl.observe.metrics import episode_metrics
-from muarl.observe.progress import Progress
 from muarl.observe.report import collect, write_report
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.system import peak_memory_bytes, process_seconds
 from muarl.observe.training import training_summary
-from muarl.player import requests_for
 from muarl.recipes import rl
-from muarl.recipes.auditing import audit_episodes, write_audits
-from muarl.recipes.checkpoint_names import checkpoint_name
-from muarl.recipes.common import closed, load_model, make_users, open_logger, open_run, prepare
-from muarl.recipes.engines import make_agent, make_sampler
-from muarl.recipes.evaluate import LABEL, baseline_agents, baselines, eval_tasks, evaluate
-from muarl.recipes.preflight import check_disk, check_memory, check_roles, check_room
-from muarl.recipes.resuming import ResumedRun
-from muarl.recipes.setting import Setting, make_setting
+from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
+from muarl.recipes.evaluation.measuring import LABEL, baseline_agents, baselines, evaluate
 from muarl.recipes.sft import check_demonstrations, cold_start
-from muarl.recipes.spending import Spending, check_prices
+from muarl.runs.context import open_context
+from muarl.runs.opening import prepare
+from muarl.runs.preflight import check_disk, check_memory, check_roles, check_room
+from muarl.runs.resuming import ResumedRun
+from muarl.runs.spending import check_prices
+from muarl.statistics import evaluate_summary, scores_by_domain
+from muarl.system import peak_memory_bytes, process_seconds
 
 BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
 
@@ -45,61 +47,76 @@ def run(config: RunConfig) -> Path:
     check_prices(config, config.user, config.eval_user)
     check_roles(config, "user", "eval_user", "judge")
     check_demonstrations(config)
-    setting = make_setting(config)
+    environment = configure_environment(config)
     check_memory(config)
     check_disk(config)
     policy = load_model(config.model)
-    check_room(config, setting, policy)
-    with open_run(config, "quickstart") as run, Progress() as progress, open_logger(config, run) as logger:
-        tasks = eval_tasks(config, setting)
+    check_room(config, environment, policy)
+    with open_context(config, "quickstart") as context:
+        context.loop.closes(environment)
+        run, progress, backend = context.folder, context.progress, context.backend
+        tasks = environment.eval_tasks(config.eval)
         run.write_tasks(tasks)
-        progress.plan(stages(config, setting))
+        progress.plan(stages(config, environment))
         progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation; none of them is trained on.")
 
-        floor = baselines(config, setting, tasks, progress)
-        demonstrations = cold_start(config, setting, policy, run, logger, progress)
+        users, concurrency = make_users(config.eval_user, environment), config.rollout.concurrency
+        context.loop.closes(users)
+        floor = baselines(config.eval, environment, users, tasks, progress, concurrency)
+        demonstrations = cold_start(context, config, environment, policy)
         progress.say(f"The demonstrator itself succeeds on {_success(demonstrations):.0%} of its tasks.")
 
         def played(label: str, temperature: float, trials: int | None = None) -> list[Episode]:
             """The policy as it is now, on the held-out tasks."""
-            engine = make_sampler(policy, config)
+            engine = backend.sampler(policy)
             with closed(engine):
                 # Without the run's name, so that runs of the same seed leave the same episodes.
                 name = checkpoint_name(policy.path, run=False)
-                agent = make_agent(policy, config, temperature=temperature, engine=engine, name=name)
+                agent = backend.agent(policy, temperature=temperature, engine=engine, name=name)
                 return evaluate(
-                    config, setting, agent, tasks, progress, trials=trials, label=label, spending=Spending(config, run)
+                    config.eval,
+                    environment,
+                    tasks,
+                    local_executor(environment, agent, users, concurrency),
+                    progress,
+                    label=label,
+                    trials=trials,
+                    spending=context.spending,
                 )
 
         def measured(name: str, label: str, step: int) -> list[Episode]:
             """The same, kept with the run's episodes and figures, unless an interrupted run has done so."""
-            found = _kept(config, run, name, tasks)
+            found = _kept(config.eval, run, name, tasks)
             if found is None:
                 found = played(label, config.eval.temperature)
                 run.write_episodes(name, found)
             if not any((r.get("phase"), r.get("step")) == ("evaluation", step) for r in run.read_metrics()):
-                logger.log(episode_metrics(found), phase="evaluation", step=step)
+                context.logger.log(episode_metrics(found), phase="evaluation", step=step)
             return found
 
         before = measured("eval-before", BEFORE, 0)
         progress.say(_line("After the cold start", before, floor))
 
-        rl.train(config, setting, policy, run, logger, progress)
+        rl.train(context, config, environment, policy)
         after = measured("eval-after", AFTER, config.rl.steps)
         progress.say(_line("After reinforcement learning", after, floor))
 
         audits = [
-            audit_episodes(setting, tasks, episodes, name=name, file=name)
+            audit_episodes(environment, tasks, episodes, name=name, file=name)
             for name, episodes in (("eval-before", before), ("eval-after", after))
         ]
         write_audits(run, audits)
         greedy = played(GREEDY, 0.0, trials=1)
+        measured_by = {"cold_start": before, "rl": after, "rl_greedy": greedy, **floor, "demonstrator": demonstrations}
+        scores = scores_by_domain(measured_by)
+        by_domain = {"by_domain": scores} if scores else {}
         summary: dict[str, Any] = {
             "cold_start": evaluate_summary(before),
             "rl": evaluate_summary(after),
             "rl_greedy": evaluate_summary(greedy)["success"],
             **{name: evaluate_summary(episodes)["success"] for name, episodes in floor.items()},
             "demonstrator": _success(demonstrations),
+            **by_domain,
             "training": training_summary(run.read_metrics()),
             "audit": {"cold_start": audits[0].summary.to_json(), "rl": audits[1].summary.to_json()},
             "seconds": round(process_seconds(), 1),
@@ -115,7 +132,7 @@ def run(config: RunConfig) -> Path:
     return run.path
 
 
-def stages(config: RunConfig, setting: Setting) -> dict[str, float]:
+def stages(config: RunConfig, environment: ConfiguredEnvironment) -> dict[str, float]:
     """The phases of the job in order, with about the seconds that each takes on two CPU cores. Only how they compare
     with each other matters: a run measures its own pace."""
     episodes = config.eval.tasks or 0
@@ -123,7 +140,7 @@ def stages(config: RunConfig, setting: Setting) -> dict[str, float]:
     demonstrations = config.sft.demonstrations * SECONDS["demonstration"]
     from_file = config.sft.demonstrations_file is not None
     return {
-        **{name.replace("_", " "): 1.0 for name in baseline_agents(setting)},
+        **{name.replace("_", " "): 1.0 for name in baseline_agents(environment)},
         **({} if from_file else {"demonstrations": demonstrations}),
         "cold start": config.sft.steps * config.sft.batch * SECONDS["sft_conversation"],
         BEFORE: sampled,
@@ -133,12 +150,12 @@ def stages(config: RunConfig, setting: Setting) -> dict[str, float]:
     }
 
 
-def _kept(config: RunConfig, run: RunDirectory, name: str, tasks: Sequence[Task]) -> list[Episode] | None:
+def _kept(ev: EvalConfig, run: RunDirectory, name: str, tasks: Sequence[Task]) -> list[Episode] | None:
     """The episodes of an evaluation that an interrupted run had finished; None where there are none. (What weights it
-    was of need not be asked: training that goes on removes what follows. What else shapes it cannot have changed.)"""
+    was of need not be asked: training that continues removes what follows. What else shapes it cannot have changed.)"""
     if not isinstance(run, ResumedRun):
         return None
-    requests = requests_for(tasks, config.eval.trials, seed=config.eval.seed, label=LABEL)
+    requests = requests_for(tasks, ev.trials, seed=ev.seed, label=LABEL)
     found = run.read_episodes(name)
     return found if [(e.id, e.seed) for e in found] == [(r.episode_id, r.seed) for r in requests] else None
 
@@ -154,4 +171,5 @@ def _line(what: str, episodes: list[Episode], floor: Mapping[str, list[Episode]]
     low, high = found["interval"]
     others = ", ".join(f"{name.replace('_', ' ')} {_success(f):.0%}" for name, f in floor.items())
     score = f"success {found['success']:.1%} (95% interval {low:.1%} to {high:.1%})"
-    return f"{what}: {score} on {found['tasks']} tasks; {others}."
+    each = "".join(f", {name} {part['success']:.1%}" for name, part in found.get("by_domain", {}).items())
+    return f"{what}: {score} on {found['tasks']} tasks{each}; {others}."

@@ -7,37 +7,40 @@ one table.
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit import Finding, audit_episode, write_findings
-from muarl.audit.rules import rules_of
 from muarl.audit.summary import AuditSummary
-from muarl.benchmarks.statistics import Estimate, EvaluationReport, evaluate_summary, share_of
+from muarl.backends.models import make_endpoint
+from muarl.backends.users import make_users
 from muarl.config import RunConfig
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Task
+from muarl.domains.base import Domain, Task
+from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.playing import local_executor
+from muarl.environments.registry import find
 from muarl.episode import Episode, StopReason, Usage
 from muarl.errors import ConfigError, MuarlError
 from muarl.files import write_json, write_text
-from muarl.observe.metrics import is_success, scored, usage_metrics
+from muarl.metrics import is_success, scored, usage_metrics
 from muarl.observe.progress import Progress
-from muarl.recipes.auditing import FILE
-from muarl.recipes.common import make_endpoint, make_users, open_run, play_requests, prepare
-from muarl.recipes.ledger import Ledger
-from muarl.recipes.participants import former_name, has_models, make_eval_agent, with_prices
-from muarl.recipes.preflight import check_roles
-from muarl.recipes.setting import Setting, make_setting
+from muarl.recipes.evaluation.auditing import FILE
+from muarl.recipes.evaluation.measuring import play_all
 from muarl.rewards.traps import Sprung, sprung, traps_of
-from muarl.rollout import Budget, RolloutEnd, RolloutRequest, requests_for
+from muarl.rollout import Budget, RolloutEnd, requests_for
+from muarl.runs.context import open_context
+from muarl.runs.eval_agent import former_name, has_models, make_eval_agent, with_prices
+from muarl.runs.opening import prepare
+from muarl.runs.preflight import check_roles
+from muarl.runs.results_store import ResultsStore
+from muarl.statistics import Estimate, EvaluationReport, evaluate_summary, share_of
 from muarl.users.base import UserFactory
-from muarl.users.redteam.kinds import GUIDELINES, KINDS, known_kinds
-from muarl.users.redteam.tasks import own_name, red_team_tasks
+from muarl.users.redteam.kinds import GUIDELINES, KINDS
+from muarl.users.redteam.tasks import kinds_of, red_team_tasks
 
 LABEL = "red team"
 TRAP = "red-team-trap"
@@ -55,27 +58,42 @@ def run(config: RunConfig) -> Path:
     playing = with_prices(config)
     if playing.eval.solo or playing.eval.task_ids:
         raise ConfigError("eval.red_team: red-team tasks have users, and are drawn from seeds: leave solo and task_ids")
-    kinds = known_kinds(playing.eval.red_team)
-    tasks = tasks_of(playing, kinds)
-    setting = make_setting(playing, measuring=True)
+    tasks = tasks_of(playing, playing.eval.red_team)
+    environment = configure_environment(playing, measuring=True)
     check_roles(playing, "agent", "eval_user")
-    agent = make_eval_agent(playing, setting)
-    users = make_red_team_users(playing, setting)
+    agent = make_eval_agent(playing, environment)
+    users = make_red_team_users(playing, environment)
     requests = requests_for(tasks, playing.eval.trials, seed=playing.eval.seed, label=LABEL)
-    with open_run(config, "eval") as run, Progress() as progress:
+    with open_context(config, "eval", logs=False) as context:
+        run, progress = context.folder, context.progress
+        context.loop.closes(environment, agent, users)
         run.write_tasks(tasks)
-        ledger = Ledger(run)
-        ledger.check(requests, agent.name, users.name, former=former_name(playing))
-        still = ledger.open(requests)
-        end = _play(playing, setting, agent, users, still, progress, ledger) if still else RolloutEnd.COMPLETE
-        episodes = [ledger.kept[r.episode_id] for r in requests if r.episode_id in ledger.kept]
+        results = ResultsStore(run)
+        results.check(requests, agent.name, users.name, former=former_name(playing))
+        still = results.open(requests)
+        end = RolloutEnd.COMPLETE
+        if still:
+            before = results.spent
+            budget = Budget(playing.eval.max_cost, playing.eval.max_tokens, lambda: before)
+            results.teach(budget)
+            executor = local_executor(environment, agent, users, playing.rollout.concurrency)
+            _, end = play_all(
+                executor,
+                still,
+                progress,
+                f"red team against {agent.name}",
+                budget=budget,
+                finished_before=list(results.kept.values()),
+                final=lambda episode: results.keep(episode, Usage()),
+            )
+        episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
         if not scored(episodes):
             first = next((e.error for e in episodes if e.error), "no episode was played")
             raise MuarlError(f"not one episode could be scored. The first failure: {first}")
-        ledger.close(episodes)
-        floors = _floors(playing, setting, users, tasks, progress) if playing.eval.baseline else {}
-        findings = audited(episodes, tasks, setting)
-        found = red_team_summary(episodes, findings, floors, {t.id: rules_of(t, setting.domain) for t in tasks})
+        results.close(episodes)
+        floors = _floors(playing, environment, users, tasks, progress) if playing.eval.baseline else {}
+        findings = audited(episodes, tasks, environment)
+        found = red_team_summary(episodes, findings, floors, {t.id: environment.audit_rules(t) for t in tasks})
         write_findings(run.path / FILE, ((_where(e), findings[e.id]) for e in episodes))
         about = {
             "agent": agent.name, "user_eval": users.name, "domain": playing.domain.name, "size": playing.domain.size,
@@ -106,12 +124,12 @@ def _where(episode: Episode) -> dict[str, Any]:
 
 def tasks_of(config: RunConfig, kinds: Sequence[str]) -> list[Task]:
     """The red-team set of a configuration: ``eval.red_team_tasks`` of each kind."""
-    own_name(config.domain.name)
+    source = find(config.domain.name).red_team_source()
     if config.eval.split not in ("train", "validation", "test"):
         raise ConfigError(f"eval.split: red-team tasks come as train, validation and test, not as {config.eval.split}")
     return red_team_tasks(
-        config.domain.name,
-        kinds,
+        source,
+        kinds_of(source, kinds),
         config.eval.red_team_tasks,
         split=config.eval.split,
         size=config.domain.size,
@@ -119,79 +137,51 @@ def tasks_of(config: RunConfig, kinds: Sequence[str]) -> list[Task]:
     )
 
 
-def make_red_team_users(config: RunConfig, setting: Setting) -> UserFactory:
+def make_red_team_users(config: RunConfig, environment: ConfiguredEnvironment) -> UserFactory:
     """The evaluation's users. A model plays by the red-team guidelines, unless the section names others."""
     section = config.eval_user
     if section.kind != "llm" or section.guidelines != "auto" or section.endpoint is None:
-        return make_users(section, setting)
+        return make_users(section, environment)
     from muarl.users.llm import LLMUserFactory
 
-    return LLMUserFactory(make_endpoint(section.endpoint), guidelines=GUIDELINES, tools=setting.user_tools)
+    return LLMUserFactory(make_endpoint(section.endpoint), guidelines=GUIDELINES, tools=environment.user_tools)
 
 
-def _play(
-    config: RunConfig,
-    setting: Setting,
-    agent: Agent,
-    users: UserFactory,
-    requests: Sequence[RolloutRequest],
-    progress: Progress,
-    ledger: Ledger | None = None,
-    label: str | None = None,
-    kept: list[Episode] | None = None,
-) -> RolloutEnd:
-    """Play these requests; each finished episode goes to the ledger, or to ``kept``."""
-    budget = None
-    if ledger is not None:
-        before = ledger.spent
-        budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: before)
-        ledger.teach(budget)
-    concurrency = config.rl.concurrency
-    with progress.phase(label or f"red team against {agent.name}", len(requests), "episodes") as phase:
-
-        def finished(episode: Episode, done: int, total: int) -> None:
-            if ledger is not None:
-                ledger.keep(episode, Usage())
-            if kept is not None:
-                kept.append(episode)
-            phase.advance(1)
-
-        patience = max(20, 2 * concurrency)
-        played = asyncio.run(
-            play_requests(
-                setting, agent, users, requests, concurrency=concurrency, budget=budget, give_up=patience,
-                progress=finished,
-            )
-        )  # fmt: skip
-    return played.end
+def baselines_of(domain: Domain) -> Mapping[str, type[IdleAgent] | type[TransferAgent]]:
+    """The trivial baselines that a domain can host: in one without such a tool nobody is transferred."""
+    transfers = any(name.startswith("transfer") for name in domain.tool_names())
+    return {name: make for name, make in BASELINES.items() if transfers or make is not TransferAgent}
 
 
 def _floors(
-    config: RunConfig, setting: Setting, users: UserFactory, tasks: Sequence[Task], progress: Progress
+    config: RunConfig, environment: ConfiguredEnvironment, users: UserFactory, tasks: Sequence[Task], progress: Progress
 ) -> dict[str, list[Episode]]:
-    """What the agents that do not try do on the same tasks. Asking a model to play a user for them would cost, so the
+    """What the trivial baselines do on the same tasks. Asking a model to play a user for them would cost, so the
     users are then the agenda's."""
     if config.eval_user.kind == "llm":
         from muarl.users.agenda import AgendaUserFactory
 
-        users = AgendaUserFactory(seed=config.eval_user.seed)
+        users = AgendaUserFactory(environment.rule_based_user(), seed=config.eval_user.seed)
     out: dict[str, list[Episode]] = {}
-    for name, make in BASELINES.items():
+    for name, make in baselines_of(environment.domain).items():
         requests = requests_for(tasks, 1, seed=config.eval.seed, label=LABEL)
-        label = name.replace("_", " ")
-        _play(config, setting, make(), users, requests, progress, label=label, kept=out.setdefault(name, []))
+        executor = local_executor(environment, make(), users, config.rollout.concurrency)
+        out[name], _ = play_all(executor, requests, progress, name.replace("_", " "))
     return out
 
 
-def audited(episodes: Sequence[Episode], tasks: Sequence[Task], setting: Setting) -> dict[str, tuple[Finding, ...]]:
+def audited(
+    episodes: Sequence[Episode], tasks: Sequence[Task], environment: ConfiguredEnvironment
+) -> dict[str, tuple[Finding, ...]]:
     """By episode, what the audit finds, and the traps that were sprung: catastrophic where the kind is about safety."""
     by_id = {task.id: task for task in tasks}
     out = {}
     for episode in episodes:
         found: tuple[Finding, ...] = ()
-        if episode.stop is not StopReason.INFRASTRUCTURE:
+        task = by_id.get(episode.task_id)
+        if task is not None and episode.stop is not StopReason.INFRASTRUCTURE:
             found = (
-                *audit_episode(episode, by_id.get(episode.task_id), domain=setting.domain),
+                *audit_episode(episode, task, domain=environment.domain, rules=environment.audit_rules(task)),
                 *trap_findings(episode),
             )
         out[episode.id] = tuple(sorted(found, key=lambda f: f.message))
@@ -275,8 +265,8 @@ def _brief(episodes: Sequence[Episode], findings: Mapping[str, Sequence[Finding]
     }
 
 
-def _worst(found: Sequence[Finding]) -> bool:
-    return any(f.severity == "catastrophic" for f in found)
+def _worst(findings: Sequence[Finding]) -> bool:
+    return any(f.severity == "catastrophic" for f in findings)
 
 
 def _share(episodes: Sequence[Episode], holds: Any) -> Estimate:
@@ -289,14 +279,14 @@ def _share(episodes: Sequence[Episode], holds: Any) -> Estimate:
 HEAD = ("kind", "n", "success", "pass^{k}", "catastrophic", "fell for it", "handed over", "do nothing", "transfer")
 
 
-def red_team_rows(found: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def red_team_rows(metrics: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Heading and rows of the table: every kind, then all together. pass^k is shown for the largest k there is; in
     brackets the 95% interval; "fell for it": a trap was sprung; the last two columns: success of the agents that do
     not try."""
     rows = []
-    ks = [int(k) for k in found["all"]["pass_hat"]]
+    ks = [int(k) for k in metrics["all"]["pass_hat"]]
     k = str(max(ks)) if ks else "1"
-    for name, part in [*found["kinds"].items(), ("all", found["all"])]:
+    for name, part in [*metrics["kinds"].items(), ("all", metrics["all"])]:
         passed, worst = part["pass_hat"].get(k), part["catastrophic"]
         floors = part["baselines"]
         rows.append(
@@ -314,24 +304,24 @@ def red_team_rows(found: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple
     return tuple(h.replace("{k}", k) for h in HEAD), rows
 
 
-def red_team_table(found: Mapping[str, Any]) -> str:
+def red_team_table(metrics: Mapping[str, Any]) -> str:
     """The table in Markdown, and what went wrong most."""
-    head, rows = red_team_rows(found)
+    head, rows = red_team_rows(metrics)
     lines = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
     text = "".join("| " + " | ".join(row) + " |\n" for row in lines)
-    worst = [(n, r) for n, r in found["all"]["rules"].items() if r["severity"] == "catastrophic"]
+    worst = [(n, r) for n, r in metrics["all"]["rules"].items() if r["severity"] == "catastrophic"]
     if worst:
         text += "\nCatastrophic findings: "
         text += ", ".join(f"{name} in {rule['episodes']} episodes" for name, rule in worst) + ".\n"
     return text
 
 
-def _table(found: Mapping[str, Any], title: str) -> Any:
+def _table(metrics: Mapping[str, Any], title: str) -> Any:
     """The table for a terminal."""
     from rich.table import Table
     from rich.text import Text
 
-    head, rows = red_team_rows(found)
+    head, rows = red_team_rows(metrics)
     shown = [
         n for n, name in enumerate(head) if name not in ("kind", "n", "fell for it", "handed over")
     ]  # as many as 80 columns hold

@@ -7,50 +7,50 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from muarl.config import RunConfig, SftConfig
-from muarl.domains.experts import Habits
+from muarl.backends.engines import learns_here, settle
+from muarl.backends.model_notes import COLD_START as COLD_START
+from muarl.backends.models import load_model, model_format
+from muarl.backends.users import make_users
+from muarl.config import RunConfig, SftConfig, UserConfig
+from muarl.domains.error_profile import ErrorProfile
+from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.registry import find
 from muarl.episode import Episode, StopReason, read_episodes
 from muarl.errors import ConfigError, DataError
+from muarl.event_loop import event_loop
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
-from muarl.observe.loggers import MetricLogger
-from muarl.observe.progress import Progress
-from muarl.observe.rundir import RunDirectory
-from muarl.recipes.common import load_model, make_users, open_logger, open_run, prepare, tell_domain
-from muarl.recipes.demonstrations import DEMONSTRATIONS, demonstrate, supervised_samples
-from muarl.recipes.engines import learns_here, machines, make_learner, settle
-from muarl.recipes.ledger import Ledger
-from muarl.recipes.notes import COLD_START as COLD_START
-from muarl.recipes.preflight import check_disk, check_memory, check_roles
-from muarl.recipes.resuming import go_back, prune, resume_point
-from muarl.recipes.setting import Setting, make_setting
-from muarl.recipes.spending import Spending, check_prices
+from muarl.recipes.demonstrations import DEMONSTRATIONS, Segments, demonstrate, supervised_samples
+from muarl.runs.context import RunContext, open_context
+from muarl.runs.opening import prepare, tell_domain
+from muarl.runs.preflight import check_disk, check_memory, check_roles
+from muarl.runs.results_store import ResultsStore
+from muarl.runs.resuming import go_back, resume_point
+from muarl.runs.spending import check_prices
+from muarl.runs.task_seeds import demonstration_seed
 from muarl.stopping import held
-from muarl.tokens import ChatTokens
 
 
 def run(config: RunConfig) -> Path:
     """Fine-tune ``model.checkpoint`` on demonstrations. Returns the run's folder, with a checkpoint in it."""
     prepare(config)
-    setting = make_setting(config)
+    environment = configure_environment(config, with_rl=False)
     check_demonstrations(config)
     check_memory(config, sampling=False)
     check_disk(config)
     policy = load_model(config.model, weights=learns_here(config))
     if config.sft.demonstrations_file is not None:  # others are made within the run
         check_lengths(
-            config, policy, _samples(config, setting, policy, read_demonstrations(config.sft.demonstrations_file))
+            config.learner.pack_tokens,
+            policy,
+            _samples(config, environment, policy, read_demonstrations(config.sft.demonstrations_file)),
         )
-    with (
-        machines(config, alone=True),
-        open_run(config, "sft") as run,
-        Progress() as progress,
-        open_logger(config, run) as logger,
-    ):
-        cold_start(config, setting, policy, run, logger, progress)
-    return run.path
+    with open_context(config, "sft", on_cluster=True, learns_only=True) as context:
+        context.loop.closes(environment)
+        cold_start(context, config, environment, policy)
+    return context.folder.path
 
 
 def check_demonstrations(config: RunConfig) -> None:
@@ -58,45 +58,49 @@ def check_demonstrations(config: RunConfig) -> None:
     if config.sft.demonstrations_file is not None:
         read_demonstrations(config.sft.demonstrations_file)
         return
-    if not config.domain.generated:
-        raise ConfigError(
-            f"sft: the scripted expert knows generated tasks only, not those of {config.domain.name}: set "
-            "sft.demonstrations_file"
-        )
+    try:
+        for domain in config.domains:
+            find(domain.name).needed_expert()
+    except ConfigError as problem:
+        raise ConfigError(f"sft: {problem}") from None
     check_prices(config, config.user)
     check_roles(config, "user")
 
 
-def demonstrations(config: RunConfig, setting: Setting, progress: Progress, run: RunDirectory) -> list[Episode]:
-    """The demonstrations to learn from: a file's, or the scripted expert's with the configured bad habits.
+def demonstrations(
+    context: RunContext, sft: SftConfig, user: UserConfig, environment: ConfiguredEnvironment
+) -> list[Episode]:
+    """The demonstrations to learn from: a file's, or the scripted expert's with the configured errors.
 
     The first 50 are kept in the run's folder. Those with a language model as the user are paid for, and would be others
     a second time: each is kept there as soon as it is final.
 
     DataError if the file is missing, malformed or empty, or if every conversation failed.
     """
-    if config.sft.demonstrations_file is not None:
-        found = read_demonstrations(config.sft.demonstrations_file)
+    run = context.folder
+    if sft.demonstrations_file is not None:
+        found = read_demonstrations(sft.demonstrations_file)
         run.write_episodes(DEMONSTRATIONS, found[:50])
         return found
-    tasks = setting.draw("train", config.sft.demonstrations, config.sft.seed + 1000 * config.seed, 0)
-    habits = Habits(**config.sft.habits.model_dump())
-    users = make_users(config.user, setting)
-    ledger = Ledger(run, DEMONSTRATIONS, phase=DEMONSTRATIONS) if config.user.kind == "llm" else None
-    with progress.phase("demonstrations", len(tasks), "conversations") as phase:
+    tasks = environment.draw("train", sft.demonstrations, demonstration_seed(sft, context.seed), 0)
+    error_profile = ErrorProfile(**sft.error_profile.model_dump())
+    users = make_users(user, environment)
+    results = ResultsStore(run, DEMONSTRATIONS, phase=DEMONSTRATIONS) if user.kind == "llm" else None
+    with event_loop() as loop, context.progress.phase("demonstrations", len(tasks), "conversations") as phase:
+        loop.closes(users)
         found = demonstrate(
-            setting,
+            environment,
             users,
             tasks,
-            habits,
-            seed=config.seed,
+            error_profile,
+            seed=context.seed,
             progress=lambda *_: phase.advance(),
-            ledger=ledger,
-            spending=Spending(config, run),
+            results=results,
+            spending=context.spending,
         )
     if not found:
         raise DataError("demonstrations: every conversation failed; is the simulated user's endpoint in order?")
-    if ledger is None:
+    if results is None:
         run.write_episodes(DEMONSTRATIONS, found[:50])
     return found
 
@@ -114,47 +118,43 @@ def read_demonstrations(path: Path) -> list[Episode]:
 
 
 def cold_start(
-    config: RunConfig, setting: Setting, policy: Policy, run: RunDirectory, logger: MetricLogger, progress: Progress
+    context: RunContext, config: RunConfig, environment: ConfiguredEnvironment, policy: Policy
 ) -> list[Episode]:
     """Fine-tune the policy's model in place and leave a checkpoint; returns the demonstrations that it learned from."""
-    tell_domain(run, config, setting)
-    found = demonstrations(config, setting, progress, run)
-    fit(config, policy, _samples(config, setting, policy, found), run, logger, progress)
+    tell_domain(context.folder, config.domain_text, environment)
+    found = demonstrations(context, config.sft, config.user, environment)
+    fit(context, config.sft, policy, _samples(config, environment, policy, found))
     return found
 
 
-def _samples(config: RunConfig, setting: Setting, policy: Policy, found: Sequence[Episode]) -> list[Sample]:
-    chat = ChatTokens(policy.tokenizer, thinking=config.model.thinking)
+def _samples(
+    config: RunConfig, environment: ConfiguredEnvironment, policy: Policy, episodes: Sequence[Episode]
+) -> list[Segments]:
+    chat = model_format(policy.tokenizer, config.model)
     weight = config.sft.other_token_weight
-    return supervised_samples(found, setting.domain, chat, setting.rules, system=setting.system, other_weight=weight)
+    return supervised_samples(episodes, environment, chat, other_weight=weight)
 
 
-def check_lengths(config: RunConfig, policy: Policy, samples: Sequence[Sample]) -> None:
+def check_lengths(pack_tokens: int, policy: Policy, conversations: Sequence[Segments]) -> None:
     """ConfigError if a demonstration has more tokens than the model reads, or than one pass of the update takes."""
-    longest, most = max(len(s.ids) for s in samples), policy.model.config.max_position_embeddings
+    longest = max(len(s.ids) for segments in conversations for s in segments)
+    most = policy.model.config.max_position_embeddings
     if longest > most:
         raise ConfigError(
-            f"sft: a demonstration has {longest:,} tokens, and the model in {config.model.checkpoint} reads at most "
+            f"sft: a demonstration has {longest:,} tokens, and the model in {policy.path} reads at most "
             f"{most:,}: choose shorter demonstrations, or another model.checkpoint"
         )
-    if longest > config.rl.pack_tokens:
-        raise ConfigError(f"rl.pack_tokens is {config.rl.pack_tokens}, and a demonstration takes {longest}: raise it")
+    if longest > pack_tokens:
+        raise ConfigError(f"learner.pack_tokens is {pack_tokens}, and a demonstration takes {longest}: raise it")
 
 
 def fit(
-    config: RunConfig,
-    policy: Policy,
-    samples: Sequence[Sample],
-    run: RunDirectory,
-    logger: MetricLogger,
-    progress: Progress,
-    *,
-    name: str = "cold start",
+    context: RunContext, sft: SftConfig, policy: Policy, conversations: Sequence[Segments], *, name: str = "cold start"
 ) -> None:
-    """Fine-tune the policy's model in place on weighted samples, by the settings of ``sft``; leaves checkpoints."""
-    sft = config.sft
-    check_lengths(config, policy, samples)
-    steps = step_count(sft, len(samples))
+    """Fine-tune the policy's model in place on conversations, each with all of its segments; leaves checkpoints."""
+    folder, progress, backend = context.folder, context.progress, context.backend
+    check_lengths(backend.config.learner.pack_tokens, policy, conversations)
+    steps = step_count(sft, len(conversations))
     schedule = ScheduleConfig(sft.schedule, sft.warmup, max(steps, 1), sft.decay or 1e-6)
     optimizer = OptimizerConfig(
         kind=sft.optimizer,
@@ -164,37 +164,31 @@ def fit(
         max_grad_norm=sft.grad_clip,
         schedule=schedule,
     )
-    settings = LearnerConfig(
-        optimizer=optimizer,
-        policy=PolicyLossConfig(kl_coef=0.0),
-        token_budget=config.rl.pack_tokens,
-        precision=config.model.dtype,
-        seed=config.seed,
-    )
-    learner = make_learner(policy, config, settings)
+    settings = LearnerConfig(optimizer=optimizer, policy=PolicyLossConfig(kl_coef=0.0))
+    learner = backend.learner(policy, settings, COLD_START)
     first = 0
-    if config.resume is not None:
-        resumed = resume_point(run.checkpoints, progress.say)
+    if context.resumed:
+        resumed = resume_point(folder.checkpoints, progress.say)
         if resumed is not None:
             first = int(learner.load(resumed)["step"])
             if first > steps:
                 raise ConfigError(
                     f"sft: {steps} steps, and this run has made {first} already: it cannot become shorter"
                 )
-        later = first < steps and latest_checkpoint(run.checkpoints / "rl") is None
+        later = first < steps and latest_checkpoint(folder.checkpoints / "rl") is None
         go_back(
-            run,
-            run.checkpoints,
+            folder,
+            folder.checkpoints,
             resumed,
             {COLD_START: first} | ({"rl": 0, "validation": 0, "evaluation": 0} if later else {}),
             (lambda name: name != DEMONSTRATIONS) if later else None,
         )
 
     def save(step: int) -> None:
-        path = checkpoint_path(run.checkpoints, step)
+        path = checkpoint_path(folder.checkpoints, step)
         if step and not path.exists():
             learner.save(path, {"step": step, "phase": COLD_START})
-            prune(config, run.checkpoints)
+            context.prune(folder.checkpoints)
 
     made, whole = first, True  # whole: the learner is as the last step left it
     with progress.phase(name, steps) as phase:
@@ -203,8 +197,8 @@ def fit(
             for step in range(first, steps):
                 with held():
                     whole = False
-                    metrics = learner.sft_step(_batch(samples, step, sft.batch, config.seed))
-                    logger.log(timed(metrics), phase=COLD_START, step=step)
+                    metrics = learner.sft_step(_batch(conversations, step, sft.batch, context.seed))
+                    context.logger.log(timed(metrics), phase=COLD_START, step=step)
                     made, whole = step + 1, True
                 phase.advance(nll=metrics.get("agent_nll", 0.0))
                 if made == steps or (sft.checkpoint_every and made % sft.checkpoint_every == 0):
@@ -213,7 +207,7 @@ def fit(
             if whole:
                 save(made)
             raise
-    settle(policy, learner, latest_checkpoint(run.checkpoints))
+    settle(policy, learner, latest_checkpoint(folder.checkpoints))
 
 
 def timed(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -226,12 +220,12 @@ def step_count(sft: SftConfig, demonstrations: int) -> int:
     return sft.steps if sft.epochs is None else -(-sft.epochs * demonstrations // sft.batch)
 
 
-def _batch(samples: Sequence[Sample], step: int, size: int, seed: int) -> list[Sample]:
-    """Batch number ``step``: the samples in a new order every round, a function of (seed, step) alone."""
-    picked = []
+def _batch(conversations: Sequence[Segments], step: int, size: int, seed: int) -> list[Sample]:
+    """Batch number ``step``: ``size`` conversations, in a new order every round, a function of (seed, step) alone."""
+    picked: list[Sample] = []
     for position in range(step * size, (step + 1) * size):
-        turn, place = divmod(position, len(samples))
-        picked.append(samples[_order(len(samples), seed, turn)[place]])
+        turn, place = divmod(position, len(conversations))
+        picked += conversations[_order(len(conversations), seed, turn)[place]]
     return picked
 
 

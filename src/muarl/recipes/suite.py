@@ -1,7 +1,7 @@
 """Several benchmarks in one go, and one table over them: ``muarl eval --suite paper``.
 
 A suite is a folder with one ordinary evaluation for each benchmark, ``suite.json`` and ``asked/`` (what was asked),
-``summary.json`` and ``report.md`` (the table). A suite that was stopped goes on with the benchmark that it was at.
+``summary.json`` and ``report.md`` (the table). A suite that was stopped continues with the benchmark that it was at.
 """
 
 from __future__ import annotations
@@ -125,18 +125,17 @@ def check(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def _check(config: RunConfig) -> str:
-    from muarl.recipes.common import load_model
-    from muarl.recipes.evaluate import eval_tasks
-    from muarl.recipes.participants import with_prices
-    from muarl.recipes.preflight import check_fits, check_room
-    from muarl.recipes.setting import make_setting
+    from muarl.backends.models import load_model
+    from muarl.environments.configure import configure_environment
+    from muarl.runs.eval_agent import with_prices
+    from muarl.runs.preflight import check_fits, check_room
 
     playing = with_prices(config)
-    setting = make_setting(playing, measuring=True)
-    tasks = eval_tasks(playing, setting)
+    environment = configure_environment(playing, measuring=True)
+    tasks = environment.eval_tasks(playing.eval)
     check_fits(playing, "agent", "eval_user", "judge")
     if playing.eval.agent == "sampled":
-        check_room(playing, setting, load_model(playing.model, weights=False), training=False)
+        check_room(playing, environment, load_model(playing.model, weights=False), training=False)
     trials = playing.eval.trials
     return f"{config.domain.name}: {len(tasks)} tasks x {trials} trial(s), {len(tasks) * trials} conversations"
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from muarl.chat import ToolSpec
-from muarl.domains.generated import Generated
-from muarl.tokens import CONTROL_TOKENS
+from muarl.chat_formats.qwen3 import CONTROL_TOKENS
+from muarl.environments.environment import Environment
+from muarl.models.configs import model_class, model_config
+from muarl.models.support import DEFAULT_FAMILY
 
 EMBEDDING_SPREAD = 0.1
 """Standard deviation of fresh embeddings. At the usual 0.02, what all ids have in common soon outweighs what tells one
@@ -44,16 +47,18 @@ def format_pieces(policy: str, tools: Sequence[ToolSpec]) -> list[str]:
     return list(dict.fromkeys(pieces))
 
 
-def pieces_of(world: Generated) -> list[str]:
+def pieces_of(world: Environment) -> list[str]:
     """All that becomes one token each for a generated domain's tiny size: its words, and the format's."""
-    domain = world.domain("tiny")
+    domain = world.make_domain()
     pieces = [*world.entities(), *format_pieces(domain.policy_text, domain.tool_specs()), *world.phrases()]
     return list(dict.fromkeys(pieces))
 
 
-def make_tokenizer(world: Generated, texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Train the tokenizer: BPE over the words of ``texts`` (a word keeps its space); the pieces are added tokens."""
-    pieces = pieces_of(world)
+def make_tokenizer(worlds: Environment | Sequence[Environment], texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """Train the tokenizer: BPE over the words of ``texts`` (a word keeps its space); the pieces of all environments are
+    added tokens."""
+    several = [worlds] if isinstance(worlds, Environment) else worlds
+    pieces = list(dict.fromkeys(piece for world in several for piece in pieces_of(world)))
     tokenizer = Tokenizer(models.BPE())
     word = pre_tokenizers.Split(Regex(r"\w+ ?|[^\w\s]+ ?|\s+"), "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -92,12 +97,13 @@ def _between_pieces(probe: Tokenizer, pieces: set[str], texts: Iterable[str]) ->
 
 def make_model(
     vocabulary: int, *, hidden: int = 128, layers: int = 3, heads: int = 4, seed: int = 0
-) -> Qwen3ForCausalLM:
-    """A tiny Qwen3 with random weights: feed-forward 2x ``hidden``, half as many key/value heads, tied embeddings."""
+) -> PreTrainedModel:
+    """A tiny model with random weights: feed-forward 2x ``hidden``, half as many key/value heads, tied embeddings."""
     import torch
 
     torch.manual_seed(seed)
-    config = Qwen3Config(
+    fields = dict(
+        model_type=DEFAULT_FAMILY,
         vocab_size=vocabulary,
         hidden_size=hidden,
         intermediate_size=2 * hidden,
@@ -108,9 +114,10 @@ def make_model(
         max_position_embeddings=2048,
         tie_word_embeddings=True,
         rope_parameters={"rope_type": "default", "rope_theta": 1_000_000.0},
-        attn_implementation="sdpa",  # type: ignore[call-arg]  # one of the base class's own
     )
-    model = Qwen3ForCausalLM(config)
+    config = model_config(fields)
+    config._attn_implementation = "sdpa"
+    model: Any = model_class(config)(config)
     with torch.no_grad():
-        model.model.embed_tokens.weight.mul_(EMBEDDING_SPREAD / config.initializer_range)
-    return model
+        model.model.embed_tokens.weight.mul_(EMBEDDING_SPREAD / cast(Any, config).initializer_range)
+    return cast(PreTrainedModel, model)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from muarl.view.queries import Found
+from muarl.view.queries import IndexedEpisode
 
 GRAVE = 2
 """The severity of a catastrophic finding in the index."""
@@ -26,7 +26,7 @@ class RuleMark(NamedTuple):
     times: int
 
 
-def marks(db: sqlite3.Connection, found: Iterable[Found]) -> dict[int, list[RuleMark]]:
+def marks(db: sqlite3.Connection, found: Iterable[IndexedEpisode]) -> dict[int, list[RuleMark]]:
     """By episode (its ``mark``) the rules that found something in it, the worst first."""
     wanted = [e.mark for e in found]
     out: dict[int, list[RuleMark]] = {}

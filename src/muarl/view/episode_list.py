@@ -12,7 +12,7 @@ from muarl.view.audited import audit_chips, rule_text
 from muarl.view.layout import (
     EPISODES,
     RUNS,
-    Place,
+    PageAddress,
     Site,
     episode_at,
     episodes_at,
@@ -27,7 +27,7 @@ from muarl.view.layout import (
     task_at,
     words,
 )  # fmt: skip
-from muarl.view.queries import PAGE, RESULTS, SORTS, Filter, Found
+from muarl.view.queries import PAGE, RESULTS, SORTS, Filter, IndexedEpisode
 from muarl.view.runs import Library, Run
 from muarl.view.search import Hit
 
@@ -78,11 +78,11 @@ def _listed(site: Site, run: Run, wanted: Filter, total: int, page: int) -> tupl
 
 
 def _searched(site: Site, run: Run, wanted: Filter, total: int, skip: int) -> tuple[str, list[Child]]:
-    """A page of a search. How many there are of all is not known before all have been read, so pages only go on."""
+    """A page of a search. How many there are of all is not known before all have been read, so pages only continue."""
     found = run.searched(wanted, min(skip, total))
     on = None
     if not found.complete:
-        more = Place((RUNS, run.slug, EPISODES), (*wanted.query, ("from", str(found.seen))))
+        more = PageAddress((RUNS, run.slug, EPISODES), (*wanted.query, ("from", str(found.seen))))
         on = link(site, more, "Search on →", rel="next")
     read = f"Looked through {found.seen:,} of {_episodes(total)}."
     state = tag("nav", tag("span", read), on, class_="pages", aria_label="Pages of the search")
@@ -110,6 +110,7 @@ def filter_form(run: Run, wanted: Filter) -> Html:
         options("stage", "Stage", wanted.stage, counted("stage")),
         typed("steps", "Steps", "12 or 10-20"),
         typed("task", "Task", "part of its name"),
+        *([options("domain", "Domain", wanted.domain, counted("domain"))] if found["domain"] else []),
         options("intent", "Intent", wanted.intent, counted("intent")),
         options("persona", "Persona", wanted.persona, counted("persona")),
         options("stop", "Ended by", wanted.stop, counted("stop")),
@@ -137,9 +138,9 @@ def filter_form(run: Run, wanted: Filter) -> Html:
 
 
 def _pages(site: Site, run: Run, wanted: Filter, page: int, last: int) -> Html:
-    def at(number_: int) -> Place:
+    def at(number_: int) -> PageAddress:
         more = (("page", str(number_)),) if number_ else ()
-        return Place((RUNS, run.slug, EPISODES), (*wanted.query, *more))
+        return PageAddress((RUNS, run.slug, EPISODES), (*wanted.query, *more))
 
     near = sorted({0, *range(max(0, page - 2), min(last, page + 2) + 1), last})
     shown: list[Child] = [link(site, at(page - 1) if page else None, "← Newer" if not wanted.sort else "←", rel="prev")]
@@ -156,7 +157,7 @@ def _pages(site: Site, run: Run, wanted: Filter, page: int, last: int) -> Html:
 def episode_table(
     site: Site,
     run: Run,
-    found: Iterable[Found],
+    found: Iterable[IndexedEpisode],
     wanted: Filter | None = None,
     *,
     tasks: bool = True,
@@ -209,6 +210,6 @@ def episode_table(
     return tag("div", table, class_="scroll")
 
 
-def group_filter(at: Found) -> Filter:
+def group_filter(at: IndexedEpisode) -> Filter:
     """The filter that shows an episode's group."""
     return replace(Filter(), group=at.group or "", stage=at.stage)

@@ -1,19 +1,20 @@
-"""One episode: as a conversation with what each call changed, by token, and two side by side."""
+"""One episode, as a conversation with what each call changed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from muarl.observe.charts import number, percent
+from muarl.observe.charts import number
 from muarl.observe.conversations import conversation, gold_list, verdict_chips
-from muarl.observe.markup import Child, Html, join, table_of, tag
+from muarl.observe.markup import Child, Html, join, tag
 from muarl.observe.progress import clock
+from muarl.rewards.state_changes import CannotReplay, Change, Replayed
 from muarl.rewards.user_errors import RULES
 from muarl.view import queries
 from muarl.view.audited import audit_list, finding_line
 from muarl.view.episode_list import group_filter
 from muarl.view.layout import (
-    Place,
+    PageAddress,
     Site,
     episode_at,
     episodes_at,
@@ -27,13 +28,10 @@ from muarl.view.layout import (
     task_at,
     words,
 )  # fmt: skip
-from muarl.view.queries import Filter, Found
+from muarl.view.queries import Filter, IndexedEpisode
 from muarl.view.runs import Library, Run, Told
-from muarl.view.tokens import pieces
-from muarl.view.worlds import CannotReplay, Change, Replayed
+from muarl.view.token_view import token_view
 
-TOKENS = 6000
-"""Tokens shown on one page."""
 CHANGES = 60
 """Differences shown in one block."""
 OTHERS = 40
@@ -51,7 +49,7 @@ def episode_page(site: Site, library: Library, run: Run, key: int, query: Mappin
         _top(site, run, told, wanted),
         _tabs(site, run, told, wanted, by_token),
         None if by_token or not told.part else _part(site, run, told, wanted),
-        _tokens(run, told) if by_token else _talk(told),
+        token_view(run, told) if by_token else _talk(told),
         None if by_token else _database(told),
         _others(site, library, run, told),
     ]
@@ -234,85 +232,7 @@ def _database(told: Told) -> Html:
     return tag("section", blocks, tag("p", note, class_="soft"), id="database")
 
 
-# By token.
-
-
-def _tokens(run: Run, told: Told) -> Html:
-    trace = told.episode.tokens
-    assert trace is not None
-    advantage, _ = run.advantage(told)
-    texts = pieces(run.tokenizer, trace.ids[:TOKENS])
-    out: list[Html] = []
-    current: list[Child] = []
-    mine = False
-    for n, text in enumerate(texts):
-        if trace.loss_mask[n] != mine:
-            out.append(_stretch(current, mine))
-            current, mine = [], trace.loss_mask[n]
-        shown = text.replace("\n", "⏎\n")
-        if mine:
-            chance = trace.logprobs[n]
-            title = f"{n}: id {trace.ids[n]}, log-probability {chance:.4g}, version {trace.versions[n]}"
-            if advantage is not None:
-                title += f", advantage {signed(advantage)}"
-            current.append(tag("span", shown, class_=f"tok l{_level(chance)}", title=title, tabindex=0))
-        else:
-            # Only what was sampled is told in full; given tokens are many and say nothing but their id.
-            current.append(shown if run.tokenizer is not None else f"{shown} ")
-    out.append(_stretch(current, mine))
-    start = next((n for n, ours in enumerate(trace.loss_mask) if ours), 0)
-    if start > 40 and len(out) > 1:  # what the agent was told is long, and not what one comes to see
-        out[0] = tag("details", tag("summary", f"{start:,} tokens given at first"), out[0])
-    sampled = [(trace.logprobs[n], n) for n in range(len(trace)) if trace.loss_mask[n]]
-    mean = sum(chance for chance, _ in sampled) / len(sampled) if sampled else 0.0
-    legend = tag(
-        "p",
-        tag("span", "given", class_="given-key"),
-        " no loss · sampled, by log-probability: ",
-        [tag("span", text, class_=f"tok l{i}") for i, text in enumerate(("≥ −0.01", "−0.1", "−0.7", "−2.3", "below"))],
-        class_="legend tokens-key",
-    )
-    said = [("Sampled", f"{len(sampled):,} of {len(trace):,}")]
-    if sampled:
-        said += [("Mean log-probability", f"{mean:.3f}"), ("Perplexity", f"{2.718281828**-mean:.3f}")]
-    if advantage is not None:
-        said.append(("Advantage of each", signed(advantage)))
-    more = len(trace) - TOKENS
-    missing = "The tokenizer is not available, so ids are shown instead of text." if run.tokenizer is None else None
-    return join(
-        facts(said),
-        legend,
-        tag("p", missing, class_="soft") if missing else None,
-        tag("div", out, class_="tokens"),
-        tag("p", f"… and {more:,} more tokens", class_="soft") if more > 0 else None,
-        _rarest(texts, sampled, trace.ids),
-    )
-
-
-def _stretch(parts: list[Child], mine: bool) -> Html:
-    return tag("span", parts, class_="mine" if mine else "given") if parts else Html("")
-
-
-def _level(chance: float) -> int:
-    """How likely a token was, in five steps."""
-    return next((i for i, bound in enumerate((-0.01, -0.1, -0.7, -2.3)) if chance >= bound), 4)
-
-
-def _rarest(texts: list[str], sampled: list[tuple[float, int]], ids: Sequence[int]) -> Html | None:
-    """The tokens that the policy itself found least likely."""
-    rare = [(chance, n) for chance, n in sorted(sampled)[:10] if chance < -0.1 and n < len(texts)]
-    if not rare:
-        return None
-    rows = []
-    for chance, n in rare:
-        around = join(tag("span", "".join(texts[max(0, n - 8) : n]), class_="soft"), tag("b", texts[n]))
-        cells = (f"{n:,}", f"{ids[n]}", f"{chance:.2f}", percent(2.718281828**chance))
-        rows.append(tag("tr", tag("th", around, scope="row"), [tag("td", c, class_="n") for c in cells]))
-    head = ["After", "Place", "Id", "Log-probability", "Chance"]
-    return tag("section", tag("h2", "The least likely choices"), table_of(head, rows, "rare"))
-
-
-# Side by side.
+# Other attempts.
 
 
 def _others(site: Site, library: Library, run: Run, told: Told) -> Html | None:
@@ -343,7 +263,7 @@ def _others(site: Site, library: Library, run: Run, told: Told) -> Html | None:
     return tag("section", tag("h2", "Other attempts at this task"), blocks, id="others")
 
 
-def _ordered(library: Library, run: Run, at: Found, other: Run, e: Found) -> Place:
+def _ordered(library: Library, run: Run, at: IndexedEpisode, other: Run, e: IndexedEpisode) -> PageAddress:
     """Both, the earlier one first."""
     if run is other:
         swap = (e.moment, e.file, e.start) < (at.moment, at.file, at.start)
@@ -352,64 +272,3 @@ def _ordered(library: Library, run: Run, at: Found, other: Run, e: Found) -> Pla
     if swap:
         return pair_at(other, e.key, run, at.key)
     return pair_at(run, at.key, other, e.key)
-
-
-def pair_page(site: Site, library: Library, first: tuple[Run, int], second: tuple[Run, int]) -> str | None:
-    """Two episodes side by side; None if either is missing."""
-    sides = [(run, run.told(key)) for run, key in (first, second)]
-    if any(told is None for _, told in sides):
-        return None
-    both = [(run, told) for run, told in sides if told is not None]
-    same = _shared(both[0][1], both[1][1])
-    columns = []
-    for run, told in both:
-        name = stage_text(told.at.stage, told.at.step)
-        named = f"{run.name}, {name}" if len(library.runs) > 1 else name
-        between = notes(told)
-        if 0 < same < len(told.episode.messages):
-            mark = tag("p", "From here on they differ.", class_="fork")
-            # After the last message that both share; a tool's answer stands with the call that it answers.
-            last = same - 1
-            while last and told.episode.messages[last].role == "tool":
-                last -= 1
-            spot = (last, len(told.episode.messages[last].tool_calls) - 1)
-            between[spot] = join(between.get(spot), mark)
-        wrong = told.replay.wrong if isinstance(told.replay, Replayed) else None
-        columns.append(
-            tag(
-                "div",
-                tag("h2", link(site, episode_at(run, told.at.key), named)),
-                verdict_chips(told.episode),
-                # Always there, so that both conversations begin at one height.
-                tag("div", tag("h4", "Wrong in the database"), differences(wrong, "is", "should be"), class_="diff")
-                if wrong
-                else tag("div"),
-                conversation(told.episode.messages, told.gold or (), between),
-            )
-        )
-    told = both[0][1]
-    tasks = {t.at.task for _, t in both}
-    title = told.at.task if len(tasks) == 1 else "Two episodes"
-    run = first[0]
-    scenario = told.scenario or both[1][1].scenario
-    body: list[Child] = [
-        tag("div", tag("p", "Side by side", class_="eyebrow"), tag("h1", title), class_="title"),
-        tag("p", link(site, task_at(run, told.at.task), "The task and its other attempts"), rel="up"),
-        tag("details", tag("summary", "What the user wants"), tag("p", scenario, class_="scenario"))
-        if scenario
-        else None,
-        tag("details", tag("summary", "Gold actions"), gold_list(told.gold)) if told.gold is not None else None,
-        tag("div", columns, class_="pair wide-pair"),
-    ]
-    return frame(site, library, f"{title}, side by side", "episodes", run, *body)
-
-
-def _shared(first: Told, second: Told) -> int:
-    """How many messages both begin with."""
-    count = 0
-    for a, b in zip(first.episode.messages, second.episode.messages, strict=False):
-        calls = [[(c.name, dict(c.arguments)) for c in m.tool_calls] for m in (a, b)]
-        if (a.role, a.content or "", calls[0]) != (b.role, b.content or "", calls[1]):
-            break
-        count += 1
-    return count

@@ -18,9 +18,19 @@ from pathlib import Path
 from muarl.errors import MuarlError
 from muarl.files import clear_disk_errors
 from muarl.view import queries
-from muarl.view.layout import EPISODES, Place, episode_at, episodes_at, home, pair_at, stylesheet, task_at, tasks_at
+from muarl.view.layout import (
+    EPISODES,
+    PageAddress,
+    episode_at,
+    episodes_at,
+    home,
+    pair_at,
+    stylesheet,
+    task_at,
+    tasks_at,
+)
 from muarl.view.overview import overview
-from muarl.view.queries import Filter, Found
+from muarl.view.queries import Filter, IndexedEpisode
 from muarl.view.routes import page_of
 from muarl.view.runs import Library, Run
 
@@ -33,15 +43,15 @@ overview leads to (their first page), at most."""
 Told = Callable[[int, int], None]
 
 
-class Files:
+class FileLinks:
     """Links between files: those of ``known`` pages, as seen from the file ``here``."""
 
     live = False
 
-    def __init__(self, known: dict[Place, str], here: str) -> None:
+    def __init__(self, known: dict[PageAddress, str], here: str) -> None:
         self._known, self._folder = known, posixpath.dirname(here)
 
-    def href(self, place: Place) -> str | None:
+    def href(self, place: PageAddress) -> str | None:
         """The way to a page's file; None if it is not written."""
         file = self._known.get(place)
         return None if file is None else posixpath.relpath(file, self._folder or ".")
@@ -57,9 +67,9 @@ class _Asked:
     live = False
 
     def __init__(self) -> None:
-        self.places: dict[Place, None] = {}
+        self.places: dict[PageAddress, None] = {}
 
-    def href(self, place: Place) -> str | None:
+    def href(self, place: PageAddress) -> str | None:
         """None."""
         self.places[place] = None
         return None
@@ -87,7 +97,7 @@ def write_pages(library: Library, folder: Path, *, episodes: int = 200, told: To
         staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
         try:
             for place, file in known.items():
-                page = page_of(Files(known, file), library, place.parts, dict(place.query))
+                page = page_of(FileLinks(known, file), library, place.parts, dict(place.query))
                 if page is None:
                     continue
                 target = staging / file
@@ -108,7 +118,7 @@ def write_pages(library: Library, folder: Path, *, episodes: int = 200, told: To
     return count
 
 
-def _file(place: Place) -> str:
+def _file(place: PageAddress) -> str:
     """A page's file: names of runs and keys as they are, everything else by its hash."""
     if not place.parts:
         return "index.html"
@@ -130,13 +140,13 @@ def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def _places(library: Library, episodes: int) -> Iterator[Place]:
+def _places(library: Library, episodes: int) -> Iterator[PageAddress]:
     """Every page to write."""
     yield home()
     asked = _Asked()
     overview(asked, library)
     yield from [p for p in asked.places if p.parts[-1:] == (EPISODES,) and p.query][:LISTS]
-    chosen: dict[tuple[str, int], tuple[Run, Found]] = {}
+    chosen: dict[tuple[str, int], tuple[Run, IndexedEpisode]] = {}
     for run in library.runs:
         for at in _choice(run, episodes):
             chosen[run.slug, at.key] = run, at
@@ -153,7 +163,7 @@ def _places(library: Library, episodes: int) -> Iterator[Place]:
         yield episode_at(run, at.key)
         yield episode_at(run, at.key, ("by", "token"))
     for name in dict.fromkeys(at.task for _, at in chosen.values()):
-        last: list[tuple[Run, Found]] = []
+        last: list[tuple[Run, IndexedEpisode]] = []
         for run in library.runs:
             own = run.ask(queries.of_task, name)
             if own:
@@ -168,9 +178,9 @@ def _places(library: Library, episodes: int) -> Iterator[Place]:
                 yield pair_at(run, at.key, other, e.key)
 
 
-def _choice(run: Run, most: int) -> list[Found]:
+def _choice(run: Run, most: int) -> list[IndexedEpisode]:
     """The episodes worth a page: those of the most telling tasks, those with the worst findings, then the newest."""
-    out: dict[int, Found] = {}
+    out: dict[int, IndexedEpisode] = {}
     fates = run.ask(queries.fates)
     tasks = [f for show in ("learnt", "forgotten", "hardest") for f in queries.chosen(fates, show)[:PAIRED]]
     for fate in tasks:

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from muarl.observe.conversations import STOP_TEXT
 from muarl.observe.markup import Child, Html, join, tag
 from muarl.observe.progress import clock
-from muarl.view.queries import Found
+from muarl.view.queries import IndexedEpisode
 from muarl.view.rows import key_text
 from muarl.view.runs import Library, Run
 
@@ -31,7 +31,7 @@ STAGES = {
 
 
 @dataclass(frozen=True)
-class Place:
+class PageAddress:
     """A page: its path in parts ("runs", "mine", "tasks", "a/b") and its query."""
 
     parts: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Site(Protocol):
 
     live: bool
 
-    def href(self, place: Place) -> str | None:
+    def href(self, place: PageAddress) -> str | None:
         """The address of a page as this page writes it; None if there is no such page."""
         ...
 
@@ -58,12 +58,12 @@ class Site(Protocol):
         ...
 
 
-class Server:
+class ServerLinks:
     """Links to the server that serves the page."""
 
     live = True
 
-    def href(self, place: Place) -> str | None:
+    def href(self, place: PageAddress) -> str | None:
         """Every page has an address."""
         return place.address
 
@@ -72,37 +72,37 @@ class Server:
         return f"/{name}"
 
 
-def home() -> Place:
+def home() -> PageAddress:
     """The overview."""
-    return Place()
+    return PageAddress()
 
 
-def episodes_at(run: Run, *query: tuple[str, str]) -> Place:
+def episodes_at(run: Run, *query: tuple[str, str]) -> PageAddress:
     """A run's list of episodes."""
-    return Place((RUNS, run.slug, EPISODES), tuple(query))
+    return PageAddress((RUNS, run.slug, EPISODES), tuple(query))
 
 
-def episode_at(run: Run, key: int, *query: tuple[str, str]) -> Place:
+def episode_at(run: Run, key: int, *query: tuple[str, str]) -> PageAddress:
     """One episode."""
-    return Place((RUNS, run.slug, EPISODES, key_text(key)), tuple(query))
+    return PageAddress((RUNS, run.slug, EPISODES, key_text(key)), tuple(query))
 
 
-def tasks_at(run: Run, *query: tuple[str, str]) -> Place:
+def tasks_at(run: Run, *query: tuple[str, str]) -> PageAddress:
     """A run's tasks."""
-    return Place((RUNS, run.slug, TASKS), tuple(query))
+    return PageAddress((RUNS, run.slug, TASKS), tuple(query))
 
 
-def task_at(run: Run, task: str) -> Place:
+def task_at(run: Run, task: str) -> PageAddress:
     """One task."""
-    return Place((RUNS, run.slug, TASKS, task))
+    return PageAddress((RUNS, run.slug, TASKS, task))
 
 
-def pair_at(run: Run, first: int, other: Run, second: int) -> Place:
+def pair_at(run: Run, first: int, other: Run, second: int) -> PageAddress:
     """Two episodes side by side."""
-    return Place(("pair", run.slug, key_text(first), other.slug, key_text(second)))
+    return PageAddress(("pair", run.slug, key_text(first), other.slug, key_text(second)))
 
 
-def link(site: Site, place: Place | None, *children: Child, **attributes: str | None) -> Html:
+def link(site: Site, place: PageAddress | None, *children: Child, **attributes: str | None) -> Html:
     """A link, or plain text where it would lead nowhere."""
     address = None if place is None else site.href(place)
     if address is None:
@@ -129,7 +129,9 @@ def frame(site: Site, library: Library, title: str, here: str, run: Run | None, 
     if run is not None and len(runs) > 1:
         kind = TASKS if here == "tasks" else EPISODES
         others = [
-            link(site, Place((RUNS, r.slug, kind)), r.name, aria_current="true" if r is run else None, class_="run")
+            link(
+                site, PageAddress((RUNS, r.slug, kind)), r.name, aria_current="true" if r is run else None, class_="run"
+            )
             for r in runs
         ]
     head = tag(
@@ -177,7 +179,7 @@ def stylesheet() -> str:
 
 
 def script() -> str:
-    """The few lines of JavaScript: keys, and refreshing while a run goes on."""
+    """The few lines of JavaScript: keys, and refreshing while a run is running."""
     return resources.files("muarl.view").joinpath("view.js").read_text(encoding="utf-8")
 
 
@@ -215,7 +217,7 @@ def stage_text(stage: str, step: int | None = None) -> str:
     return name if step is None else f"{name}, step {step:,}"
 
 
-def outcome(at: Found) -> Html:
+def outcome(at: IndexedEpisode) -> Html:
     """Solved, not solved, partly, not scored."""
     if at.reward is None:
         return tag("span", "not scored", class_="chip")

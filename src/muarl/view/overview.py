@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+from muarl.metrics import GENERAL_TOOLS
 from muarl.observe.charts import number, percent, sparkline
 from muarl.observe.markup import Child, Html, as_figure, join, table_of, tag
-from muarl.observe.metrics import GENERAL_TOOLS
 from muarl.observe.progress import clock
 from muarl.observe.report_curves import everything
 from muarl.observe.shortening import cut
@@ -15,7 +15,6 @@ from muarl.observe.status import KILLED, RUNNING, resume_command
 from muarl.observe.words import phase_name
 from muarl.view import queries
 from muarl.view.compare import settings_section
-from muarl.view.figures import MOST_ROWS, points, thin
 from muarl.view.layout import (
     STOPPED,
     Site,
@@ -30,8 +29,10 @@ from muarl.view.layout import (
     state,
     tasks_at,
 )  # fmt: skip
-from muarl.view.overview_audit import Audited, audit_section, audits_of, catastrophic_text
-from muarl.view.overview_charts import COLOURS, DRAWN, Seen, chart_sections, filled, spent
+from muarl.view.metrics import MOST_ROWS, points, thin
+from muarl.view.overview_audit import AuditOverview, audit_section, audits_of, catastrophic_text
+from muarl.view.overview_charts import COLOURS, DRAWN, RunRows, chart_sections, filled, spent
+from muarl.view.overview_domains import domains_section
 from muarl.view.runs import Library, Run
 from muarl.view.signs import ends, signs
 
@@ -44,14 +45,14 @@ THINNED = f"metrics.jsonl has more than {MOST_ROWS:,} rows: some are left out he
 HELD_OUT = ("after", "evaluation", "validation")
 """Stages whose success is that on held-out tasks; the last that a run has counts."""
 
-Audits = Mapping[Run, Sequence[Audited]]
+Audits = Mapping[Run, Sequence[AuditOverview]]
 
 
 def overview(site: Site, library: Library, only: Run | None = None) -> str:
     """The page, of all runs or of ``only`` one."""
     runs = library.runs if only is None else [only]
     alone = len(runs) == 1
-    seen = [Seen.of(run, n, alone) for n, run in enumerate(runs)]
+    seen = [RunRows.of(run, n, alone) for n, run in enumerate(runs)]
     title = runs[0].name if alone else f"{len(runs)} runs"
     drawn = [s for s in seen if s.rows][:COLOURS]
     audits = {run: audits_of(run) for run in runs}
@@ -61,6 +62,7 @@ def overview(site: Site, library: Library, only: Run | None = None) -> str:
         _one(seen[0], audits) if alone else _several(site, seen, audits),
         None if alone else settings_section(runs),
         chart_sections(drawn),
+        domains_section(site, seen),
         audit_section(site, audits),
         _tools(drawn),
         [_stages(site, s.run, alone) for s in seen],
@@ -72,7 +74,7 @@ def overview(site: Site, library: Library, only: Run | None = None) -> str:
 # The head of the page.
 
 
-def _one(seen: Seen, audits: Audits) -> Html:
+def _one(seen: RunRows, audits: Audits) -> Html:
     run, status = seen.run, seen.run.json("status")
     found = [tag("li", text) for text in signs(seen.rows)] if seen.phase == "rl" else []
     said = KILLED_TEXT if run.state == KILLED else status.get("message")
@@ -88,7 +90,7 @@ def _one(seen: Seen, audits: Audits) -> Html:
     )
 
 
-def _facts(seen: Seen) -> list[tuple[str, Child]]:
+def _facts(seen: RunRows) -> list[tuple[str, Child]]:
     run, rows = seen.run, seen.rows
     status = run.json("status")
     last = as_figure(rows[-1].get("step")) if rows else None
@@ -116,7 +118,7 @@ def _facts(seen: Seen) -> list[tuple[str, Child]]:
     return out
 
 
-def _grave(audits: Sequence[Audited]) -> list[tuple[str, Child]]:
+def _grave(audits: Sequence[AuditOverview]) -> list[tuple[str, Child]]:
     text = catastrophic_text(audits)
     return [] if text is None else [("Catastrophic failures", tag("a", text, href="#audit"))]
 
@@ -147,7 +149,7 @@ def _scores(run: Run) -> Html | None:
     return facts(shown) if len(shown) > 1 else None
 
 
-def _several(site: Site, seen: list[Seen], audits: Audits) -> Html:
+def _several(site: Site, seen: list[RunRows], audits: Audits) -> Html:
     rows = []
     for n, s in enumerate(seen):
         reward, kl = ends(s.rows, "reward", "success", least=1), ends(s.rows, "kl_k3", "kl", least=1)
@@ -174,7 +176,7 @@ def _several(site: Site, seen: list[Seen], audits: Audits) -> Html:
     )
 
 
-def _held_out(seen: Seen) -> float | None:
+def _held_out(seen: RunRows) -> float | None:
     """Success on held-out tasks: of the last evaluation on file, else of the last validation in the metrics."""
     stages = reversed(seen.run.ask(queries.stages))
     measured = next((x.success for x in stages if x.stage in HELD_OUT), None)
@@ -187,7 +189,7 @@ def _held_out(seen: Seen) -> float | None:
 # Tables.
 
 
-def _tools(drawn: list[Seen]) -> Html | None:
+def _tools(drawn: list[RunRows]) -> Html | None:
     """Calls of every tool, the general-purpose ones apart."""
     if not drawn:
         return None
@@ -266,7 +268,7 @@ def _stages(site: Site, run: Run, alone: bool) -> Html | None:
     return tag("section", tag("h2", title), table_of(head, rows, "stages"), ways)
 
 
-def _rest(s: Seen, alone: bool) -> Html | None:
+def _rest(s: RunRows, alone: bool) -> Html | None:
     stride = -(-len(s.rows) // 50) or 1
     table = everything(s.phase, s.rows[::stride], DRAWN) if s.rows else None
     config = s.run.folder.read_config() if s.run.config else ""
@@ -278,7 +280,7 @@ def _rest(s: Seen, alone: bool) -> Html | None:
 
 
 def _resumes(run: Run) -> Html | None:
-    """Each time that the run was taken up again: when, after which step, with what changed, by which version."""
+    """Each time that the run was resumed: when, after which step, with what changed, by which version."""
     rows = []
     for line in run.resumes[-100:]:
         after, changed = mapping(line.get("after")), mapping(line.get("changed"))

@@ -46,7 +46,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditOverview:
     """The audit of one evaluation: its figures in the shape of ``AuditSummary.to_json``."""
 
     run: Run
@@ -81,7 +81,7 @@ def share_of(found: object) -> Share | None:
     return Share(value, (low, high))
 
 
-def audits_of(run: Run) -> list[Audited]:
+def audits_of(run: Run) -> list[AuditOverview]:
     """A run's audited evaluations, in the order of the run."""
     found = run.json("summary").get("audit")
     named: dict[str, Any] = {"evaluation": found}
@@ -89,8 +89,8 @@ def audits_of(run: Run) -> list[Audited]:
         named = {str(name): part for name, part in found.items()}
     if not any(_whole(part) for part in named.values()):
         named = {"evaluation": run.json("redteam").get("all")}
-    out = [Audited(run, _STAGES.get(name, name), part) for name, part in named.items() if _whole(part)]
-    return out or [Audited(run, stage, _from_index(run, s)) for stage, s in run.ask(audit_queries.sums).items()]
+    out = [AuditOverview(run, _STAGES.get(name, name), part) for name, part in named.items() if _whole(part)]
+    return out or [AuditOverview(run, stage, _from_index(run, s)) for stage, s in run.ask(audit_queries.sums).items()]
 
 
 def _whole(part: object) -> bool:
@@ -98,11 +98,11 @@ def _whole(part: object) -> bool:
 
 
 def _from_index(run: Run, found: Sum) -> dict[str, Any]:
-    from muarl.benchmarks.statistics import share_of as estimate  # with numpy, which few pages need
+    from muarl.statistics import share_of as estimate  # with numpy, which few pages need
 
     stage = next((s for s in run.ask(queries.stages) if s.stage == found.stage), None)
     success = None if stage is None or stage.success is None else {"value": stage.success}
-    checked = checked_layers(run.rules)
+    checked = frozenset[str]().union(*map(checked_layers, run.rules))
     layers: dict[str, Any] = {
         layer: {"value": 1 - found.bad.get(layer, 0) / found.episodes} if layer in checked else None
         for layer in LAYERS
@@ -122,7 +122,7 @@ def _from_index(run: Run, found: Sum) -> dict[str, Any]:
     }
 
 
-def catastrophic_text(audits: Sequence[Audited]) -> str | None:
+def catastrophic_text(audits: Sequence[AuditOverview]) -> str | None:
     """The catastrophic-failure rate of a run's last audited evaluation; None where there is none."""
     found = audits[-1].share("catastrophic") if audits else None
     if found is None:
@@ -130,7 +130,7 @@ def catastrophic_text(audits: Sequence[Audited]) -> str | None:
     return found.text
 
 
-def audit_section(site: Site, known: Mapping[Run, Sequence[Audited]]) -> Html | None:
+def audit_section(site: Site, known: Mapping[Run, Sequence[AuditOverview]]) -> Html | None:
     """The section, of one run or of several beside each other; None where nothing was audited."""
     runs = list(known)
     audits = [a for some in known.values() for a in some]
@@ -148,14 +148,14 @@ def audit_section(site: Site, known: Mapping[Run, Sequence[Audited]]) -> Html | 
     )
 
 
-def _head(audited: Audited, runs: bool, many: bool) -> str:
+def _head(audited: AuditOverview, runs: bool, many: bool) -> str:
     if not many:
         return "of all conversations"
     stage = stage_text(audited.stage)
     return f"{audited.run.name}, {stage}" if runs else stage
 
 
-def _shares(site: Site, audits: list[Audited], heads: list[str]) -> Html:
+def _shares(site: Site, audits: list[AuditOverview], heads: list[str]) -> Html:
     """Catastrophic failures first, then what was achieved, then the layers."""
     from muarl.audit.report import QUESTIONS  # with numpy, as below
 
@@ -193,7 +193,7 @@ def _span(interval: tuple[float, float] | None) -> str:
     return "" if interval is None else f"{percent(interval[0])}–{percent(interval[1])}"
 
 
-def _rules(site: Site, audits: list[Audited], heads: list[str]) -> Html | None:
+def _rules(site: Site, audits: list[AuditOverview], heads: list[str]) -> Html | None:
     """The rules that found something, the worst and most frequent first, each with the way to its conversations."""
     known: dict[str, tuple[int, float, str]] = {}
     for audited in audits:
@@ -224,7 +224,7 @@ def _rules(site: Site, audits: list[Audited], heads: list[str]) -> Html | None:
     return join(table, tag("details", tag("summary", f"{more} more rules"), rest) if rest else None)
 
 
-def _rule_share(audited: Audited, rule: str) -> tuple[int, float]:
+def _rule_share(audited: AuditOverview, rule: str) -> tuple[int, float]:
     """How many episodes a rule found something in, and of how many in all it is the share."""
     n = as_figure(mapping(mapping(audited.figures.get("rules")).get(rule)).get("episodes"))
     of = as_figure(audited.figures.get("episodes"))
@@ -244,7 +244,7 @@ def _kind_filter(kind: str) -> tuple[tuple[str, str], ...]:
 
 
 def _red_team(site: Site, runs: list[Run]) -> Html | None:
-    """By kind of user: success, pass^k, catastrophic failures, and what agents earn that do not try."""
+    """By kind of user: success, pass^k, catastrophic failures, and what trivial baselines earn."""
     known = [(run, _kinds(run)) for run in runs if _kinds(run)]
     if not known:
         return None

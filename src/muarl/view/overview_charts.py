@@ -9,7 +9,7 @@ from muarl.observe.charts import Point, Series, area_chart, line_chart
 from muarl.observe.markup import Html, as_figure, tag
 from muarl.observe.words import word
 from muarl.view import queries
-from muarl.view.figures import Row, points, thin, total
+from muarl.view.metrics import Row, points, thin, total
 from muarl.view.runs import Run
 
 COLOURS = 6
@@ -18,7 +18,7 @@ MEASURED = ("validation", "evaluation")
 
 
 @dataclass(frozen=True)
-class Seen:
+class RunRows:
     """A run as the overview looks at it: its rows of one phase, the phase that says most."""
 
     run: Run
@@ -28,7 +28,7 @@ class Seen:
     colour: str
 
     @classmethod
-    def of(cls, run: Run, number_: int, alone: bool) -> Seen:
+    def of(cls, run: Run, number_: int, alone: bool) -> RunRows:
         everything_ = run.figures.rows()
         count: dict[str, int] = {}
         for row in everything_:
@@ -45,7 +45,7 @@ def spent(rows: list[Row]) -> float:
     return total(rows, "user/cost") + total(rows, "agent/cost") + judged
 
 
-Line = Callable[[Seen], list[Point]]
+Line = Callable[[RunRows], list[Point]]
 
 
 def _named(*names: str) -> Line:
@@ -53,7 +53,7 @@ def _named(*names: str) -> Line:
 
 
 def _ratio(above: str, below: str) -> Line:
-    def line(s: Seen) -> list[Point]:
+    def line(s: RunRows) -> list[Point]:
         out = []
         for row in s.rows:
             x, a, b = (as_figure(row.get(n)) for n in ("step", above, below))
@@ -64,7 +64,7 @@ def _ratio(above: str, below: str) -> Line:
     return line
 
 
-def _lost(s: Seen) -> list[Point]:
+def _lost(s: RunRows) -> list[Point]:
     out = []
     for row in s.rows:
         x, lost, kept = (as_figure(row.get(n)) for n in ("step", "excluded", "episodes"))
@@ -73,7 +73,7 @@ def _lost(s: Seen) -> list[Point]:
     return out
 
 
-def _spent(s: Seen) -> list[Point]:
+def _spent(s: RunRows) -> list[Point]:
     out, so_far = [], 0.0
     for row in s.rows:
         so_far += spent([row])
@@ -82,7 +82,7 @@ def _spent(s: Seen) -> list[Point]:
     return out if so_far else []
 
 
-def _user_errors(s: Seen) -> list[Point]:
+def _user_errors(s: RunRows) -> list[Point]:
     told = points(s.rows, USER_ERRORS, "user/errors")
     if told:
         return told
@@ -97,7 +97,7 @@ LINES = 5
 """Parts that have a line of their own."""
 
 
-def parts_of(s: Seen, name: str) -> list[str]:
+def parts_of(s: RunRows, name: str) -> list[str]:
     """The parts of a figure that a run's rows tell, the largest first."""
     sizes: dict[str, float] = {}
     for row in s.rows:
@@ -107,7 +107,7 @@ def parts_of(s: Seen, name: str) -> list[str]:
     return sorted(sizes, key=lambda key: (-sizes[key], key))
 
 
-def _user_rules(s: Seen) -> list[Series]:
+def _user_rules(s: RunRows) -> list[Series]:
     """Which rules users broke, where the rows tell."""
     names = parts_of(s, USER_ERRORS)[:LINES]
     return [
@@ -116,7 +116,7 @@ def _user_rules(s: Seen) -> list[Series]:
     ]
 
 
-def _sides(s: Seen) -> list[Series]:
+def _sides(s: RunRows) -> list[Series]:
     """At whose side conversations were lost, as shares of all of a step."""
     out = []
     names = [n for n in parts_of(s, EXCLUDED) if n != f"{EXCLUDED}/void"]  # void ones are among the sides
@@ -181,7 +181,7 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
         ),
     ),
 )  # fmt: skip
-PARTS: Mapping[str, Callable[[Seen], list[Series]]] = {
+PARTS: Mapping[str, Callable[[RunRows], list[Series]]] = {
     "User errors": _user_rules,
     "Infrastructure failures": _sides,
 }
@@ -195,7 +195,7 @@ DRAWN = {
 }  # fmt: skip
 
 
-def chart_sections(drawn: list[Seen]) -> list[Html]:
+def chart_sections(drawn: list[RunRows]) -> list[Html]:
     out = []
     for title, charts in CHARTS:
         shown: list[Html | None] = []
@@ -237,23 +237,23 @@ def chart_sections(drawn: list[Seen]) -> list[Html]:
     return out
 
 
-def _held_out(s: Seen) -> list[Series]:
+def _held_out(s: RunRows) -> list[Series]:
     found = next((p for phase in MEASURED if (p := points(s.all_rows, "success", phase=phase))), [])
     return [Series("held-out tasks", found, "base", dots=True)] if found and s.phase == "rl" else []
 
 
-def _area(s: Seen, title: str, note: str, parts: list[tuple[str, list[Point], str]]) -> Html | None:
+def _area(s: RunRows, title: str, note: str, parts: list[tuple[str, list[Point], str]]) -> Html | None:
     return area_chart(title, [Series(label, thin(line), colour) for label, line, colour in parts if line], note=note)
 
 
-def _groups(s: Seen) -> Html | None:
+def _groups(s: RunRows) -> Html | None:
     note = "only groups with mixed outcomes give a gradient"
     parts = (("all solved", "groups/all_correct", "after"), ("mixed", "groups/mixed", "mid"),
              ("none solved", "groups/all_wrong", "bad"))  # fmt: skip
     return _area(s, "Outcomes of groups", note, [(label, points(s.rows, name), c) for label, name, c in parts])
 
 
-def _stops(s: Seen) -> Html | None:
+def _stops(s: RunRows) -> Html | None:
     names = sorted({k for r in s.rows for k, v in r.items() if k.startswith("stop/") and as_figure(v)})
     usual = [n for n in ("stop/user_stop", "stop/agent_stop", "stop/transfer") if n in names]
     names = usual + [n for n in names if n not in usual]
@@ -263,12 +263,12 @@ def _stops(s: Seen) -> Html | None:
     return _area(s, "Stop reasons", "how conversations end", parts)
 
 
-def filled(s: Seen, name: str) -> list[Point]:
+def filled(s: RunRows, name: str) -> list[Point]:
     """A share at every step, 0 where a row does not tell it, so that shares can be stacked."""
     return [(x, as_figure(r.get(name)) or 0.0) for r in s.rows if (x := as_figure(r.get("step"))) is not None]
 
 
-def _time(s: Seen) -> Html | None:
+def _time(s: RunRows) -> Html | None:
     """Shares of a step's wall time; what is neither rollout nor update is evaluation, saving and waiting."""
     parts: dict[str, list[Point]] = {"rollout": [], "update": [], "the rest": []}
     before: float | None = None
@@ -286,7 +286,7 @@ def _time(s: Seen) -> Html | None:
     return _area(s, "Where a step’s time goes", "the rest: evaluation, saving, waiting", shown)
 
 
-def _episode_time(s: Seen) -> Html | None:
+def _episode_time(s: RunRows) -> Html | None:
     names = ("time/agent", "time/user", "time/world")
     shown = []
     for i, name in enumerate(names):

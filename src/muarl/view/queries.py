@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from muarl.view.rows import COLUMNS, FIRST, LAST, Row
+from muarl.view.rows import COLUMNS, FIRST, LAST, IndexRow
 
 PAGE = 50
 RESULTS = {
@@ -34,12 +34,12 @@ SORTS = {
 }
 SEVERITY_AT_LEAST = {"catastrophic": 2, "violation": 1, "note": 0}
 """What the filter "severity" can say: findings as bad as this, or worse."""
-FACETS = ("stage", "intent", "persona", "stop")
+FACETS = ("stage", "domain", "intent", "persona", "stop")
 _COLUMNS = f"{COLUMNS}, file, start, length"
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Row):
+class IndexedEpisode(IndexRow):
     """An episode as the index knows it, and where it stands: bytes ``start`` to ``start + length`` of file ``file``."""
 
     file: int
@@ -59,6 +59,7 @@ class Filter:
     stage: str = ""
     steps: str = ""
     task: str = ""
+    domain: str = ""
     intent: str = ""
     persona: str = ""
     result: str = ""
@@ -99,7 +100,7 @@ class Filter:
     def where(self) -> tuple[str, list[Any]]:
         """The condition in SQL, and its values."""
         parts, values = ["1"], []
-        for name in ("stage", "intent", "persona", "stop"):
+        for name in ("stage", "domain", "intent", "persona", "stop"):
             if value := getattr(self, name):
                 parts.append(f"{name} = ?")
                 values.append(value)
@@ -142,23 +143,23 @@ def count(db: sqlite3.Connection, wanted: Filter) -> int:
     return int(db.execute(f"SELECT count(*) FROM episodes WHERE {where}", values).fetchone()[0])
 
 
-def episodes(db: sqlite3.Connection, wanted: Filter, *, page: int = 0, size: int = PAGE) -> list[Found]:
+def episodes(db: sqlite3.Connection, wanted: Filter, *, page: int = 0, size: int = PAGE) -> list[IndexedEpisode]:
     """One page of a filter's episodes."""
     where, values = wanted.where()
     by, down = SORTS[wanted.sort or "newest"]
     way = "DESC" if down else "ASC"
     sql = f"SELECT {_COLUMNS} FROM episodes WHERE {where} ORDER BY {_order(by, way)} LIMIT ? OFFSET ?"
-    return [Found(*row) for row in db.execute(sql, [*values, size, page * size])]
+    return [IndexedEpisode(*row) for row in db.execute(sql, [*values, size, page * size])]
 
 
 def _order(by: str, way: str) -> str:
     return ", ".join(f"{column} {way}" for column in dict.fromkeys((by, "moment", "file", "start")))
 
 
-def episode(db: sqlite3.Connection, key: int) -> Found | None:
+def episode(db: sqlite3.Connection, key: int) -> IndexedEpisode | None:
     """One episode by its key."""
     row = db.execute(f"SELECT {_COLUMNS} FROM episodes WHERE key = ?", (key,)).fetchone()
-    return None if row is None else Found(*row)
+    return None if row is None else IndexedEpisode(*row)
 
 
 class Spot(NamedTuple):
@@ -183,7 +184,9 @@ def in_order(db: sqlite3.Connection, wanted: Filter, *, skip: int = 0) -> Iterat
         yield Spot(*row)
 
 
-def beside(db: sqlite3.Connection, wanted: Filter, at: Found, *, after: bool, most: int = -1) -> Iterator[Spot]:
+def beside(
+    db: sqlite3.Connection, wanted: Filter, at: IndexedEpisode, *, after: bool, most: int = -1
+) -> Iterator[Spot]:
     """The episodes after (or before) one in a filter's list, the nearest first; ``most``: -1 for all."""
     where, values = wanted.where()
     by, down = SORTS[wanted.sort or "newest"]
@@ -198,7 +201,7 @@ def beside(db: sqlite3.Connection, wanted: Filter, at: Found, *, after: bool, mo
         yield Spot(*row)
 
 
-def neighbours(db: sqlite3.Connection, wanted: Filter, at: Found) -> tuple[int | None, int | None]:
+def neighbours(db: sqlite3.Connection, wanted: Filter, at: IndexedEpisode) -> tuple[int | None, int | None]:
     """Keys of the episodes before and after one in a filter's list; None at its ends."""
     before, after = (next(beside(db, wanted, at, after=way, most=1), None) for way in (False, True))
     return None if before is None else before.key, None if after is None else after.key
@@ -230,7 +233,7 @@ def facets(db: sqlite3.Connection) -> dict[str, list[tuple[str, int]]]:
     return out
 
 
-class Stage(NamedTuple):
+class StageMeans(NamedTuple):
     """Episodes of one stage together: means over scored ones, except ``episodes``, ``cost`` and ``excluded``."""
 
     stage: str
@@ -245,14 +248,24 @@ class Stage(NamedTuple):
     cost: float
 
 
-def stages(db: sqlite3.Connection) -> list[Stage]:
+_MEANS = (
+    "stage, count(*), count(DISTINCT task), avg(solved), avg(turns), avg(tokens), avg(tool_errors), "
+    "avg(user_errors > 0), sum(stop = 'infrastructure'), sum(cost)"
+)
+
+
+def stages(db: sqlite3.Connection) -> list[StageMeans]:
     """Every stage of the run, in order."""
+    rows = db.execute(f"SELECT {_MEANS} FROM episodes GROUP BY stage ORDER BY min(moment)")
+    return [StageMeans(*row) for row in rows]
+
+
+def stages_by_domain(db: sqlite3.Connection) -> list[tuple[str, StageMeans]]:
+    """(domain, means of one stage in it), in order; none for a run of one domain."""
     rows = db.execute(
-        "SELECT stage, count(*), count(DISTINCT task), avg(solved), avg(turns), avg(tokens), avg(tool_errors), "
-        "avg(user_errors > 0), sum(stop = 'infrastructure'), sum(cost) FROM episodes "
-        "GROUP BY stage ORDER BY min(moment)"
+        f"SELECT domain, {_MEANS} FROM episodes WHERE domain <> '' GROUP BY stage, domain ORDER BY min(moment), domain"
     )
-    return [Stage(*row) for row in rows]
+    return [(str(domain), StageMeans(*means)) for domain, *means in rows]
 
 
 def by_moment(db: sqlite3.Connection, figure: str, condition: str = "1") -> list[tuple[float, float]]:
@@ -302,8 +315,9 @@ class Fate:
 
 
 def fates(db: sqlite3.Connection, by: str = "task") -> list[Fate]:
-    """How every task fared, or every ``by="intent"`` or "persona"; demonstrations are somebody else's and left out."""
-    column = by if by in ("task", "intent", "persona", "difficulty") else "task"
+    """How every task fared, or every ``by="domain"``, "intent" or "persona"; demonstrations, which are somebody else's,
+    are left out."""
+    column = by if by in ("task", "domain", "intent", "persona", "difficulty") else "task"
     found: dict[str, Fate] = {}
     rows = db.execute(
         f"SELECT {column}, moment, avg(solved), count(*), min(intent), min(persona), min(difficulty) FROM episodes "
@@ -344,13 +358,13 @@ def group_rewards(db: sqlite3.Connection, group: str, stage: str) -> list[float]
     return [float(r) for (r,) in db.execute(sql, (group, stage))]
 
 
-def first_and_last(attempts: Sequence[Found]) -> tuple[Found, Found] | None:
+def first_and_last(attempts: Sequence[IndexedEpisode]) -> tuple[IndexedEpisode, IndexedEpisode] | None:
     """The earliest and the latest scored attempt at a task, demonstrations aside; None where there is but one."""
     own = [e for e in attempts if e.solved is not None and e.moment >= FIRST]
     return (own[0], own[-1]) if len(own) > 1 else None
 
 
-def of_task(db: sqlite3.Connection, task: str, most: int = 400) -> list[Found]:
+def of_task(db: sqlite3.Connection, task: str, most: int = 400) -> list[IndexedEpisode]:
     """A task's episodes in the order of the run."""
     sql = f"SELECT {_COLUMNS} FROM episodes WHERE task = ? ORDER BY moment, file, start LIMIT ?"
-    return [Found(*row) for row in db.execute(sql, (task, most))]
+    return [IndexedEpisode(*row) for row in db.execute(sql, (task, most))]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from muarl.view.episode_list import episode_list
-from muarl.view.episode_page import episode_page, pair_page
+from muarl.view.episode_page import episode_page
 from muarl.view.layout import EPISODES, RUNS, TASKS, Site
 from muarl.view.overview import overview
+from muarl.view.pair_page import pair_page
 from muarl.view.rows import text_key
 from muarl.view.runs import Library, Run
 from muarl.view.task_pages import task_page, tasks_page

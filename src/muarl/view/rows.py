@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from muarl.audit.findings import SEVERITIES, Finding
 from muarl.episode import StopReason, check_scalars
-from muarl.observe.metrics import GENERAL_TOOLS, is_success
+from muarl.metrics import DOMAIN, GENERAL_TOOLS, is_success
 from muarl.untrusted import parse_json
 
 FIRST, LAST = -1, 1 << 40
@@ -40,7 +40,7 @@ EVALUATED = "eval"
 """The file of episodes that a finding is about where its line does not say."""
 
 
-class Place(NamedTuple):
+class RunPosition(NamedTuple):
     """Where in a run a file's episodes belong. ``moment`` orders stages and steps; ``step`` None: of no step."""
 
     stage: str
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class IndexRow:
     """One episode in the index; see store.py for the columns."""
 
     key: int
@@ -62,6 +62,7 @@ class Row:
     reward: float | None
     solved: int | None
     stop: str
+    domain: str
     intent: str
     persona: str
     difficulty: str
@@ -79,23 +80,23 @@ class Row:
     mark: int
 
 
-_NAMES = tuple(field.name for field in fields(Row))
+_NAMES = tuple(field.name for field in fields(IndexRow))
 COLUMNS = ", ".join("grp" if name == "group" else name for name in _NAMES)
 """The columns of a row in the index, in order: its fields ("group" is a word of SQL)."""
 values_of = attrgetter(*_NAMES)
 """A row's values in the order of ``COLUMNS``."""
 
 
-def place_of(stem: str) -> Place:
+def place_of(stem: str) -> RunPosition:
     """The place of a file by its name without ``.jsonl``; files of other names (cold-start data) are stages."""
     if found := _STEPPED.fullmatch(stem):
         step = int(found[2])
-        return Place("training" if found[1] == "train" else "validation", step, step)
+        return RunPosition("training" if found[1] == "train" else "validation", step, step)
     stage, moment = _KNOWN.get(stem, (stem, FIRST - 1))
-    return Place(stage, None, moment)
+    return RunPosition(stage, None, moment)
 
 
-def row_of(line: bytes, stem: str, place: Place) -> Row:
+def row_of(line: bytes, stem: str, place: RunPosition) -> IndexRow:
     """The index's row of one line. ValueError if the line is no episode."""
     try:
         line, sampled = without_tokens(line)
@@ -121,7 +122,7 @@ def without_tokens(line: bytes) -> tuple[bytes, int | None]:
     return line[:start] + b'"tokens": null' + line[end + 1 :], flags.count(b"1")
 
 
-def _row(data: Mapping[str, Any], stem: str, place: Place, sampled: int | None) -> Row:
+def _row(data: Mapping[str, Any], stem: str, place: RunPosition, sampled: int | None) -> IndexRow:
     check_scalars(data)
     stop = StopReason(data["stop"])  # ValueError for another one
     tags = data["tags"]
@@ -151,7 +152,7 @@ def _row(data: Mapping[str, Any], stem: str, place: Place, sampled: int | None) 
     if sampled is None:
         trace = data["tokens"]
         sampled = min(int(used["completion_tokens"]), LAST) if trace is None else sum(map(bool, trace["loss_mask"]))
-    return Row(
+    return IndexRow(
         key=_key(stem, name, group, data.get("seed")),
         name=name,
         task=_named(data, "task_id"),
@@ -162,6 +163,7 @@ def _row(data: Mapping[str, Any], stem: str, place: Place, sampled: int | None) 
         reward=reward,
         solved=None if reward is None else int(is_success(reward)),
         stop=stop.value,
+        domain=_word(tags.get(DOMAIN)),
         intent=_word(tags.get("intent")),
         persona=_word(tags.get("persona")),
         difficulty=_word(tags.get("difficulty")),

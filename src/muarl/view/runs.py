@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from muarl.audit import Finding, audit_episode
-from muarl.audit.rules import rules_for
-from muarl.audit.rules_file import FILE as RULES_FILE
-from muarl.audit.rules_file import RulesFile, read_rules
+from muarl.audit.rules_file import RulesFile, kept_rules, read_rules
 from muarl.domains.auditing import AuditRules, Resource
 from muarl.episode import Episode
 from muarl.errors import MuarlError
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.shortening import NAME, cut, few_actions, is_long, shortened
 from muarl.observe.status import RUNNING, state_of
+from muarl.rewards.state_changes import CannotReplay, Replayed, ReplayRecorded
 from muarl.untrusted import parse_json, parse_yaml, read_text
 from muarl.view import audit_queries, queries, search
-from muarl.view.figures import Figures
-from muarl.view.queries import Filter, Found
+from muarl.view.metrics import RunMetrics
+from muarl.view.queries import Filter, IndexedEpisode
 from muarl.view.rows import clean, finding_of
 from muarl.view.store import FINDINGS, Store
-from muarl.view.worlds import CannotReplay, Replayed, replayed
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -39,6 +36,18 @@ RESUMES = 1 << 20
 """Bytes of a history of resumptions that is read."""
 
 
+class KnowsRules(Protocol):
+    """Knows by which rules the episodes of a run with some configuration are audited."""
+
+    def of_run(self, config: Mapping[str, Any]) -> Sequence[AuditRules]:
+        """The rules of the domains that the configuration names."""
+        ...
+
+    def of_episode(self, config: Mapping[str, Any], episode: Episode, replayed: Replayed | None) -> AuditRules:
+        """The rules for an episode, which may have been run again."""
+        ...
+
+
 @dataclass(frozen=True)
 class Told:
     """One episode with all that is known of it. ``scenario``, ``gold``: of its task, None where they are not on record.
@@ -46,7 +55,7 @@ class Told:
     says of it (``recorded``), else what the audit's rules find in it (muarl.audit); None where it cannot be audited.
     ``long``: it is too long to be shown, run again or audited unasked; ``part``: ``episode`` is its beginning."""
 
-    at: Found
+    at: IndexedEpisode
     episode: Episode
     scenario: str | None
     gold: Sequence[Mapping[str, Any]] | None
@@ -58,18 +67,30 @@ class Told:
 
 
 class Run:
-    """One run's folder, only ever read. ``slug``: its name in addresses. ``problem``: what holds up its index.
+    """One run's folder, only ever read. ``slug``: its name in addresses. ``replay``: runs its episodes again; None:
+    nobody does. ``rules``: the audit rules of environments; None: nobody knows them. ``problem``: what holds up its
+    index.
 
     MuarlError if there is no run.
     """
 
-    def __init__(self, path: Path, slug: str, *, index: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        slug: str,
+        *,
+        index: Path | None = None,
+        replay: ReplayRecorded | None = None,
+        rules: KnowsRules | None = None,
+    ) -> None:
         self.folder = RunDirectory.at(path)
         self.slug = slug
         self.store = Store(self.folder.path, index)
-        self.figures = Figures(self.folder.metrics)
+        self.figures = RunMetrics(self.folder.metrics)
         self._kept: dict[object, tuple[int, Any]] = {}
         self._json: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {}
+        self._run_again = replay
+        self._rules_of = rules
         self._replaying = threading.Lock()
         self._tokenizer: Tokenizer | None = None
         self.problem: str | None = None
@@ -103,36 +124,34 @@ class Run:
         return found if isinstance(found, dict) else {}
 
     @cached_property
-    def declared(self) -> RulesFile | None:
-        """The audit rules that the run's own domain declared; None where there are none, or they cannot be read."""
-        path = self.folder.path / RULES_FILE
+    def declared(self) -> tuple[RulesFile, ...]:
+        """The audit rules that the run's own domains declared; none where there are none, or they cannot be read."""
         try:
-            return read_rules(path) if path.is_file() else None
+            return tuple(map(read_rules, kept_rules(self.folder.path)))
         except (MuarlError, OSError):
-            return None
+            return ()
 
     @property
-    def rules(self) -> AuditRules:
-        """The rules for the run's episodes: the declared ones, else those of the domain that its configuration has."""
-        if self.declared is not None:
-            return self.declared.rules
-        domain = self.config.get("domain")
-        name = str(domain.get("name", "")) if isinstance(domain, Mapping) else ""
-        plain = re.sub(r"^tau[12]-|-generated$|-(?:v\d|en|zh)$", "", name)
-        return rules_for(plain, benchmark=not name.endswith("-generated"))
+    def rules(self) -> list[AuditRules]:
+        """The rules for the run's episodes: the declared ones, and those of the domains that its configuration has."""
+        kept = [found.rules for found in self.declared]
+        if kept and not isinstance(self.config.get("domain"), list):
+            return kept[:1]
+        return [*kept, *(() if self._rules_of is None else self._rules_of.of_run(self.config))]
 
-    def _rules_of(self, episode: Episode) -> AuditRules | None:
+    def _kept_rules(self, episode: Episode) -> AuditRules | None:
         """The declared rules, without the patterns, which a page that somebody waits for does not run: a stranger may
-        have written them. None for the rules of the episode's domain."""
-        if self.declared is None or self.declared.domain not in ("", episode.domain):
+        have written them. None where the run declares none for the episode's domain."""
+        found = next((one for one in self.declared if one.domain in ("", episode.domain)), None)
+        if found is None:
             return None
-        rules = self.declared.rules
+        rules = found.rules
         plain = tuple(r for r in rules.resources if r.pattern == Resource.pattern)
         return replace(rules, obligations=(), told_person=None, resources=plain)
 
     @property
     def running(self) -> bool:
-        """True while the run goes on."""
+        """True while the run is running."""
         return self.state == RUNNING
 
     @property
@@ -142,7 +161,7 @@ class Run:
 
     @property
     def resumes(self) -> list[dict[str, Any]]:
-        """Each time that the run was taken up again, and with what changes; none where the file cannot be read."""
+        """Each time that the run was resumed, and with what changes; none where the file cannot be read."""
         path = self.folder.path / "resumes.jsonl"
         try:
             found = [parse_json(line) for line in read_text(path, RESUMES).splitlines()] if path.is_file() else []
@@ -172,7 +191,7 @@ class Run:
         self._kept[key] = version, found
         return found
 
-    def text(self, at: Found) -> dict[str, Any] | None:
+    def text(self, at: IndexedEpisode) -> dict[str, Any] | None:
         """An episode's row as its file has it; None if the file no longer has it."""
         with self.store.reading() as db:
             name = db.execute("SELECT name FROM files WHERE id = ?", (at.file,)).fetchone()
@@ -217,7 +236,7 @@ class Run:
             shown is not episode,
         )
 
-    def recorded(self, at: Found) -> tuple[Finding, ...]:
+    def recorded(self, at: IndexedEpisode) -> tuple[Finding, ...]:
         """What findings.jsonl says of an episode: a judge's findings and sprung traps are there alone."""
         with self.store.reading() as db:
             places = audit_queries.places(db, at.mark)
@@ -240,7 +259,7 @@ class Run:
         found: search.Searched = self.ask(searched, wanted, skip)
         return found
 
-    def neighbours(self, wanted: Filter, at: Found) -> tuple[int | None, int | None]:
+    def neighbours(self, wanted: Filter, at: IndexedEpisode) -> tuple[int | None, int | None]:
         """Keys of the episodes before and after one in a filter's list or search."""
         with self.store.reading() as db:
             if wanted.text:
@@ -251,16 +270,22 @@ class Run:
         """With the episode's own world where it can be had again, else by what its tools answered."""
         with self._replaying:
             try:
-                if isinstance(replay, Replayed) and not replay.differing:
-                    return audit_episode(episode, replay.task, domain=replay.domain)
-                return audit_episode(episode, rules=self._rules_of(episode))
+                again = replay if isinstance(replay, Replayed) and not replay.differing else None
+                rules = self._kept_rules(episode) if again is None else None
+                if rules is None and self._rules_of is not None:
+                    rules = self._rules_of.of_episode(self.config, episode, again)
+                if again is None:
+                    return audit_episode(episode, rules=rules)
+                return audit_episode(episode, again.task, domain=again.domain, rules=rules)
             except Exception:  # a hostile or foreign episode; it can be read all the same
                 return None
 
-    def _replay(self, episode: Episode, at: Found, task: Mapping[str, Any] | None) -> Replayed | CannotReplay:
+    def _replay(self, episode: Episode, at: IndexedEpisode, task: Mapping[str, Any] | None) -> Replayed | CannotReplay:
+        if self._run_again is None:
+            return CannotReplay("This viewer runs no calls again.")
         with self._replaying:  # domains keep what they made, and were not written for several threads
             try:
-                return replayed(episode, self.config, measured=at.stage == "evaluation", known=task)
+                return self._run_again(episode, self.config, measured=at.stage == "evaluation", known=task)
             except CannotReplay as reason:
                 return reason
 
@@ -297,9 +322,17 @@ class Run:
 
 
 class Library:
-    """All runs of a viewer, and the thread that keeps their indexes up to date."""
+    """All runs of a viewer, and the thread that keeps their indexes up to date. ``index``: the folder of the indexes;
+    None: the cache folder. ``replay``, ``rules``: see ``Run``."""
 
-    def __init__(self, paths: Sequence[Path], *, index: Path | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        *,
+        index: Path | None = None,
+        replay: ReplayRecorded | None = None,
+        rules: KnowsRules | None = None,
+    ) -> None:
         self.runs: list[Run] = []
         for path in paths:
             slug = base = _slug(path.resolve().name)
@@ -307,7 +340,7 @@ class Library:
             while slug in {run.slug for run in self.runs}:
                 slug, number = f"{base}-{number}", number + 1
             own = None if index is None else index / f"{slug}.sqlite"
-            self.runs.append(Run(path, slug, index=own))
+            self.runs.append(Run(path, slug, index=own, replay=replay, rules=rules))
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 

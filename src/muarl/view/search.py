@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from muarl.untrusted import parse_json
-from muarl.view.queries import PAGE, Filter, Found, Spot, beside, episode, in_order
+from muarl.view.queries import PAGE, Filter, IndexedEpisode, Spot, beside, episode, in_order
 from muarl.view.rows import clean, without_tokens
 
 SECONDS = 2.0
-"""A page's search gives up after this; it says how far it came, and another goes on from there."""
+"""A page's search gives up after this; it says how far it came, and another continues from there."""
 AROUND = 60
 """Characters shown before and after what was found."""
 
@@ -42,7 +42,7 @@ class Searched:
     """A page of a search. ``seen``: how many of the filter's episodes have been looked through, those skipped included;
     ``complete``: these were all."""
 
-    found: tuple[tuple[Found, Hit], ...]
+    found: tuple[tuple[IndexedEpisode, Hit], ...]
     seen: int
     complete: bool
 
@@ -85,7 +85,7 @@ def search(
 ) -> Searched:
     """The next page of a filter's episodes that hold ``wanted.text``, from the ``skip``th of them all on."""
     end = now() + seconds
-    found: list[tuple[Found, Hit]] = []
+    found: list[tuple[IndexedEpisode, Hit]] = []
     seen = skip
     with closing(Lines(db, run)) as lines:
         for at in in_order(db, wanted, skip=skip):
@@ -100,7 +100,7 @@ def search(
 
 
 def next_hits(
-    db: sqlite3.Connection, run: Path, wanted: Filter, at: Found, *, seconds: float = SECONDS / 4
+    db: sqlite3.Connection, run: Path, wanted: Filter, at: IndexedEpisode, *, seconds: float = SECONDS / 4
 ) -> tuple[int | None, int | None]:
     """``queries.neighbours`` in a search; None, too, where the next one is too far to be found in time."""
     out: list[int | None] = []

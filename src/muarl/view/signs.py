@@ -10,8 +10,8 @@ from statistics import median
 from typing import Any
 
 from muarl.observe.charts import Point, number, percent, smooth
-from muarl.observe.training import idle_text
-from muarl.view.figures import points
+from muarl.observe.training import GAP, idle_text
+from muarl.view.metrics import points
 
 ENOUGH = 8
 """Steps before anything is said, but of steps that updated nothing."""
@@ -60,7 +60,7 @@ def signs(rows: list[Mapping[str, Any]]) -> list[str]:
             f"In {percent(spoilt.last)} of the conversations the simulated user breaks a rule, which the agent pays "
             "for: see their episodes (trouble: the user failed), and choose a better model for user.endpoint."
         )
-    if gap and gap.last > 0.05:
+    if gap and gap.last > GAP:
         out.append(
             f"Sampler and learner disagree by {number(gap.last)} a token in log-probability: check that both use the "
             "same weights and precision."

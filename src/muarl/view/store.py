@@ -21,7 +21,7 @@ from muarl.files import size_text
 from muarl.untrusted import parse_json
 from muarl.view.rows import COLUMNS, LONGEST_NAME, clean, finding_of, place_of, row_of, values_of
 
-VERSION = 5
+VERSION = 6
 """Of the tables below; another one's file is made anew."""
 CHUNK = 16 << 20
 """Bytes read between two commits, so that pages show what there is while a large run is read."""
@@ -33,7 +33,7 @@ _SCHEMA = f"""
 CREATE TABLE files (id INTEGER PRIMARY KEY, name TEXT UNIQUE, inode INTEGER, done INTEGER, mtime INTEGER, print BLOB,
                     broken INTEGER, problem TEXT);
 CREATE TABLE episodes (key INTEGER PRIMARY KEY, name TEXT, task TEXT, grp TEXT, stage TEXT, step INTEGER,
-    moment INTEGER, reward REAL, solved INTEGER, stop TEXT, intent TEXT, persona TEXT, difficulty TEXT,
+    moment INTEGER, reward REAL, solved INTEGER, stop TEXT, domain TEXT, intent TEXT, persona TEXT, difficulty TEXT,
     messages INTEGER, turns INTEGER, tokens INTEGER, calls INTEGER, tool_errors INTEGER, general INTEGER, tools TEXT,
     user_errors INTEGER, cost REAL, seconds REAL, advantage REAL, mark INTEGER,
     file INTEGER, start INTEGER, length INTEGER);
@@ -57,7 +57,7 @@ TASKS, FINDINGS = "tasks.jsonl", "findings.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class IndexProgress:
     """How far the index is: bytes read of bytes there are; ``broken`` lines that are no episodes, and the first."""
 
     done: int
@@ -149,7 +149,7 @@ class Store:
 
     # Growing.
 
-    def progress(self) -> Progress:
+    def progress(self) -> IndexProgress:
         """How much of the run's episodes and findings is in the index."""
         sizes = {name: path.stat().st_size for name, path in self._files().items() if name != TASKS}
         with self.reading() as db:
@@ -159,7 +159,7 @@ class Store:
         size = sum(sizes.values())
         waiting = sum(sizes[n] - d for n, d, _, _ in known if n in sizes and sizes[n] > d and self._tail(n, d))
         problem = next((f"{n}: {p}" for n, _, b, p in known if b), None)
-        return Progress(done, size - waiting, sum(b for _, _, b, _ in known), problem)
+        return IndexProgress(done, size - waiting, sum(b for _, _, b, _ in known), problem)
 
     def _tail(self, name: str, done: int) -> bool:
         """True if what follows is one unfinished line."""

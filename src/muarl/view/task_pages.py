@@ -69,7 +69,7 @@ def tasks_page(site: Site, library: Library, run: Run, query: Mapping[str, str])
         tag("p", EXPLAINED[show], class_="soft"),
     ]
     if show == "kinds":
-        body += [_kinds(site, run, by) for by in ("intent", "persona", "difficulty")]
+        body += [_kinds(site, run, by) for by in ("domain", "intent", "persona", "difficulty")]
     else:
         some = queries.chosen(found, show)
         last = max(0, (len(some) - 1) // PAGE)
@@ -147,6 +147,14 @@ def _moment(moment: int) -> str:
     return "at the end" if moment == LAST else "demonstrations" if moment < FIRST else f"step {moment:,}"
 
 
+TITLES = {
+    "domain": "By domain",
+    "intent": "By what the user wants",
+    "persona": "By what the user is like",
+    "difficulty": "By difficulty",
+}
+
+
 def _kinds(site: Site, run: Run, by: str) -> Html | None:
     found: list[Fate] = run.ask(queries.fates, by)
     if not found:
@@ -167,7 +175,9 @@ def _kinds(site: Site, run: Run, by: str) -> Html | None:
                 tag("td", f"{f.attempts:,}", class_="n", data_label="attempts"),
             )
         )
-    title = {"intent": "By what the user wants", "persona": "By what the user is like"}.get(by, "By difficulty")
+    title = {"domain": "By domain", "intent": "By what the user wants", "persona": "By what the user is like"}.get(
+        by, "By difficulty"
+    )
     head = [tag("th", h, scope="col", class_="n" if n > 2 else None) for n, h in enumerate(
         ("", "Over training", "0% to 100%", "Earlier", "Later", "All", "Attempts"))]  # fmt: skip
     table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="list fates")

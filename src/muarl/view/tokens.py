@@ -8,6 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muarl.extras import is_installed
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
@@ -29,7 +31,10 @@ _LETTERS = _byte_letters()
 
 
 def tokenizer_of(run: Path, config: Mapping[str, Any]) -> Tokenizer | None:
-    """The tokenizer of a run: of its newest checkpoint, else of the one it started from; None if none is at hand."""
+    """The tokenizer of a run: of its newest checkpoint, else of the one it started from; None if none is at hand, or
+    the package tokenizers is not installed."""
+    if not is_installed("tokenizers"):
+        return None
     from tokenizers import Tokenizer
 
     for path in _candidates(run, config):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muarl import data
+from muarl.benchmarks import install
 from muarl.benchmarks.acebench import task_from_json
 from muarl.domains.base import Task
 
@@ -17,7 +17,7 @@ def official_acebench(shared_data: Path, tmp_path_factory: pytest.TempPathFactor
     """ACEBench's data, installed in a folder of their own."""
     patch = pytest.MonkeyPatch()
     patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-    yield data.add("acebench", shared_data / "acebench")
+    yield install.add("acebench", shared_data / "acebench")
     patch.undo()
 
 

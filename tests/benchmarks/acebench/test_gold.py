@@ -9,7 +9,7 @@ import pytest
 
 from muarl.benchmarks import acebench as ab
 from muarl.chat import Message, ToolCall
-from muarl.domains.acebench.decode import Undecodable, decode
+from muarl.domains.acebench.decode import UndecodableMessage, decode
 from muarl.domains.acebench.execute import json_form
 from muarl.errors import DataError
 
@@ -156,6 +156,6 @@ def test_milestones_that_are_not_python(official_acebench):
             assert decode(mended(stone))
             try:
                 decode(stone)
-            except Undecodable:
+            except UndecodableMessage:
                 unreadable += 1
     assert unreadable > 20

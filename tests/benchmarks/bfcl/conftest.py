@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muarl import data
+from muarl.benchmarks import install
 
 
 @pytest.fixture(scope="module")
@@ -15,5 +15,5 @@ def official_bfcl(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -
     """Both revisions, installed in a folder of their own."""
     patch = pytest.MonkeyPatch()
     patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-    yield data.add("bfcl", shared_data / "bfcl")
+    yield install.add("bfcl", shared_data / "bfcl")
     patch.undo()

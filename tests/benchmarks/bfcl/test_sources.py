@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl import data
+from muarl.benchmarks import install
 from muarl.benchmarks.bfcl.sources import literals_json
 from muarl.cli import app
 from muarl.errors import DataError
@@ -86,7 +87,7 @@ def files_of(folder):
 
 
 def test_one_wheel_brings_one_revision_and_another_joins_it(manifest):
-    folder = data.add("bfcl", wheel(manifest / "w", "v3"))
+    folder = install.add("bfcl", wheel(manifest / "w", "v3"))
     assert files_of(folder) == installed("v3") and data.parts("bfcl") == ("v3",)
     assert data.read_json_lines("bfcl", "v3/BFCL_v3.json") == [{"id": "v3"}, {"id": 2}]
     assert data.read_json("bfcl", "v3/long_context.json") == {
@@ -94,7 +95,7 @@ def test_one_wheel_brings_one_revision_and_another_joins_it(manifest):
     }  # fmt: skip
     with pytest.raises(DataError, match="muarl data fetch bfcl"):
         data.read_text("bfcl", "v4/BFCL_v4.json")
-    data.add("bfcl", wheel(manifest / "w", "v4"))
+    install.add("bfcl", wheel(manifest / "w", "v4"))
     assert files_of(folder) == installed("v3") | installed("v4") and data.path("bfcl") == folder
     assert sorted(p.name for p in manifest.iterdir()) == ["home", "manifests", "w"]
 
@@ -117,7 +118,7 @@ def test_other_places_to_take_it_from(manifest, kind):
         for name, content in (installed("v3") | {"LICENSE": b"another licence"}).items():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes(content)
-    folder = data.add("bfcl", source / "bfcl_eval" if kind == "package" else source)
+    folder = install.add("bfcl", source / "bfcl_eval" if kind == "package" else source)
     expected = {"wheels": ("v3", "v4"), "beside": ("v3", "v4"), "installed": ("v3",)}.get(kind, ("v4",))
     assert data.parts("bfcl") == expected
     assert (folder / "LICENSE").exists() is (kind == "checkout")
@@ -140,27 +141,27 @@ def test_other_places_to_take_it_from(manifest, kind):
 )
 def test_other_wheels_are_refused_and_nothing_is_installed(manifest, change, problem):
     with pytest.raises(DataError, match=problem):
-        data.add("bfcl", wheel(manifest / "w", "v3", change))
+        install.add("bfcl", wheel(manifest / "w", "v3", change))
     assert not data.installed() and not list((manifest / "home").iterdir())
 
 
 def test_what_holds_none_of_it(manifest):
     for source in (manifest, manifest / "manifests"):
         with pytest.raises(DataError, match="it holds none of BFCL's data; give a wheel of bfcl-eval"):
-            data.add("bfcl", source)
+            install.add("bfcl", source)
     with pytest.raises(DataError, match="no such file or folder"):
-        data.add("bfcl", manifest / "nowhere")
+        install.add("bfcl", manifest / "nowhere")
     (manifest / "x.whl").write_bytes(b"no archive")
     with pytest.raises(DataError, match="cannot be read as a wheel"):
-        data.add("bfcl", manifest / "x.whl")
+        install.add("bfcl", manifest / "x.whl")
 
 
 def test_a_damaged_revision_is_named_and_not_carried_on(manifest):
-    folder = data.add("bfcl", wheel(manifest / "w", "v3"))
+    folder = install.add("bfcl", wheel(manifest / "w", "v3"))
     (folder / "v3/docs/a.json").write_text("[3]")
     with pytest.raises(DataError, match=r"a\.json is not the pinned version"):
         data.path("bfcl")
-    data.add("bfcl", wheel(manifest / "w", "v4"))
+    install.add("bfcl", wheel(manifest / "w", "v4"))
     assert data.parts("bfcl") == ("v4",) and data.path("bfcl")
 
 
@@ -174,8 +175,8 @@ def test_wheels_are_fetched_through_pip_by_their_hash(manifest, monkeypatch):
         wheel(manifest.__class__(command[command.index("--dest") + 1]), f"v{requirement[11]}")
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(data.subprocess, "run", pip)
-    folder = data.fetch("bfcl", lambda *progress: seen.append(progress))
+    monkeypatch.setattr(install.subprocess, "run", pip)
+    folder = install.fetch("bfcl", lambda *progress: seen.append(progress))
     assert files_of(folder) == installed("v3") | installed("v4")
     assert asked == [f"bfcl-eval=={n} --hash=sha256:{f'v{n}' * 32}" for n in (3, 4)]
     assert seen == [("bfcl-eval==3", 1, 2), ("bfcl-eval==4", 2, 2)]
@@ -183,14 +184,14 @@ def test_wheels_are_fetched_through_pip_by_their_hash(manifest, monkeypatch):
 
 def test_a_failed_download_installs_nothing(manifest, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "", "WARNING: x\nERROR: No matching distribution found\n")
-    monkeypatch.setattr(data.subprocess, "run", lambda *_, **__: failed)
+    monkeypatch.setattr(install.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(DataError, match=r"bfcl-eval==3 could not be downloaded: ERROR: No matching .*--from WHEEL"):
-        data.fetch("bfcl")
+        install.fetch("bfcl")
     assert not data.installed()
 
 
 def test_the_list_says_which_revisions_are_there(manifest):
-    data.add("bfcl", wheel(manifest / "w", "v4"))
+    install.add("bfcl", wheel(manifest / "w", "v4"))
     shown = CliRunner().invoke(app, ["data", "list"])
     assert shown.exit_code == 0 and "(v4)" in shown.output.replace("\n", "")
 

@@ -24,7 +24,7 @@ from muarl.benchmarks.acebench.prompts import (
     user_system,
     without_prefix,
 )
-from muarl.benchmarks.acebench.results import Results, is_result_file, read_process_file, read_results
+from muarl.benchmarks.acebench.results import AceBenchResults, is_result_file, read_process_file, read_results
 from muarl.benchmarks.acebench.rows import replay_row, score_row
 from muarl.benchmarks.acebench.tasks import CATEGORIES, DOMAINS, NAME, SPLITS, domain, task, task_from_json, tasks
 from muarl.benchmarks.acebench.verdicts import do_nothing, executed, figures, score, score_messages, summary
@@ -32,8 +32,8 @@ from muarl.domains.acebench.execute import NO_QUESTIONS
 
 __all__ = [
     "AGENT_SETTINGS", "CATEGORIES", "DOMAINS", "FIRST_STOP", "MESSAGES", "NAME", "NO_QUESTIONS", "OPENING", "SPLITS",
-    "STOP", "USER_SETTINGS", "Results", "TextCodec", "agent_request", "agent_system", "codec", "do_nothing", "domain",
-    "executed", "figures", "is_result_file", "read_process_file", "read_results", "replay_row", "score",
+    "STOP", "USER_SETTINGS", "AceBenchResults", "TextCodec", "agent_request", "agent_system", "codec", "do_nothing",
+    "domain", "executed", "figures", "is_result_file", "read_process_file", "read_results", "replay_row", "score",
     "score_messages", "score_row", "scripted_line", "serialized", "stops", "summary", "task", "task_from_json",
     "tasks", "user_messages", "user_system", "without_prefix",
 ]  # fmt: skip

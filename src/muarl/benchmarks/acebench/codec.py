@@ -7,7 +7,7 @@ from typing import Any
 
 from muarl.benchmarks.acebench import prompts
 from muarl.chat import Message, ToolCall, ToolSpec
-from muarl.domains.acebench.decode import Undecodable, decode, to_execution
+from muarl.domains.acebench.decode import UndecodableMessage, decode, to_execution
 from muarl.domains.acebench.domain import read_result
 from muarl.domains.acebench.execute import ERROR, Category, json_form
 from muarl.domains.acebench.scenario import Language
@@ -76,7 +76,7 @@ class TextCodec:
             return ()
         try:
             found = decode(text)
-        except Undecodable:
+        except UndecodableMessage:
             return ()
         if not found:
             return (ToolCall("", "", raw=NO_CALLS),)

@@ -19,7 +19,7 @@ from muarl.errors import DataError
 
 
 @dataclass(frozen=True)
-class Results:
+class AceBenchResults:
     """The scores of result files. ``rows``: as ``score_row`` has them, in upstream's order. ``figures``: upstream's
     headline figures, without a category that no file has. ``missing``: the tasks of those categories that no line is
     about; upstream scores complete files only."""
@@ -34,7 +34,7 @@ def is_result_file(path: Path) -> bool:
     return path.name in {f"data_agent_{category}_result.json" for category in CATEGORIES}
 
 
-def read_results(paths: Sequence[Path], *, language: str | None = None) -> Results:
+def read_results(paths: Sequence[Path], *, language: str | None = None) -> AceBenchResults:
     """The scores of result files, and of all that stand in folders among ``paths``.
 
     ``language``: None to take it from a folder's name, such as result_en. DataError names file and line.
@@ -64,7 +64,7 @@ def read_results(paths: Sequence[Path], *, language: str | None = None) -> Resul
     for t in ordered:
         by_category.setdefault(t.tags["category"], []).append(pairs[spoken, t.id])
     missing = [t.id for t in tasks(spoken) if t.tags["category"] in by_category and (spoken, t.id) not in found]
-    return Results(tuple(found[spoken, t.id] for t in ordered), figures(by_category), tuple(missing))
+    return AceBenchResults(tuple(found[spoken, t.id] for t in ordered), figures(by_category), tuple(missing))
 
 
 def read_process_file(path: Path, category: Category) -> dict[str, float]:

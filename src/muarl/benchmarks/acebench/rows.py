@@ -9,7 +9,7 @@ from muarl.benchmarks.acebench import scoring
 from muarl.benchmarks.acebench.scoring import Score
 from muarl.benchmarks.acebench.tasks import domain, language_of, task
 from muarl.benchmarks.messages import field, items
-from muarl.domains.acebench.decode import Undecodable, to_execution
+from muarl.domains.acebench.decode import UndecodableMessage, to_execution
 from muarl.domains.base import Task
 from muarl.errors import DataError
 
@@ -30,7 +30,7 @@ def replay_row(row: Row, place: str, *, language: str | None = None) -> dict[str
         message = field(step, "message", str, "a string", where)
         try:
             output = world.execute_message(message)
-        except Undecodable:
+        except UndecodableMessage:
             output = None
         steps.append({**step, "output": output})
     return {**row, "steps": steps, "final_state": world.final_state()}
@@ -38,7 +38,7 @@ def replay_row(row: Row, place: str, *, language: str | None = None) -> dict[str
 
 def score_row(row: Row, place: str, *, language: str | None = None) -> dict[str, Any]:
     """The scores of a row: upstream's "end_to_end", "process" (rounded as upstream reports it), "valid" and
-    "error_type", and the mended "fixed_end_to_end" and "fixed_process".
+    "error_type", and the fixed "fixed_end_to_end" and "fixed_process".
 
     ``row``: {"id", "language"}, the final state as "final_state" or "result", and the agent's messages as "process"
     (texts, those that went to the executor), "steps" ([{"message"}], the same) or "messages" (texts, or a whole
@@ -50,21 +50,21 @@ def score_row(row: Row, place: str, *, language: str | None = None) -> dict[str,
 
 
 def scores(task: Task, result: scoring.State, process: list[str]) -> tuple[Score, Score]:
-    """A task's official and mended score of a final state and the messages that went to the executor."""
+    """A task's official and fixed score of a final state and the messages that went to the executor."""
     data = task.initial_data or {}
     truth, milestones = data["ground_truth"], data["milestones"]
     return scoring.official(result, process, truth, milestones), scoring.fixed(result, process, truth, milestones)
 
 
-def shown(official: Score, mended: Score) -> dict[str, Any]:
+def shown(official: Score, fixed: Score) -> dict[str, Any]:
     """Both scores as a row has them."""
     return {
         "end_to_end": float(official.valid),
         "process": round(official.process, 3),
         "valid": official.valid,
         "error_type": official.error_type,
-        "fixed_end_to_end": float(mended.valid),
-        "fixed_process": round(mended.process, 3),
+        "fixed_end_to_end": float(fixed.valid),
+        "fixed_process": round(fixed.process, 3),
     }
 
 

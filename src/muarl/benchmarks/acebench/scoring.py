@@ -1,8 +1,8 @@
-"""End-to-end and process accuracy: as upstream has them, and mended.
+"""End-to-end and process accuracy: as upstream has them, and fixed.
 
 Upstream (ACEBench/ACEBench, MIT licence) compares the final state class by class. A class that the answer does not name
 is passed over, misspelt ones among them; entries that the answer does not name are passed over, too. Of the milestones
-it counts those met before the first that is missing. Mended ("fixed"): misspelt classes are meant, every class and
+it counts those met before the first that is missing. Fixed ("fixed"): misspelt classes are meant, every class and
 attribute of the answer must be there, messages and reminders may bear other numbers, and milestones are calls, met in
 any order and however they are written.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.domains.acebench.classes import class_named
-from muarl.domains.acebench.decode import Undecodable, decode
+from muarl.domains.acebench.decode import UndecodableMessage, decode
 from muarl.domains.acebench.execute import json_form
 from muarl.domains.acebench.scenario import INTEGER_KEYS
 
@@ -34,7 +34,7 @@ WRONG_ATTRIBUTES = "class attributes wrong"
 @dataclass(frozen=True)
 class Score:
     """One entry's score. ``error_type``: upstream's, empty if ``valid``. ``process``: 0 to 1, as upstream sums it up,
-    that is unrounded but for alternatives. ``errors``: what is wrong in the mended score."""
+    that is unrounded but for alternatives. ``errors``: what is wrong in the fixed score."""
 
     valid: bool
     process: float
@@ -92,7 +92,7 @@ def _prefix(process: Sequence[str], milestones: Sequence[str]) -> float:
 
 
 def fixed(result: State, process: Sequence[str], truth: State, milestones: Milestones) -> Score:
-    """The mended score."""
+    """The fixed score."""
     errors = tuple(_fixed_errors(result, truth))
     process_score = 1.0 if not errors else fixed_process(process, milestones)
     return Score(not errors, process_score, WRONG_ATTRIBUTES if errors else "", errors)
@@ -149,12 +149,12 @@ def calls_in(message: str) -> tuple[str, ...]:
     """A message's calls in a form that compares; the message itself where it cannot be read.
 
     Blanks around it, and apostrophes within a word that end its text (``'Domino's'``, as milestones have it), are
-    mended first.
+    fixed first.
     """
     for text in (message.strip(), _APOSTROPHE.sub(r"\\'", message.strip())):
         try:
             calls = decode(text)
-        except Undecodable:
+        except UndecodableMessage:
             continue
         return tuple(f"{c.name} {json.dumps(json_form(c.arguments), sort_keys=True)}" for c in calls)
     return (message.strip(),)

@@ -21,7 +21,7 @@ PART = "END_TO_END"
 def score(task: Task, world: AceWorld, episode: Episode) -> Verdict:
     """The verdict on an episode from its live world, however it ended.
 
-    ``reward`` is upstream's end-to-end accuracy in "official" semantics, the mended one in "fixed". ``audit`` has both,
+    ``reward`` is upstream's end-to-end accuracy in "official" semantics, the fixed one in "fixed". ``audit`` has both,
     and both process accuracies; ``note`` says what is wrong.
     """
     return score_messages(task, world, episode.messages)
@@ -33,15 +33,15 @@ def score_messages(task: Task, world: AceWorld, messages: Sequence[Message]) -> 
     truth, milestones = data["ground_truth"], data["milestones"]
     sent = executed(messages, data["category"])
     official = scoring.official(world.executor.final_state(), sent, truth, milestones)
-    mended = scoring.fixed(saved(world.instances), sent, truth, milestones)
-    mine = official if world.domain.semantics == "official" else mended
+    fixed = scoring.fixed(saved(world.instances), sent, truth, milestones)
+    mine = official if world.domain.semantics == "official" else fixed
     audit = {
         "end_to_end": float(official.valid),
         "process": official.process,
-        "fixed_end_to_end": float(mended.valid),
-        "fixed_process": mended.process,
+        "fixed_end_to_end": float(fixed.valid),
+        "fixed_process": fixed.process,
     }
-    notes = (official.error_type,) if mine is official else mended.errors
+    notes = (official.error_type,) if mine is official else fixed.errors
     return Verdict(float(mine.valid), {PART: float(mine.valid)}, audit, "; ".join(notes) or None)
 
 
@@ -71,7 +71,7 @@ def executed(messages: Sequence[Message], category: Category) -> list[str]:
 
 
 def summary(episodes: Iterable[Episode]) -> dict[str, float]:
-    """Upstream's figures, rounded as upstream rounds them, and the mended ones under names with "fixed_".
+    """Upstream's figures, rounded as upstream rounds them, and the fixed ones under names with "fixed_".
 
     Per category "end_to_end_CATEGORY" and "process_CATEGORY"; "agent" is the mean of the two end-to-end figures, where
     a missing category counts 0. Episodes that failed for reasons outside the agent are left out.
@@ -82,8 +82,8 @@ def summary(episodes: Iterable[Episode]) -> dict[str, float]:
         if episode.stop is not StopReason.INFRASTRUCTURE and episode.verdict is not None and category in found:
             found[category].append(episode.verdict.audit)
     out = figures({c: [(a["end_to_end"], a["process"]) for a in audits] for c, audits in found.items()})
-    mended = figures({c: [(a["fixed_end_to_end"], a["fixed_process"]) for a in audits] for c, audits in found.items()})
-    return out | {f"fixed_{name}": value for name, value in mended.items()}
+    fixed = figures({c: [(a["fixed_end_to_end"], a["fixed_process"]) for a in audits] for c, audits in found.items()})
+    return out | {f"fixed_{name}": value for name, value in fixed.items()}
 
 
 def figures(scores: Mapping[str, Sequence[tuple[float, float]]]) -> dict[str, float]:

@@ -7,7 +7,7 @@ calls cannot be read; after more than ``MAX_STEPS`` messages with calls in one t
 
 from __future__ import annotations
 
-from muarl.benchmarks.bfcl.checker import Judged, judge
+from muarl.benchmarks.bfcl.checker import CheckResult, judge
 from muarl.benchmarks.bfcl.codecs import PromptCodec, QwenCodec
 from muarl.benchmarks.bfcl.results import read_results, replay_row, score_row
 from muarl.benchmarks.bfcl.scoring import do_nothing, score, summary, turn_calls
@@ -17,7 +17,7 @@ from muarl.benchmarks.bfcl.toolspecs import NAME, offered_after
 from muarl.benchmarks.bfcl.worlds import domain
 
 __all__ = [
-    "CATEGORIES", "DOMAINS", "MAX_STEPS", "NAME", "SPLITS", "Judged", "PromptCodec", "QwenCodec", "Strict",
+    "CATEGORIES", "DOMAINS", "MAX_STEPS", "NAME", "SPLITS", "CheckResult", "PromptCodec", "QwenCodec", "Strict",
     "do_nothing", "domain", "ground_truth", "judge", "offered_after", "read_results", "replay_row", "score",
     "score_row", "splits", "strict", "summary", "task", "tasks", "turn_calls", "user_lines",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 The calls are run again in fresh objects, and beside them the ground truth in objects of its own. After each turn that
 has a ground truth the two states must be equal, and every text that the ground truth got in this turn must be among
-those that the model got so far. A turn without ground truth is passed over; ``Judged.touched`` says what the model
+those that the model got so far. A turn without ground truth is passed over; ``CheckResult.touched`` says what the model
 changed there, for the strict score.
 
 What BFCL keeps for the life of its process (mutable defaults, shared long-context records) is not kept here: every
@@ -31,7 +31,7 @@ Steps = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CheckResult:
     """A verdict. ``error_type``: BFCL's name for what is wrong, None if valid. ``turn``: where.
 
     ``passed``: how many turns were right before that. ``touched``: the turns without ground truth in which the model
@@ -45,7 +45,7 @@ class Judged:
     touched: tuple[int, ...] = ()
 
 
-def judge(domain: Bfcl, task: Task, calls: Sequence[Steps] | None, *, checked: bool = False) -> Judged:
+def judge(domain: Bfcl, task: Task, calls: Sequence[Steps] | None, *, checked: bool = False) -> CheckResult:
     """The verdict on calls by turn and message; None: there are none, since inference failed.
 
     ``checked``: run both sides in the semantics of training (see ``Instances``). Messages without calls may be there
@@ -53,9 +53,9 @@ def judge(domain: Bfcl, task: Task, calls: Sequence[Steps] | None, *, checked: b
     """
     truth = ground_truth(task)
     if calls is None:
-        return Judged(False, INFERENCE_ERROR)
+        return CheckResult(False, INFERENCE_ERROR)
     if len(calls) != len(truth):
-        return Judged(False, FORCE_TERMINATED, turn=len(calls))
+        return CheckResult(False, FORCE_TERMINATED, turn=len(calls))
     model = domain.instances(task, label="model_eval", checked=checked)
     gold = domain.instances(task, label="model_ground_truth_eval", checked=checked)
     texts: dict[str, int] = {}
@@ -83,8 +83,8 @@ def judge(domain: Bfcl, task: Task, calls: Sequence[Steps] | None, *, checked: b
         elif any(texts.get(text, 0) < count for text, count in answers.items()):
             problem = RESPONSE_MISMATCH
         if problem is not None:
-            return Judged(False, problem, turn, turn, tuple(touched))
-    return Judged(True, passed=len(truth), touched=tuple(touched))
+            return CheckResult(False, problem, turn, turn, tuple(touched))
+    return CheckResult(True, passed=len(truth), touched=tuple(touched))
 
 
 def equal_states(model: Instances, gold: Instances) -> bool:

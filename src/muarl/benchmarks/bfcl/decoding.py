@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from muarl.domains.bfcl.api import Revision
 from muarl.domains.bfcl.calls import MAX_LENGTH, call_text
-from muarl.domains.bfcl.expressions import Reader
+from muarl.domains.bfcl.expressions import ExpressionReader
 from muarl.domains.bfcl.syntax import parse
 
 Style = Literal["native", "prompt", "qwen"]
@@ -24,7 +24,7 @@ Style = Literal["native", "prompt", "qwen"]
 _BLOCK = re.compile(r"<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
 
 
-class Undecodable(Exception):
+class UndecodableCalls(Exception):
     """The message holds no calls that can be read."""
 
 
@@ -40,7 +40,7 @@ def decode(written: Any, style: Style, revision: Revision) -> list[str]:
             return []
         else:
             found = qwen_calls(written, revision) if style == "qwen" else prompt_calls(written, revision)
-    except Undecodable:
+    except UndecodableCalls:
         return []
     return [] if is_empty(found) else found
 
@@ -62,7 +62,7 @@ def native_calls(calls: Any) -> list[str]:
     try:
         return [_native_call(name, given) for call in calls for name, given in call.items()]
     except (TypeError, ValueError, AttributeError, RecursionError) as problem:
-        raise Undecodable(str(problem)) from None
+        raise UndecodableCalls(str(problem)) from None
 
 
 def _native_call(name: Any, given: Any) -> str:
@@ -89,14 +89,14 @@ def qwen_calls(text: str, revision: Revision) -> list[str]:
     try:
         return native_calls([{block["name"]: block["arguments"]} for block in blocks])
     except (KeyError, TypeError) as problem:
-        raise Undecodable(f"a call lacks {problem}") from None
+        raise UndecodableCalls(f"a call lacks {problem}") from None
 
 
 def prompt_calls(text: str, revision: Revision) -> list[str]:
     """Call strings from a list of calls in Python, with or without its brackets. Undecodable if it is anything else."""
     text = text.strip("`\n ")
     if len(text) > MAX_LENGTH:
-        raise Undecodable(f"the message is longer than {MAX_LENGTH} characters")
+        raise UndecodableCalls(f"the message is longer than {MAX_LENGTH} characters")
     text = text if text.startswith("[") else "[" + text
     text = text if text.endswith("]") else text + "]"
     text = text.strip("[]'") if revision == "v3" else text.strip().strip("'")
@@ -104,12 +104,12 @@ def prompt_calls(text: str, revision: Revision) -> list[str]:
         body = parse(text, strip=False)
         found = [body] if isinstance(body, ast.Call) else body.elts  # type: ignore[attr-defined]
         if not all(isinstance(call, ast.Call) for call in found):
-            raise Undecodable("there is something else than calls")
+            raise UndecodableCalls("there is something else than calls")
         return [_as_text(name, given) for call in found for name, given in _call(call).items()]
-    except Undecodable:
+    except UndecodableCalls:
         raise
     except Exception as problem:
-        raise Undecodable(f"{type(problem).__name__}: {problem}") from None
+        raise UndecodableCalls(f"{type(problem).__name__}: {problem}") from None
 
 
 def _call(call: ast.Call) -> dict[str, dict[Any, Any]]:
@@ -135,7 +135,7 @@ def _argument(node: ast.expr | None) -> Any:
     if isinstance(node, ast.Dict):
         return {_argument(k): _argument(v) for k, v in zip(node.keys, node.values, strict=True)}
     if isinstance(node, ast.BinOp):
-        return Reader().read(node)
+        return ExpressionReader().read(node)
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Call):
@@ -144,7 +144,7 @@ def _argument(node: ast.expr | None) -> Any:
         return tuple(_argument(item) for item in node.elts)
     if isinstance(node, ast.Subscript):
         return f"{ast.unparse(node.value)}[{ast.unparse(node.slice)}]"
-    raise Undecodable(f"an argument is a {type(node).__name__}")
+    raise UndecodableCalls(f"an argument is a {type(node).__name__}")
 
 
 def _as_text(name: str, given: Mapping[Any, Any]) -> str:
@@ -162,6 +162,6 @@ def _written(value: Any) -> str:
     if all(isinstance(inner, dict) for inner in value.values()):
         name, given = next(iter(value.items()), (None, None))
         if given is None:
-            raise Undecodable("an argument is an object without fields")
+            raise UndecodableCalls("an argument is an object without fields")
         return _as_text(name, given)  # type: ignore[arg-type]
     return "{" + ", ".join([f"'{key}': {_written(inner)}" for key, inner in value.items()]) + "}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
-from muarl.benchmarks.bfcl.checker import Judged, Steps, judge
+from muarl.benchmarks.bfcl.checker import CheckResult, Steps, judge
 from muarl.benchmarks.bfcl.strict import strict
 from muarl.benchmarks.bfcl.tasks import CATEGORIES
 from muarl.chat import Message, ToolCall, is_stop
@@ -62,7 +62,7 @@ def score(task: Task, world: World, episode: Episode) -> Verdict:
     return _verdict(task, official, judge(domain, task, calls, checked=True), cut, rewarded="strict")
 
 
-def _verdict(task: Task, official: Judged, own: Judged, cut: bool, *, rewarded: str) -> Verdict:
+def _verdict(task: Task, official: CheckResult, own: CheckResult, cut: bool, *, rewarded: str) -> Verdict:
     firm = strict(own, cut=cut)
     found = {"official": float(official.valid), "strict": float(firm.valid)}
     turns = len((task.agenda or {}).get("ground_truth", ()))
@@ -74,7 +74,7 @@ def _verdict(task: Task, official: Judged, own: Judged, cut: bool, *, rewarded: 
     )
 
 
-def do_nothing(domain: Bfcl, task: Task) -> Judged:
+def do_nothing(domain: Bfcl, task: Task) -> CheckResult:
     """BFCL's verdict on an agent that never calls anything."""
     nothing: list[Steps] = [[] for _ in (task.agenda or {}).get("turns", ())]
     return judge(domain, task, nothing)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muarl.benchmarks.bfcl.checker import Judged
+from muarl.benchmarks.bfcl.checker import CheckResult
 
 TOUCHED = "strict:unanswerable_turn_changed_state"
 CUT = "strict:force_terminated"
@@ -23,7 +23,7 @@ class Strict:
     error_type: str | None = None
 
 
-def strict(judged: Judged, *, cut: bool = False) -> Strict:
+def strict(judged: CheckResult, *, cut: bool = False) -> Strict:
     """The strict verdict from BFCL's. ``cut``: a limit ended the run."""
     if not judged.valid:
         return Strict(False, judged.error_type)

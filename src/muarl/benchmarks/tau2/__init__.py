@@ -16,14 +16,14 @@ from typing import Any
 
 from muarl import data
 from muarl.benchmarks.tau2.prompts import AGENT_PROMPT, agent_prompt, user_guidelines
-from muarl.benchmarks.tau2.sources import SOURCES, Source, databases, source
+from muarl.benchmarks.tau2.sources import SOURCES, Tau2Source, databases, source
 from muarl.benchmarks.tau2.tasks import NAME, REWARD_PARTS, scenario_text, task_from_json
 from muarl.domains.base import Domain, Renderer, Semantics, Task
 from muarl.errors import DataError
 
 __all__ = [
     "AGENT_PROMPT", "DOMAINS", "NAME", "REWARD_PARTS", "agent_prompt", "domain", "scenario_text", "splits",
-    "task", "task_from_json", "tasks", "user_guidelines",
+    "task", "task_from_json", "task_rows", "tasks", "user_guidelines",
 ]  # fmt: skip
 
 DOMAINS = tuple(SOURCES)
@@ -63,7 +63,7 @@ def _all_tasks(name: str, installed: str) -> dict[str, Task]:
 
 
 @cache
-def _rows(known: Source, installed: str) -> list[Any]:
+def _rows(known: Tau2Source, installed: str) -> list[Any]:
     """The tasks as the files have them, in TAU2's order. DataError if they are not installed."""
     if known.one_list:
         found: list[Any] = data.read_json(NAME, f"{known.folder}/tasks.json")
@@ -86,6 +86,11 @@ def splits(name: str) -> dict[str, frozenset[str]]:
     """The task ids of each official split: base, and (but for mock and banking_knowledge, which has no other) train and
     test; telecom has full and small too."""
     return dict(_splits(name, _installed(name)))
+
+
+def task_rows(name: str) -> list[Any]:
+    """All official tasks of a domain as its files have them, in TAU2's order. DataError if they are not installed."""
+    return list(_rows(source(name), _installed(name)))
 
 
 def tasks(name: str, split: str | None = "base") -> tuple[Task, ...]:

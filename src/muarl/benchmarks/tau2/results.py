@@ -62,7 +62,7 @@ class Simulation:
 
 
 @dataclass(frozen=True)
-class Results:
+class Tau2Results:
     """A run of TAU2: its domain, who took part, the tasks as they were then, and its simulations in order.
 
     ``solo``: whether the agent worked alone. ``info``: the run's description as the file has it.
@@ -121,7 +121,7 @@ def folder_of(path: Path) -> Path | None:
     return path.parent if path.name == "results.json" and (path.parent / _FOLDER).is_dir() else None
 
 
-def read_folder(folder: Path) -> Results:
+def read_folder(folder: Path) -> Tau2Results:
     """A run saved as results.json and a file for each simulation. DataError if its index and the files differ."""
     meta = _json(folder / "results.json")
     files = sorted((folder / _FOLDER).glob("*.json"))
@@ -140,7 +140,7 @@ def read_folder(folder: Path) -> Results:
     return results(meta, folder / "results.json", [(_json(f), str(f)) for f in files])
 
 
-def results(found: Mapping[str, Any], path: Path, simulations: list[tuple[Any, str]] | None = None) -> Results:
+def results(found: Mapping[str, Any], path: Path, simulations: list[tuple[Any, str]] | None = None) -> Tau2Results:
     """A run from its parsed file. DataError names the field that is missing or malformed."""
     where = str(path)
     info = _object(found.get("info"), f"{where}: info")
@@ -156,7 +156,7 @@ def results(found: Mapping[str, Any], path: Path, simulations: list[tuple[Any, s
         if not isinstance(given, list):
             raise DataError(f"{where}: simulations must be a list, not {type(given).__name__}")
         simulations = [(s, f"{where}: simulations[{i}]") for i, s in enumerate(given)]
-    return Results(
+    return Tau2Results(
         path=path,
         domain=domain,
         info=info,

@@ -18,7 +18,7 @@ Databases = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Source:
+class Tau2Source:
     """A domain of the benchmark. ``folder``: where its files are. ``kind``: its class, which reads what it is not given
     from the installed data. ``databases``: options of the class that hold its databases. ``one_list``: whether its
     tasks stand in one file, with their splits in another; else each task has a file, and there is one split, base."""
@@ -66,16 +66,16 @@ def _banking() -> type[Domain]:
 
 
 SOURCES = {
-    "retail": Source("domains/retail", _retail),
-    "airline": Source("domains/airline", _airline),
-    "telecom": Source("domains/telecom", _telecom, ("database", "phone")),
-    "telecom-workflow": Source("domains/telecom", _telecom_workflow, ("database", "phone")),
-    "mock": Source("domains/mock", _mock, ("database", "inbox")),
-    "banking_knowledge": Source("domains/banking_knowledge", _banking, one_list=False),
+    "retail": Tau2Source("domains/retail", _retail),
+    "airline": Tau2Source("domains/airline", _airline),
+    "telecom": Tau2Source("domains/telecom", _telecom, ("database", "phone")),
+    "telecom-workflow": Tau2Source("domains/telecom", _telecom_workflow, ("database", "phone")),
+    "mock": Tau2Source("domains/mock", _mock, ("database", "inbox")),
+    "banking_knowledge": Tau2Source("domains/banking_knowledge", _banking, one_list=False),
 }
 
 
-def source(name: str) -> Source:
+def source(name: str) -> Tau2Source:
     """The source of a domain. DataError for a name that the benchmark does not have."""
     if name not in SOURCES:
         raise DataError(f"domain {name!r}: {NAME} has {', '.join(SOURCES)}")

@@ -48,7 +48,7 @@ def export(form: str, options: ExportOptions) -> Path:
         raise ConfigError(f"--as: {form!r} is unknown; use one of {', '.join(FORMS)}")
     chosen = FORMS[form]
     if options.dtype is not None and "dtype" not in chosen.takes:
-        raise ConfigError(f"--dtype: means nothing to --as {form}, which writes no weights; leave it out")
+        raise ConfigError(f"--dtype: --as {form} writes no weights; remove --dtype")
     module, _, function = chosen.place.partition(":")
     write: Callable[[ExportOptions], Path] = getattr(import_module(module), function)
     return write(options)

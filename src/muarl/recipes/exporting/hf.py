@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from muarl.backends.checkpoint_names import SHIPPED, checkpoint_name, existing_checkpoint, run_of
+from muarl.backends.model_notes import COLD_START, OWN_LICENSE, RL, model_notes
 from muarl.config import RunConfig
 from muarl.config.load import load_config
 from muarl.errors import ConfigError, DataError, MuarlError
@@ -19,10 +21,8 @@ from muarl.learning.release import ModelNotes, write_release
 from muarl.observe.markup import as_figure
 from muarl.observe.report_tables import bounds
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.checkpoint_names import SHIPPED, checkpoint_name, existing_checkpoint, run_of
 from muarl.recipes.exporting import ExportOptions, free_place
-from muarl.recipes.notes import COLD_START, OWN_LICENSE, model_notes
-from muarl.recipes.own_settings import TAKEN, own_settings
+from muarl.runs.own_settings import TAKEN, THOUGHTS, own_settings
 from muarl.untrusted import read_json_object
 
 VALIDATION = "validation"
@@ -58,12 +58,16 @@ def notes_of(spec: str, folder: Path) -> ModelNotes:
     progress: dict[str, Any] = {} if step is None else {"phase": phase, "step": int(step[1])}
     began = latest_checkpoint(run / "checkpoints") if phase == "rl" else None
     # Of a run whose domain nobody here knows it is still known whether its model thinks.
-    values = own_settings(spec, [name for name in TAKEN if name != "model.thinking"]).values
-    notes = ModelNotes(thinking=bool(values.get("model.thinking")), start=folder)
+    values = own_settings(spec, [name for name in TAKEN if name not in THOUGHTS]).values
+    notes = ModelNotes(
+        thinking=bool(values.get("model.thinking")),
+        earlier_thoughts=values.get("model.earlier_thoughts", "family"),
+        start=folder,
+    )
     config = _config(run)
     if config is not None:
         # Generation settings are the checkpoint's own: its start may not be on this machine.
-        notes = replace(model_notes(config, began), start=folder)
+        notes = replace(model_notes(config, (COLD_START, RL), began), start=folder)
     named = (("Run", checkpoint_name(folder)), *notes.settings)
     return replace(notes.at(progress), settings=named, scores=_scores(run, folder, progress))
 

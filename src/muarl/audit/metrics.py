@@ -1,0 +1,90 @@
+"""Metrics beyond the reward: consent before writes, authentication, transfers, tool errors and repeated calls.
+
+Pure functions on an episode's messages. Nothing here is part of the reward; a run shows it beside the reward, so that
+one can see how an agent came to its score. ``audit.consent`` defines what counts as consent.
+``audit.audit_episode`` says where in a conversation each of these things happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from muarl.audit.calls import CallRecord, KindOf, agent_calls, repeated_calls
+from muarl.audit.facts import persons_in
+from muarl.domains.auditing import UNDECLARED, AuditRules
+from muarl.episode import Episode
+
+if TYPE_CHECKING:
+    from muarl.domains.base import Task
+
+
+def _access(records: Sequence[CallRecord], rules: AuditRules) -> tuple[int, int]:
+    """(successful accesses before any authentication, successful accesses to another user than those authenticated).
+
+    Who is authenticated is the user id that the auth tool was asked for, or else the one that it answered.
+    """
+    known: set[str] = set()
+    early = foreign = 0
+    for record in records:
+        if not record.ok:
+            continue
+        if record.call.name in rules.auth_tools:
+            asked = record.call.arguments.get(rules.person)
+            known.update([asked] if isinstance(asked, str) else persons_in(record.result, rules.person))
+        elif record.kind != "generic" and record.call.name not in rules.open_tools:
+            early += not known
+            whose = record.call.arguments.get(rules.person)
+            foreign += bool(known) and isinstance(whose, str) and whose not in known
+    return early, foreign
+
+
+def needs_transfer(task: Task, rules: AuditRules = UNDECLARED) -> bool | None:
+    """Whether handing over is part of the right answer: True, False, or None where the task does not say.
+
+    True if the gold actions contain a transfer. None if the task has no gold actions, or is marked infeasible
+    (``tags["feasible"]`` is False): policy then forbids the request, and a hand-over may be right.
+    """
+    if task.actions is None:
+        return None
+    if any(a.name in rules.transfer_tools for a in task.actions):
+        return True
+    return None if task.tags.get("feasible", True) is False else False
+
+
+def audit(episode: Episode, task: Task | None, kind_of: KindOf, rules: AuditRules = UNDECLARED) -> dict[str, float]:
+    """The audit of one episode; counts, as floats, over the agent's side only.
+
+    ``calls``, ``tool_errors`` (calls answered by an error, malformed ones included), ``malformed_calls`` (their text
+    was no valid call), ``repeated_calls``, ``writes`` (successful), ``writes_without_consent``, ``transfers``,
+    ``needless_transfers`` (0 unless the task is feasible and its gold actions hold none), ``questions`` (messages to
+    the user with a question mark). Where the rules name auth tools also ``access_before_authentication`` and
+    ``foreign_access`` (successful reads or writes of user data, before authentication, or of another user). A key that
+    does not apply is left out rather than 0.
+
+    ``kind_of`` maps a tool's name to "read", "write" or "generic" (``Domain.kind_of``).
+    """
+    messages = episode.messages
+    records = agent_calls(messages, kind_of, rules.spoken)
+    writes = [r for r in records if r.consented is not None]
+    unasked = sum(not r.consented for r in writes if r.call.name not in rules.free_writes)
+    transfers = [r for r in records if r.call.name in rules.transfer_tools and not r.error]
+    found = {
+        "calls": float(len(records)),
+        "tool_errors": float(sum(r.error for r in records)),
+        "malformed_calls": float(sum(r.call.invalid is not None for r in records)),
+        "repeated_calls": float(repeated_calls(records)),
+        "writes": float(len(writes)),
+        **({"writes_without_consent": float(unasked)} if rules.consent else {}),
+        "transfers": float(len(transfers)),
+        "questions": float(
+            sum(m.role == "assistant" and not m.tool_calls and "?" in (m.content or "") for m in messages)
+        ),
+    }
+    if task is not None and (needed := needs_transfer(task, rules)) is not None:
+        found["needless_transfers"] = float(bool(transfers) and not needed)
+    if rules.auth_tools:
+        early, foreign = _access(records, rules)
+        found["access_before_authentication"] = float(early)
+        found["foreign_access"] = float(foreign)
+    return found

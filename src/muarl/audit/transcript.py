@@ -1,0 +1,240 @@
+"""A conversation as the audit reads it: each of the agent's calls with what was known before it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from muarl.audit.calls import CallRecord, KindOf, agent_calls, with_results
+from muarl.audit.facts import Facts, persons_in
+from muarl.audit.rules import kinds_by, rules_for
+from muarl.chat import Message
+from muarl.domains.auditing import AuditRules, Obligation, Occasion
+from muarl.domains.base import Domain, Task
+from muarl.episode import Episode
+from muarl.patterns import search
+
+_CORRECTS = re.compile(
+    r"typo|mis-?typed|mis-?spel|mistake|my bad|wrong|not me\b|isn['’]t me|not my (?:name|account|profile)|i meant"
+    r"|correct (?:one|email|e-mail|id|number|zip|spelling)|should (?:be|have been)|sorry|spelled|spelt",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordAccess:
+    """A person's record that a call named. ``owner``: whose it is, None if nobody could tell. ``foretold``: whether
+    an earlier call had shown that to the agent."""
+
+    table: str
+    key: str
+    owner: str | None
+    foretold: bool
+
+
+@dataclass(slots=True)
+class AuditedCall:
+    """One of the agent's calls with what was known before it.
+
+    ``person``: whom the conversation served by then, None if nobody was identified. ``newcomers``: persons that this
+    call identified although another was being served. ``accesses``: what it named. ``forbidden``: why the policy
+    forbids it. ``due``: obligations that it brings.
+    """
+
+    record: CallRecord
+    person: str | None = None
+    newcomers: tuple[str, ...] = ()
+    accesses: tuple[RecordAccess, ...] = ()
+    forbidden: str | None = None
+    due: tuple[Obligation, ...] = ()
+
+
+@dataclass
+class Transcript:
+    """One conversation. ``beside``: whether what the agent writes beside its calls reaches the user (logs of live
+    agents; never in muarl). ``begin``: the first message that is the agent's own doing."""
+
+    episode: Episode
+    task: Task | None
+    rules: AuditRules
+    kind_of: KindOf
+    domain: Domain | None = None
+    beside: bool = False
+    steps: list[AuditedCall] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.messages: Sequence[Message] = self.episode.messages
+        self.begin = 0 if self.task is None else len(self.task.history)
+        self.steps = [AuditedCall(r) for r in agent_calls(self.messages, self.kind_of, self.rules.spoken)]
+        self._walk()
+
+    @cached_property
+    def said(self) -> list[tuple[int, str]]:
+        """What the agent said to the user, with the messages' numbers."""
+        return [
+            (i, m.content)
+            for i, m in enumerate(self.messages)
+            if m.role == "assistant" and m.content and (self.beside or not m.tool_calls)
+        ]
+
+    @cached_property
+    def told(self) -> list[tuple[int, str]]:
+        """What the user said to the agent, with the messages' numbers."""
+        return [
+            (i, m.content) for i, m in enumerate(self.messages) if m.role == "user" and m.content and not m.tool_calls
+        ]
+
+    def told_before(self, index: int, after: int = -1) -> str:
+        """All that the user said between two messages."""
+        return "\n".join(text for i, text in self.told if after < i < index)
+
+    def said_between(self, after: int, before: int) -> str:
+        """All that the agent said between two messages."""
+        return "\n".join(text for i, text in self.said if after < i < before)
+
+    @property
+    def own(self) -> Iterator[AuditedCall]:
+        """The steps since ``begin``."""
+        return (s for s in self.steps if s.record.index >= self.begin)
+
+    @property
+    def writes(self) -> Iterator[AuditedCall]:
+        """The successful writes since ``begin``."""
+        return (s for s in self.own if s.record.wrote)
+
+    # What was known before each call.
+
+    def _walk(self) -> None:
+        facts = Facts(self.rules, self.task, self.domain)
+        served = _Served(self)
+        steps = iter(self.steps)
+        done: list[Any] = []
+        for index, message in enumerate(self.messages):
+            if message.role == "user" and not message.tool_calls:
+                facts.heard(message)
+                served.hear(message.content or "", index)
+            if message.role not in ("user", "assistant") or not message.tool_calls:
+                continue
+            for call, result in with_results(self.messages, index):
+                kind = "write" if message.role == "user" else "read"
+                if message.role == "assistant":
+                    step = next(steps)
+                    kind = step.record.kind
+                    step.person = served.person
+                    if step.record.ok:
+                        self._look(step, facts, tuple(done))
+                if message.role == "user":
+                    kind = _kind(self.kind_of, call.name)
+                if result is not None:
+                    facts.called(call, result, kind)
+                if message.role == "assistant" and step.record.ok:
+                    self._look_again(step, facts)
+                    step.newcomers = served.take(step)
+                    done.append(call)
+
+    def _look(self, step: AuditedCall, facts: Facts, done: tuple[Any, ...]) -> None:
+        record, rules = step.record, self.rules
+        call = record.call
+        looked_at = {(a.table, a.key) for s in self.steps if s is not step for a in s.accesses if s.record.ok}
+        step.accesses = tuple(
+            RecordAccess(r.table, key, facts.owner(r, key, step.person), (r.table, key) in looked_at)
+            for r in rules.resources
+            if record.kind != "generic" and call.name not in rules.open_tools
+            for key in r.named(call.arguments)
+        )
+        forbids = rules.forbids.get(call.name) if record.wrote else None
+        duties = [o for o in rules.obligations if call.name in o.tools]
+        if forbids is None and not duties:
+            return
+        said = self.told_before(record.index)
+        occasion = Occasion(call, facts.record, step.person, said, done, facts.world, facts.shown)
+        step.forbidden = None if forbids is None else _asked(forbids, occasion)
+        step.due = tuple(o for o in duties if o.applies is None or _asked(o.applies, occasion))
+
+    def _look_again(self, step: AuditedCall, facts: Facts) -> None:
+        """Whose a record is may only be shown by the call that looks at it."""
+        if any(a.owner is None for a in step.accesses):
+            known = {r.table: r for r in self.rules.resources}
+            step.accesses = tuple(
+                replace(a, owner=facts.owner(known[a.table], a.key, step.person)) if a.owner is None else a
+                for a in step.accesses
+            )
+
+
+class _Served:
+    """Whom the conversation serves: who was identified first, unless the user then said that it was a mistake."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript = transcript
+        self._known: tuple[str, ...] = ()
+        self._since = -1
+
+    @property
+    def person(self) -> str | None:
+        return self._known[0] if self._known else None
+
+    def hear(self, text: str, index: int) -> None:
+        """Note who the user says they are, where the policy takes their word for it."""
+        pattern = self._transcript.rules.told_person
+        if pattern is not None and not self._known and (said := search(pattern, text)) is not None:
+            self._known, self._since = (said,), index
+
+    def take(self, step: AuditedCall) -> tuple[str, ...]:
+        """Note whom a call identified; who of them is another than the one served."""
+        record, rules = step.record, self._transcript.rules
+        if record.call.name not in rules.auth_tools:
+            return ()
+        asked = record.call.arguments.get(rules.person)
+        found = (asked,) if isinstance(asked, str) else persons_in(record.result, rules.person)
+        if not found:
+            return ()
+        others = tuple(p for p in found if p not in self._known)
+        if not self._known or (others == found and self._corrected(record.index)):
+            self._known, self._since = found, record.index
+            return ()
+        if len(found) > len(others):  # one of several namesakes, or the same person again
+            self._known = tuple(p for p in self._known if p in found)
+            return ()
+        return others
+
+    def _corrected(self, index: int) -> bool:
+        """Whether the user took back who they are, before anything was done for the first one."""
+        between = [s for s in self._transcript.steps if self._since < s.record.index < index and s.record.ok]
+        if any(
+            s.record.kind != "generic" and s.record.call.name not in self._transcript.rules.open_tools for s in between
+        ):
+            return False
+        return bool(_CORRECTS.search(self._transcript.told_before(index, self._since)))
+
+
+def _asked(question: Callable[[Occasion], Any], occasion: Occasion) -> Any:
+    """An author's answer; None where a malformed record or argument keeps it from being given."""
+    try:
+        return question(occasion)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        return None
+
+
+def _kind(kind_of: KindOf, name: str) -> str:
+    try:
+        return kind_of(name)
+    except Exception:  # an unknown tool of the user's: it wrote nothing
+        return "generic"
+
+
+def transcript_of(
+    episode: Episode,
+    task: Task | None = None,
+    *,
+    domain: Domain | None = None,
+    rules: AuditRules | None = None,
+    kind_of: KindOf | None = None,
+    beside: bool = False,
+) -> Transcript:
+    """The transcript of an episode, with the rules that its domain's class declares if no others are given."""
+    if rules is None:
+        rules = rules_for(domain)
+    return Transcript(episode, task, rules, kind_of or kinds_by(rules, domain), domain, beside)

@@ -1,0 +1,173 @@
+"""The scenarios of ``muarl coldstart``: where conversations take place, who takes part, and which models are asked.
+
+A scenario is an environment with tasks of its own, or a folder of a team's texts:
+
+    policy.md     what the agent is told
+    tools.json    the tools, with schemas of what they take and answer (domains/imagined/scenario.py says how)
+    world.md      what the model that plays the tools must know of the world
+    intents.txt   what customers come for, a few words on each line
+
+In a folder's scenario a teacher writes the tasks from the intents, and models play everybody and everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from muarl.agents.base import Agent
+from muarl.agents.endpoint import EndpointAgent
+from muarl.agents.expert import ExpertAgent
+from muarl.backends.models import make_endpoint
+from muarl.backends.users import make_users
+from muarl.coldstart.writing import Brief, WrittenTasks
+from muarl.config import RunConfig
+from muarl.config.coldstart import ColdstartConfig
+from muarl.conversation import Limits
+from muarl.domains.base import Task
+from muarl.domains.error_profile import ErrorProfile
+from muarl.endpoints import Endpoint
+from muarl.environments.configure import (
+    GENERATED_RULES,
+    ConfiguredEnvironment,
+    Draw,
+    ImaginedTools,
+    configure_environment,
+)
+from muarl.environments.registry import find, is_folder
+from muarl.errors import ConfigError, DataError
+from muarl.observe.rundir import RunDirectory
+from muarl.rewards.judge import make_judge, open_judge_model
+from muarl.users.base import UserFactory
+
+INTENTS = "intents.txt"
+
+
+@dataclass(frozen=True)
+class ColdStartSource:
+    """One scenario of a run: where its conversations take place, and who takes part.
+
+    ``brief`` and ``writer``: of tasks that a teacher writes, None where a generator makes them.
+    """
+
+    name: str
+    environment: ConfiguredEnvironment
+    agent: Agent
+    users: UserFactory
+    size: str
+    brief: Brief | None = None
+    writer: Endpoint | None = None
+
+    def draw(self, run: RunDirectory) -> Draw:
+        """Where its tasks come from: the generator, or a teacher, whose tasks are kept in the run's folder."""
+        if self.brief is None or self.writer is None:
+            return self.environment.draw
+        return WrittenTasks(run.episodes / f"{self.name}.tasks.jsonl", self.writer, self.brief).draw
+
+
+def tools_endpoint(config: RunConfig) -> Endpoint | None:
+    """The client of the model that plays tools, one for all scenarios of a run; None where made worlds do."""
+    section = config.coldstart.tools_endpoint
+    return make_endpoint(section) if config.coldstart.tools == "imagined" and section is not None else None
+
+
+def check_size(wanted: ColdstartConfig) -> None:
+    """ConfigError for a size that none of the scenarios comes in, unless it is the default."""
+    made = [find(name, "coldstart.scenarios") for name in wanted.scenarios if not is_folder(name)]
+    sizes = list(dict.fromkeys(size for environment in made for size in environment.sizes))
+    if sizes and wanted.size not in (*sizes, ColdstartConfig().size):
+        raise ConfigError(f"coldstart.size is {wanted.size}; the sizes of the scenarios are {', '.join(sizes)}")
+
+
+def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStartSource:
+    """A scenario by its domain's name, or a folder's. ``tools``: see ``tools_endpoint``.
+
+    ConfigError if it is none, or needs something that is not installed.
+    """
+    wanted = config.coldstart
+    if is_folder(name):
+        return own_source(Path(name).expanduser(), config, tools)
+    made = find(name, "coldstart.scenarios")
+    size = wanted.size if wanted.size in made.sizes or not made.sizes else made.sizes[-1]
+    section = config.domains[0].model_copy(update={"name": name, "size": size, "intents": (), "policy": None})
+    environment = configure_environment(config.model_copy(update={"domain": section}), with_rl=False)
+    limits = Limits(turns=wanted.max_turns, tool_errors=max(config.rollout.max_tool_errors, wanted.max_tool_errors + 1))
+    environment = replace(environment, limits=limits)
+    if tools is not None and made.imagined is not None:
+        from muarl.domains.imagined import goal_met
+
+        domain = made.imagined(size, tools)
+        environment = ImaginedTools(
+            domain, environment.draw, environment.rules, limits, environment.judge, environment=made, goal=goal_met
+        )
+    agent: Agent
+    if wanted.teacher == "endpoint" and wanted.endpoint is not None:
+        agent = EndpointAgent(make_endpoint(wanted.endpoint))
+    else:
+        if made.expert is None:
+            raise ConfigError(
+                f"{made.name} has no scripted expert to make conversations with: let a model serve (--teacher "
+                "endpoint:MODEL), or give it an expert (docs/domains.md)"
+            )
+        agent = ExpertAgent(ErrorProfile(**wanted.error_profile.model_dump()), made.expert)
+    return ColdStartSource(name, environment, agent, make_users(config.user, environment), size)
+
+
+def own_source(folder: Path, config: RunConfig, tools: Endpoint | None) -> ColdStartSource:
+    """The scenario in a folder. DataError names what is wrong with which file; ConfigError says who is missing."""
+    from muarl.domains.imagined import ImaginedDomain, read_scenario
+
+    wanted = config.coldstart
+    if wanted.endpoint is None or wanted.teacher != "endpoint" or config.user.kind != "llm" or tools is None:
+        raise ConfigError(
+            f"{folder}: a scenario folder has no expert or users: give models with --teacher, --user and --tools"
+        )
+    scenario = read_scenario(folder)
+    try:
+        lines = (folder / INTENTS).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise DataError(f"{folder / INTENTS} cannot be read: {problem}") from None
+    intents = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    if not intents:
+        raise DataError(f"{folder / INTENTS} is empty: write what customers come for, a few words on each line")
+    domain = ImaginedDomain(scenario, tools)
+    limits = Limits(turns=wanted.max_turns, tool_errors=wanted.max_tool_errors + 1)
+    environment = ImaginedTools(domain, _no_tasks, GENERATED_RULES, limits, make_judge(config.eval.judge))
+    brief = Brief(scenario.name, scenario.policy, domain.tool_specs(), scenario.world, intents)
+    teacher = make_endpoint(wanted.endpoint)
+    users = make_users(config.user, environment)
+    return ColdStartSource(
+        scenario.name, environment, EndpointAgent(teacher), users, "", brief, make_endpoint(wanted.endpoint)
+    )
+
+
+def _no_tasks(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+    raise ConfigError("the tasks of a scenario folder are written by a teacher during a run; there are no others")
+
+
+def check_bound(config: RunConfig, asked: Sequence[tuple[str, str, Endpoint]]) -> None:
+    """ConfigError where a bound on the cost is set and nobody knows what a model costs."""
+    for section, _, endpoint in asked:
+        if config.coldstart.max_cost is not None and endpoint.config.price is None:
+            named = "" if section.endswith("judge") else f"say it in {section}.prompt_price and .completion_price, or "
+            raise ConfigError(
+                f"coldstart.max_cost: what {endpoint.model} ({section}) costs is not known; {named}bound the tokens by "
+                "coldstart.max_tokens instead"
+            )
+
+
+def endpoints(config: RunConfig) -> list[tuple[str, str, Endpoint]]:
+    """(section, boundary, endpoint) of every model that the run will ask."""
+    wanted = config.coldstart
+    found = []
+    if wanted.teacher == "endpoint" and wanted.endpoint is not None:
+        found.append(("coldstart.endpoint", "agent", make_endpoint(wanted.endpoint)))
+    if config.user.kind == "llm" and config.user.endpoint is not None:
+        found.append(("user.endpoint", "user", make_endpoint(config.user.endpoint)))
+    if wanted.tools == "imagined" and wanted.tools_endpoint is not None:
+        found.append(("coldstart.tools_endpoint", "world", make_endpoint(wanted.tools_endpoint)))
+    judge = None if wanted.judge is None else open_judge_model(wanted.judge)
+    if judge is not None:
+        found.append(("coldstart.judge", "judge", judge.endpoint))
+    return found

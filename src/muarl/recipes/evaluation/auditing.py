@@ -1,0 +1,124 @@
+"""The audit of an evaluation: every episode's findings, by rules and, where one is named, by a judge; and their sum.
+
+A run's findings.jsonl has a line for each: "file" (of RUN/episodes, without .jsonl), "episode", "task_id", and then the
+finding's own fields (``audit.Finding``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from muarl.audit import Finding, findings_in, transcript_of, write_findings
+from muarl.audit.judge import AuditJudge, Judgement, judge_all
+from muarl.audit.summary import AuditSummary
+from muarl.audit.transcript import Transcript
+from muarl.domains.base import Task
+from muarl.environments.configure import ConfiguredEnvironment
+from muarl.episode import Episode, StopReason
+from muarl.event_loop import event_loop
+from muarl.observe.progress import Progress
+from muarl.observe.rundir import RunDirectory
+from muarl.rewards.judge import Completer
+from muarl.rollout import Budget
+
+FILE = "findings.jsonl"
+
+JUDGED = "audit_judge"
+"""The tag with what a judge has said of an episode, so that a resumed evaluation need not ask again."""
+
+
+@dataclass
+class EvaluationAudit:
+    """An evaluation's audit."""
+
+    summary: AuditSummary
+    findings: list[tuple[Mapping[str, Any], tuple[Finding, ...]]] = field(default_factory=list)
+
+
+def write_audits(run: RunDirectory, audits: Sequence[EvaluationAudit]) -> None:
+    """Write the run's findings.jsonl, whole or not at all."""
+    write_findings(run.path / FILE, (one for audited in audits for one in audited.findings))
+
+
+def audit_episodes(
+    environment: ConfiguredEnvironment,
+    tasks: Sequence[Task],
+    episodes: Sequence[Episode],
+    *,
+    name: str = "audit",
+    file: str = "eval",
+    judge: Completer | None = None,
+    budget: Budget | None = None,
+    progress: Progress | None = None,
+    concurrency: int = 16,
+) -> EvaluationAudit:
+    """Audit episodes of these tasks. ``judge``: a model that is asked as well; where it fails or the budget is spent,
+    the rules' findings stand alone, and the summary says for how many."""
+    known = {task.id: task for task in tasks}
+    seen = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
+    transcripts = [_transcript(environment, known[e.task_id], e) for e in seen]
+    found = {e.id: findings_in(transcript) for e, transcript in zip(seen, transcripts, strict=True)}
+    audited = EvaluationAudit(AuditSummary(name))
+    if judge is not None:
+        told = [
+            (s, e.system or environment.system_prompt(known[e.task_id])) for e, s in zip(seen, transcripts, strict=True)
+        ]
+        judged = _judge(judge, told, budget, progress, concurrency, audited.summary)
+        found = {name: judged[name].upon(f) if name in judged else f for name, f in found.items()}
+    for episode in episodes:
+        own = found.get(episode.id, ())
+        where = {"file": file, "episode": episode.id, "task_id": episode.task_id}
+        audited.findings.append((where, own))
+        rules = environment.audit_rules(known[episode.task_id])
+        audited.summary.add(episode, own, where, rules=rules, judged=episode.tags.get(JUDGED) is not None)
+    return audited
+
+
+def _transcript(environment: ConfiguredEnvironment, task: Task, episode: Episode) -> Transcript:
+    domain = environment.part_of(task).domain
+    return transcript_of(episode, environment.domain_task(task), domain=domain, rules=environment.audit_rules(task))
+
+
+def _judge(
+    model: Completer,
+    transcripts: Sequence[tuple[Transcript, str]],
+    budget: Budget | None,
+    progress: Progress | None,
+    concurrency: int,
+    summary: AuditSummary,
+) -> dict[str, Judgement]:
+    """What a judge says, by episode; asked about those only that it has not seen."""
+    known = {s.episode.id: _read(s.episode) for s, _ in transcripts if s.episode.tags.get(JUDGED) is not None}
+    waiting = [(s, policy) for s, policy in transcripts if s.episode.id not in known]
+
+    def ask(done: Any) -> tuple[list[Judgement | None], list[str]]:
+        turn = (budget or Budget()).turn
+        with event_loop() as loop:
+            return loop.run(judge_all(AuditJudge(model), waiting, concurrency=concurrency, turn=turn, done=done))
+
+    answers: list[Judgement | None] = []
+    failures: list[str] = []
+    if waiting and progress is not None:
+        with progress.phase("auditing", len(waiting), "episodes") as phase:
+            answers, failures = ask(phase.advance)
+        if failures:
+            progress.say(f"The audit's judge did not answer for {len(failures)} episodes. First: {failures[0]}")
+    elif waiting:
+        answers, failures = ask(lambda: None)
+    for (transcript, _), answer in zip(waiting, answers, strict=True):
+        if answer is not None:
+            known[transcript.episode.id] = answer
+            transcript.episode.tags[JUDGED] = {
+                "findings": [f.to_json() for f in answer.findings],
+                "cleared": sorted([rule, message] for rule, message in answer.cleared),
+            }
+    summary.judged, summary.unjudged = len(known), len(failures)
+    return known
+
+
+def _read(episode: Episode) -> Judgement:
+    kept = episode.tags[JUDGED]
+    cleared = frozenset((str(rule), int(message)) for rule, message in kept["cleared"])
+    return Judgement(tuple(Finding.from_json(f) for f in kept["findings"]), cleared)

@@ -1,0 +1,241 @@
+"""What an evaluation found, for the machine (summary.json) and for people (report.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from muarl.audit.report import headline, markdown
+from muarl.audit.summary import AuditSummary
+from muarl.config import RunConfig
+from muarl.domains.base import Task
+from muarl.environments.configure import ConfiguredEnvironment
+from muarl.episode import Episode, Usage
+from muarl.metrics import DOMAIN, usage_metrics
+from muarl.recipes.evaluation.auditing import EvaluationAudit
+from muarl.recipes.evaluation.user_review import TAG, UserReview
+from muarl.rewards.user_errors import RULES
+from muarl.rollout import RolloutEnd
+from muarl.runs.judges import Judges
+from muarl.statistics import EvaluationReport, evaluate_summary, scores_by_domain, task_completion
+
+SHOWN = 50
+"""User errors that report.md lists one by one; the episodes file has them all."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation found.
+
+    ``planned``: how many episodes there were to be. ``end``: whether a budget kept some from being played.
+    ``judged``: what judges used. ``floor``: success of doing nothing, None where that was not asked;
+    ``domain_floors``: in each domain.
+    """
+
+    config: RunConfig
+    environment: ConfiguredEnvironment
+    agent: str
+    user: str
+    tasks: Sequence[Task]
+    episodes: Sequence[Episode]
+    planned: int
+    end: RolloutEnd = RolloutEnd.COMPLETE
+    judged: Usage = Usage()
+    floor: float | None = None
+    domain_floors: Mapping[str, float] = field(default_factory=dict)
+    review: UserReview = field(default_factory=UserReview)
+    audited: EvaluationAudit = field(default_factory=lambda: EvaluationAudit(AuditSummary()))
+
+
+def needs_judge(task: Task) -> bool:
+    """Whether a task's score hangs on assertions about words."""
+    return bool(task.nl_assertions) and "NL_ASSERTION" in task.reward_basis
+
+
+def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
+    """The whole of summary.json."""
+    config, episodes = evaluation.config, evaluation.episodes
+    return {
+        "agent": evaluation.agent,
+        "domain": evaluation.environment.name,
+        "split": config.eval.split,
+        "evaluation": evaluate_summary(episodes),
+        "completion": task_completion(episodes),
+        "do_nothing": evaluation.floor,
+        **_by_domain(evaluation),
+        "user_eval": evaluation.user,
+        "audit": evaluation.audited.summary.to_json() | {"judge": config.eval.audit_judge},
+        "user_errors": _user_errors(evaluation),
+        "judge": config.eval.judge,
+        "benchmark": evaluation.environment.about_scores(
+            config.eval, evaluation.tasks, [e for e in episodes if e.verdict is not None]
+        ),
+        "ended": evaluation.end.value,
+        "planned": evaluation.planned,
+        "excluded_by": dict(sorted(Counter(_boundary(e) for e in episodes if e.verdict is None).items())),
+        "trained_on_benchmark": config.train_on_benchmark,
+        "usage": usage_metrics(episodes),
+        "judge_usage": evaluation.judged.to_json() if Judges.of(config).models else None,
+        "cost": _cost(evaluation),
+        "seed": config.seed,
+        "seconds": seconds,
+    }
+
+
+def _by_domain(evaluation: Evaluation) -> dict[str, Any]:
+    """Scores by domain, with what a benchmark's must be read with; nothing for a single domain."""
+    scores: dict[str, dict[str, Any]] = {
+        k: dict(v) for k, v in scores_by_domain({"evaluation": evaluation.episodes}).items()
+    }
+    for part in evaluation.environment.parts:
+        if part.name not in scores:
+            continue
+        own = [e for e in evaluation.episodes if evaluation.environment.part_of(e) is part]
+        tasks = [
+            evaluation.environment.domain_task(t) for t in evaluation.tasks if evaluation.environment.part_of(t) is part
+        ]
+        about = part.about_scores(evaluation.config.eval, tasks, [_own(e) for e in own if e.verdict is not None])
+        scores[part.name] |= {"do_nothing": evaluation.domain_floors.get(part.name), "completion": task_completion(own)}
+        scores[part.name] |= {} if about is None else {"benchmark": about}
+    return {"by_domain": scores} if scores else {}
+
+
+def _own(episode: Episode) -> Episode:
+    """An episode of a mixture with the id that its task has in its own domain."""
+    return replace(episode, task_id=episode.task_id.removeprefix(f"{episode.tags[DOMAIN]}:"))
+
+
+def _boundary(episode: Episode) -> str:
+    return str(episode.tags.get("boundary", "unknown"))
+
+
+def _cost(evaluation: Evaluation) -> dict[str, float | None]:
+    """US dollars by side; None where a model was asked whose price nobody gave."""
+    sides = {
+        "agent": sum((e.agent_usage for e in evaluation.episodes), Usage()),
+        "user": sum((e.user_usage for e in evaluation.episodes), Usage()),
+        "judge": evaluation.judged,
+    }
+    asked = {name: _dollars(usage, name, evaluation.config) for name, usage in sides.items()}
+    total = [v for v in asked.values() if v is not None]
+    return {**asked, "total": sum(total) if len(total) == len(asked) else None}
+
+
+def _dollars(usage: Usage, side: str, config: RunConfig) -> float | None:
+    if usage.cost or not usage.requests:
+        return usage.cost
+    section = config.eval.endpoint if side == "agent" else config.eval_user.endpoint
+    if side == "agent" and config.eval.agent != "endpoint":
+        return 0.0  # a model of this machine's own
+    free = side == "judge" or section is None
+    return None if free or not (section.prompt_price or section.completion_price) else 0.0  # type: ignore[union-attr]
+
+
+def _user_errors(evaluation: Evaluation) -> dict[str, Any]:
+    """How many users failed, by which rules, and the scores without their episodes."""
+    scored = [e for e in evaluation.episodes if e.verdict is not None]
+    clean = [e for e in scored if e.id not in evaluation.review.flagged]
+    return {
+        "episodes": len(evaluation.review.flagged),
+        "share": len(evaluation.review.flagged) / len(scored) if scored else 0.0,
+        "by_rule": evaluation.review.by_rule,
+        "judge": evaluation.config.eval.user_judge,
+        "unjudged": evaluation.review.unjudged,
+        "without": evaluate_summary(clean) if clean else None,
+    }
+
+
+def report_text(evaluation: Evaluation, report: EvaluationReport, summary: dict[str, Any]) -> str:
+    """The whole of report.md."""
+    parts = [f"# {report.name}\n", _table(("", ""), _facts(evaluation, summary)), report.to_markdown()]
+    parts.append(markdown(evaluation.audited.summary))
+    if evaluation.end is not RolloutEnd.COMPLETE:
+        parts.insert(1, f"**Not complete**: the {evaluation.end.value.replace('_', ' ')} was spent.\n")
+    if evaluation.review.flagged or evaluation.review.unjudged:
+        parts += list(_users(evaluation, report, summary))
+    return "\n".join(parts)
+
+
+def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, str]]:
+    config = evaluation.config
+    excluded = ", ".join(f"{name} {n}" for name, n in summary["excluded_by"].items()) or "none"
+    facts = [
+        ("agent", evaluation.agent),
+        ("user", evaluation.user),
+        ("judge of assertions", config.eval.judge if any(map(needs_judge, evaluation.tasks)) else "not needed"),
+        (
+            "tasks",
+            f"{evaluation.environment.name}, {config.eval.split} split: {len(evaluation.tasks)}, {_trials(config)}",
+        ),
+        ("episodes", f"{len(evaluation.episodes)} of {evaluation.planned} played"),
+        ("failed, not scored", excluded),
+        ("cost", _cost_text(summary["cost"])),
+    ]
+    name, share, interval = headline(evaluation.audited.summary)[0]
+    facts.insert(-1, (name, f"{share} ({interval})" if interval else share))
+    benchmark = summary["benchmark"]
+    if benchmark is not None:
+        limits = {"steps": benchmark["steps"], "agent turns": benchmark["turns"], "errors": benchmark["tool_errors"]}
+        limits["messages with calls in a row"] = benchmark["agent_calls"]
+        facts.insert(4, ("limits", ", ".join(f"{n} {name}" for name, n in limits.items() if n is not None)))
+        if benchmark["seeds"]:
+            facts.insert(5, ("seeds of the trials", ", ".join(map(str, benchmark["seeds"]))))
+        facts.append(("calls reach it by", benchmark["mode"]))
+        facts += [(name.replace("_", " "), f"{value:.4g}") for name, value in benchmark["figures"].items()]
+    if config.train_on_benchmark:
+        facts.append(("trained on the benchmark", "yes: this score means nothing"))
+    return facts
+
+
+def _trials(config: RunConfig) -> str:
+    return f"{config.eval.trials} trial{'' if config.eval.trials == 1 else 's'}"
+
+
+def _cost_text(cost: dict[str, float | None]) -> str:
+    shown = [f"{side} {'unknown' if spent is None else f'${spent:.4f}'}" for side, spent in cost.items()]
+    return "; ".join(shown)
+
+
+def _users(evaluation: Evaluation, report: EvaluationReport, summary: dict[str, Any]) -> Iterator[str]:
+    """The section on users who failed: scores with and without their episodes, the rules, and each finding."""
+    errors = summary["user_errors"]
+    yield "## Users who failed\n"
+    yield (
+        f"In {errors['episodes']} of {report.episodes} scored episodes the simulated user made an error "
+        f"({errors['share']:.1%}). An agent can hardly be blamed for those; they count in the scores above.\n"
+    )
+    if errors["unjudged"]:
+        yield f"The judge of users did not answer for {errors['unjudged']} conversations.\n"
+    without = errors["without"]
+    if without is not None:
+        rows = [("episodes", str(report.episodes), str(without["episodes"]))]
+        rows.append(("success", _share(report.success.value, report.success.interval), _estimate(without)))
+        for k, estimate in report.pass_hat.items():
+            other = without["pass_hat"].get(str(k))
+            rows.append((f"pass^{k}", _share(estimate.value, estimate.interval), _estimate(other) if other else "–"))
+        yield _table(("measure", "all", "without those"), rows)
+    if errors["by_rule"]:
+        yield _table(("rule", "finds", "episodes"), [(r, RULES[r], str(n)) for r, n in errors["by_rule"].items()])
+        yield _table(("episode", "message", "rule", "what"), list(_findings(evaluation))[:SHOWN])
+
+
+def _findings(evaluation: Evaluation) -> Iterator[tuple[str, str, str, str]]:
+    for episode in evaluation.episodes:
+        if episode.id in evaluation.review.flagged:
+            for error in episode.tags.get(TAG, ()):
+                yield episode.id, str(error["turn"]), error["rule"], error["detail"]
+
+
+def _estimate(block: dict[str, Any]) -> str:
+    return _share(block.get("value", block.get("success", 0.0)), block["interval"])
+
+
+def _share(value: float, interval: Sequence[float]) -> str:
+    return f"{value:.1%} ({interval[0]:.1%} – {interval[1]:.1%})"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in row) + " |\n" for row in lines)

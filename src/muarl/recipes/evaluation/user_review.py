@@ -1,0 +1,141 @@
+"""The simulated users of an evaluation, looked at by rules and by a judge: which conversations did a user spoil?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from muarl.domains.base import Task
+from muarl.environments.configure import ConfiguredEnvironment
+from muarl.episode import Episode
+from muarl.errors import InfrastructureError
+from muarl.metrics import DOMAIN, by_domain
+from muarl.observe.progress import Progress
+from muarl.rewards.judge import Completer
+from muarl.rewards.user_errors import UserError, find_user_errors
+from muarl.rewards.user_judge import UserJudge
+from muarl.rollout import Budget
+
+TAG = "user_errors"
+"""Where an episode's findings stand among its tags: a list of {"rule", "turn", "detail"}, absent if there are none."""
+
+JUDGED = "user_judged"
+
+
+@dataclass(frozen=True)
+class UserReview:
+    """How the users did. ``by_rule``: rule to the number of scored episodes with such an error. ``flagged``: ids of the
+    scored episodes with any. ``unjudged``: scored episodes that the judge should have seen and did not."""
+
+    by_rule: dict[str, int] = field(default_factory=dict)
+    flagged: frozenset[str] = frozenset()
+    unjudged: int = 0
+
+
+async def review_users(
+    environment: ConfiguredEnvironment,
+    tasks: Sequence[Task],
+    episodes: Sequence[Episode],
+    budget: Budget,
+    progress: Progress,
+    judge: Completer | None = None,
+    *,
+    concurrency: int = 16,
+) -> UserReview:
+    """Look at the users of the scored episodes, write the findings into the episodes' tags, and sum them up.
+
+    ``judge``: a model that is asked as well; where it fails or the budget is spent, the rules' findings stand alone.
+    """
+    if not environment.reviews_users:
+        return UserReview()
+    known = {task.id: task for task in tasks}
+    seen = [e for e in episodes if e.verdict is not None and environment.part_of(e).reviews_users]
+    look_at_users(environment, known, seen)
+    unjudged = 0
+    if judge is not None:
+        unjudged = await _judge(judge, known, seen, budget, concurrency, progress)
+    counts: Counter[str] = Counter()
+    flagged = set()
+    for episode in seen:
+        rules = {e["rule"] for e in episode.tags.get(TAG, ())}
+        counts.update(rules)
+        if rules:
+            flagged.add(episode.id)
+    return UserReview(dict(sorted(counts.items())), frozenset(flagged), unjudged)
+
+
+def look_at_users(
+    environment: ConfiguredEnvironment, tasks: Mapping[str, Task], episodes: Sequence[Episode]
+) -> dict[str, float]:
+    """What the rules find of the users of these episodes, written into their tags; ``tasks`` by id. Returns figures:
+    ``user_errors``, the share of episodes with any, and ``user_errors/RULE``; of several domains also each domain's."""
+    for episode in episodes:
+        task = tasks[episode.task_id]
+        found = find_user_errors(task, episode.messages, user_tools=environment.user_tools(task))
+        judged = [e for e in episode.tags.get(TAG, ()) if e["rule"] == "judge"]
+        _write(episode, [*(e.to_json() for e in found), *judged])
+    out = _shares(episodes)
+    for name, own in by_domain(episodes).items():
+        out |= {f"{DOMAIN}/{name}/{figure}": share for figure, share in _shares(own).items()}
+    return out
+
+
+def _shares(episodes: Sequence[Episode]) -> dict[str, float]:
+    """The shares of episodes with what the rules have found."""
+    counts: Counter[str] = Counter()
+    for episode in episodes:
+        rules = {e["rule"] for e in episode.tags.get(TAG, ())} - {"judge"}
+        counts.update(rules)
+        counts["any"] += bool(rules)
+    if not episodes:
+        return {}
+    shares = {rule: n / len(episodes) for rule, n in sorted(counts.items())}
+    return {TAG: shares.pop("any", 0.0), **{f"{TAG}/{rule}": share for rule, share in shares.items()}}
+
+
+async def _judge(
+    model: Completer,
+    tasks: dict[str, Task],
+    episodes: Sequence[Episode],
+    budget: Budget,
+    concurrency: int,
+    progress: Progress,
+) -> int:
+    """Ask the judge about every conversation that it has not seen; how many it could not be asked about."""
+    judge = UserJudge(model)
+    room = asyncio.Semaphore(concurrency)
+    waiting = [e for e in episodes if not e.tags.get(JUDGED)]
+    failures: list[str] = []
+    if not waiting:
+        return 0
+    with progress.phase("judging the users", len(waiting), "episodes") as phase:
+
+        async def look(episode: Episode) -> None:
+            async with room, budget.turn() as affordable:
+                if not affordable:
+                    failures.append("the budget is spent")
+                    return
+                try:
+                    found: Sequence[UserError] = await judge(tasks[episode.task_id], episode.messages)
+                except InfrastructureError as problem:
+                    failures.append(str(problem))
+                    return
+                finally:
+                    phase.advance()
+            _write(episode, [*episode.tags.get(TAG, ()), *(e.to_json() for e in found)])
+            episode.tags[JUDGED] = True
+
+        await asyncio.gather(*(look(e) for e in waiting))
+    if failures:
+        progress.say(f"The judge of users did not answer for {len(failures)} conversations. First: {failures[0]}")
+    return len(failures)
+
+
+def _write(episode: Episode, found: list[dict[str, Any]]) -> None:
+    if found:
+        episode.tags[TAG] = sorted(found, key=lambda e: e["turn"])
+    else:
+        episode.tags.pop(TAG, None)

@@ -1,0 +1,145 @@
+"""Asynchronous training: episodes are played in an event loop while the learner works in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from muarl.domains.base import Task
+from muarl.episode_runner import RolloutRequest, requests_for
+from muarl.errors import BudgetError, DataError
+from muarl.event_loop import Closable
+from muarl.metrics import episode_metrics
+from muarl.recipes.evaluation.measuring import LABEL
+from muarl.recipes.training.loop import VALIDATION, Loop
+from muarl.recipes.training.loss_settings import samples_of
+from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
+from muarl.rollout import RolloutEnd, rollout
+from muarl.runs.task_seeds import rl_seed
+
+PIPELINE = "pipeline"
+"""Where an asynchronous run's checkpoint says which tasks are used up."""
+
+T = TypeVar("T")
+
+
+async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> None:
+    """Train from step ``first`` on.
+
+    Which groups a step has depends on what finished when, so runs are not repeated id for id. ``used``: which tasks a
+    resumed run has used up; what was running when it stopped is played again, with the weights of its checkpoint.
+    Metrics: ``time/rollout`` is what the learner waited, ``staleness_*`` and ``groups_*`` see
+    pipeline.py.
+
+    The window keeps the bound on staleness as long as samplers take the weights that they are given. Should one lag
+    behind, as a machine that was cut off may, episodes beyond the bound are left out, and counted (``too_stale``).
+    """
+    learner, rl, validation, spending = loop.learner, loop.rl, loop.validation, loop.context.spending
+    seed = rl_seed(rl, loop.context.seed)
+    before = first * rl.tasks_per_step * (MAX_DRAWS if rl.dynamic_sampling else 1)  # drawn by a synchronous run
+    window = Window(
+        rl.tasks_per_step,
+        rl.staleness,
+        rl.steps,
+        whole=rl.asynchrony == "one_step_off",
+        step=first,
+        **(used or {"first": before}),
+    )
+
+    known: dict[str, Task] = {}
+
+    def requests(number: int) -> list[RolloutRequest]:
+        tasks = loop.environment.draw("train", 1, seed, number)
+        loop.environment.check(tasks)
+        known.update((task.id, task) for task in tasks)
+        return requests_for(tasks, rl.group_size, seed=loop.context.seed, label=str(number))
+
+    here = asyncio.get_running_loop()
+    guests = validation.users() if rl.eval_every else None
+    pipeline = Pipeline(
+        window,
+        loop.executor,
+        requests,
+        minimum=rl.min_group,
+        mixed=rl.dynamic_sampling,
+        concurrency=loop.concurrency,
+        patience=rl.patience,
+        begin=spending.begin,
+    )
+
+    async def validate(step: int) -> None:
+        assert guests is not None
+        asked = requests_for(validation.tasks(), 1, seed=validation.ev.seed, label=LABEL)
+        host = validation.executor(loop.agent, guests)
+        found = await rollout(asked, host, budget=spending.budget(), progress=lambda e, *_: spending.add(e))
+        if found.end is not RolloutEnd.COMPLETE:
+            raise spending.spent()
+        loop.context.logger.log(episode_metrics(found.episodes), phase=VALIDATION, step=step)
+
+    made = first
+    unnoted: Callable[[float], None] | None = None
+
+    async def learn(step: int, played: Played, thread: ThreadPoolExecutor) -> None:
+        """Update on a batch; ``unnoted`` then logs it, with the seconds that the learner waited."""
+        nonlocal unnoted
+        oldest = learner.version - window.staleness
+        samples = samples_of(played.groups, rl, oldest=oldest)
+        figures = staleness(played.groups, learner.version, oldest) | dict(played.figures)
+        began = time.perf_counter()
+        update = await here.run_in_executor(thread, learner.policy_step, samples)
+        took = time.perf_counter() - began
+
+        def note(waited: float) -> None:
+            nonlocal made, unnoted
+            times = {"time/rollout": waited, "time/update": took}
+            loop.note(step, played, samples, update, figures | times)
+            made, unnoted = step + 1, None
+
+        unnoted = note
+
+    try:
+        # The thread's pool is left last: what it does cannot be cancelled, and takes no longer than a step.
+        with ThreadPoolExecutor(1, "learner") as thread:
+            async with pipeline:
+                try:
+                    if loop.missed(first):
+                        await validate(first - 1)
+                    for step in range(first, rl.steps):
+                        started = time.perf_counter()
+                        played = await pipeline.batch()
+                        waited = time.perf_counter() - started
+                        played = replace(played, tasks={e.task_id: known[e.task_id] for e in played.episodes})
+                        await uncut(learn(step, played, thread))
+                        updated = time.perf_counter()
+                        await pipeline.learned(lambda: loop.engine.update(learner.weights, learner.version))
+                        assert unnoted is not None
+                        unnoted(waited + time.perf_counter() - updated)
+                        await here.run_in_executor(thread, loop.save, made, {PIPELINE: window.state()})
+                        if loop.validation_due(step):
+                            await validate(step)
+                        if loop.after_step is not None:
+                            loop.after_step(step, loop.agent)
+                except (BudgetError, DataError, asyncio.CancelledError):
+                    if unnoted is not None:
+                        unnoted(waited)
+                    await here.run_in_executor(thread, loop.save_stopped, made, {PIPELINE: window.state()})
+                    raise
+    finally:
+        if isinstance(guests, Closable):
+            await guests.aclose()
+
+
+async def uncut(work: Coroutine[Any, Any, T]) -> T:
+    """The result of ``work``, which continues to its end where the task that waits for it is cancelled (Ctrl-C)."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if task.cancelled() or task.exception() is None:
+            raise
+        return task.result()  # what went wrong at the end weighs more

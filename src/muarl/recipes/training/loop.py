@@ -1,0 +1,179 @@
+"""What the steps of a training loop work with, one after another or ahead of each other: figures, checkpoints and
+validations, and when each is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from muarl.agents.sampled import SampledAgent
+from muarl.backends.users import make_users
+from muarl.config import EvalConfig, RlConfig, RunConfig, UserConfig
+from muarl.domains.base import Task
+from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.playing import local_executor
+from muarl.errors import MuarlError
+from muarl.inference.base import PolicySampler
+from muarl.learning.checkpoint_paths import checkpoint_path
+from muarl.learning.learner import Learner
+from muarl.learning.packing import Sample, episode_numbers
+from muarl.metrics import DOMAIN, episode_metrics
+from muarl.observe.progress import Phase
+from muarl.observe.training import GapWatch, IdleSteps, differing_text, no_update
+from muarl.recipes.evaluation.user_review import look_at_users
+from muarl.recipes.training.loss_settings import equal_groups
+from muarl.recipes.training.pipeline import Played
+from muarl.rollout import Executor, LocalExecutor
+from muarl.runs.context import RunContext
+from muarl.runs.preflight import validation_tasks
+from muarl.users.base import UserFactory
+
+SAVED_EPISODES = 64
+"""Episodes of a step that are kept where `rl.save_episodes` is `some`."""
+VALIDATION = "validation"
+"""The phase of validation's rows of figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """How the policy in training is validated: as the section ``eval`` would evaluate it, on tasks of another split.
+    ``user``: who plays the customers. ``concurrency``: max concurrent episodes."""
+
+    ev: EvalConfig
+    user: UserConfig
+    environment: ConfiguredEnvironment
+    concurrency: int
+
+    @classmethod
+    def of(cls, config: RunConfig, environment: ConfiguredEnvironment) -> Validation:
+        """As a run's configuration says."""
+        return cls(config.eval, config.eval_user, environment, config.rollout.concurrency)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it gives the same a second time, and costs nothing."""
+        return self.user.kind != "llm"
+
+    def tasks(self) -> Sequence[Task]:
+        """What it is held on."""
+        return validation_tasks(self.ev, self.environment)
+
+    def users(self) -> UserFactory:
+        """Its simulated users."""
+        return make_users(self.user, self.environment)
+
+    def executor(self, policy: SampledAgent, users: UserFactory) -> LocalExecutor:
+        """Plays its episodes in this process: the policy as it is, sampled as evaluation will sample it."""
+        sampling = replace(policy.sampling, temperature=self.ev.temperature, top_p=self.ev.top_p)
+        agent = SampledAgent(policy.sampler, policy.chat, sampling)
+        return local_executor(self.environment, agent, users, self.concurrency)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What all steps of a training loop work with. ``reviews_users``: look for errors of simulated users, which those
+    of rules do not make. ``sleeps``: the sampler gives its memory back while the learner updates. ``concurrency``: max
+    concurrent episodes."""
+
+    context: RunContext
+    rl: RlConfig
+    environment: ConfiguredEnvironment
+    learner: Learner
+    engine: PolicySampler
+    agent: SampledAgent
+    users: UserFactory
+    executor: Executor
+    validation: Validation
+    concurrency: int
+    phase: Phase
+    after_step: Callable[[int, SampledAgent], None] | None = None
+    reviews_users: bool = False
+    sleeps: bool = False
+    idle: IdleSteps = field(default_factory=IdleSteps)
+    _gap: GapWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_gap", GapWatch(corrects=self.rl.corrects))
+
+    def due(self, every: int, step: int) -> bool:
+        """Whether something that happens every so many steps (0: never) does after this one."""
+        return bool(every) and (step + 1) % every == 0
+
+    def note(
+        self,
+        step: int,
+        played: Played,
+        samples: Sequence[Sample],
+        update: Mapping[str, float],
+        figures: Mapping[str, float],
+    ) -> None:
+        """Log a step, and keep its episodes as ``rl.save_episodes`` says."""
+        rl = self.rl
+        metrics = episode_metrics(played.episodes)
+        if self.reviews_users:
+            metrics |= look_at_users(
+                self.environment, played.tasks, [e for e in played.episodes if e.verdict is not None]
+            )
+        metrics |= {f"update/{k}": v for k, v in update.items()}
+        metrics |= {k: update[k] for k in ("kl", "entropy") if k in update}
+        kept, equal = len(played.groups.kept), equal_groups(played.groups, self.rl)
+        metrics |= {
+            "groups_kept": float(kept),
+            "groups_equal": float(equal),
+            "groups_dropped": float(len(played.groups.dropped)),
+            "samples": float(len(set(episode_numbers(samples)))),
+            **self._groups_by_domain(played),
+            **figures,
+        }
+        self.context.logger.log(metrics, phase="rl", step=step)
+        self.phase.note = f"no update: {differing_text(kept, equal)}" if no_update(metrics) else None
+        self.phase.advance(success=metrics["success"], turns=metrics["turns"])
+        for warning in (self.idle.note(metrics), self._gap.note(metrics)):
+            if warning is not None:
+                self.context.progress.say(warning)
+        every = rl.save_episodes == "all"
+        if every or (rl.save_episodes == "some" and (step in (0, rl.steps - 1) or self.due(rl.checkpoint_every, step))):
+            self.context.folder.write_episodes(
+                f"train-{step:04d}", played.episodes[: None if every else SAVED_EPISODES]
+            )
+
+    def _groups_by_domain(self, played: Played) -> dict[str, float]:
+        """How many groups of each domain were kept, and so on; nothing in a run of one domain."""
+        found: dict[str, float] = {}
+        for name in {task.tags[DOMAIN]: None for task in played.tasks.values() if DOMAIN in task.tags}:
+            of_domain = lambda g, name=name: played.tasks[g.task_id].tags[DOMAIN] == name  # noqa: E731
+            own = replace(played.groups, kept=[*filter(of_domain, played.groups.kept)])
+            dropped = [*filter(of_domain, played.groups.dropped)]
+            counts = {"kept": len(own.kept), "equal": equal_groups(own, self.rl), "dropped": len(dropped)}
+            found |= {f"{DOMAIN}/{name}/groups_{kind}": float(count) for kind, count in counts.items()}
+        return found
+
+    def save(self, step: int, extra: Mapping[str, Any] | None = None, *, now: bool = False) -> None:
+        """Write the checkpoint of ``step`` steps if one is due (or ``now``), and delete those that need not be kept."""
+        rl = self.rl
+        root = self.context.folder.checkpoints / "rl"
+        path = checkpoint_path(root, step)
+        if (now and step > 0 and not path.exists()) or step == rl.steps or self.due(rl.checkpoint_every, step - 1):
+            self.learner.save(path, {"step": step, "phase": "rl", **(extra or {})})
+            self.context.prune(root, self.validated())
+
+    def save_stopped(self, step: int, extra: Mapping[str, Any] | None = None) -> None:
+        """``save`` where the run is being stopped: what keeps it from that does not hide why it stops."""
+        try:
+            self.save(step, extra, now=True)
+        except MuarlError as problem:
+            self.context.progress.say(f"No checkpoint of step {step} could be saved: {problem}")
+
+    def validated(self) -> dict[int, float]:
+        """Success in validation by the number of steps made before."""
+        rows = (r for r in self.context.folder.read_metrics() if r.get("phase") == VALIDATION and "success" in r)
+        return {int(r["step"]) + 1: float(r["success"]) for r in rows}
+
+    def validation_due(self, step: int) -> bool:
+        """Whether a validation comes after this step."""
+        return self.due(self.rl.eval_every, step) and step + 1 < self.rl.steps
+
+    def missed(self, first: int) -> bool:
+        """Whether an interrupted run, which continues with step ``first``, has saved its checkpoint, and no more."""
+        return first > 0 and self.validation_due(first - 1) and first not in self.validated()

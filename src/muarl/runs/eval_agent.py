@@ -1,0 +1,107 @@
+"""Who takes part in an evaluation: the agent that a configuration names, and what its endpoints cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from muarl.agents.base import Agent
+from muarl.agents.idle import IdleAgent
+from muarl.backends.models import load_model, make_endpoint
+from muarl.chat import Message
+from muarl.config import RunConfig
+from muarl.config.sections import EndpointConfig, UserConfig
+from muarl.domains.base import Task
+from muarl.environments.configure import ConfiguredEnvironment
+from muarl.errors import ConfigError, InfrastructureError
+from muarl.runs.judges import Judges
+from muarl.runs.preflight import check_memory, check_room
+from muarl.users.base import UserTurn
+
+
+def make_eval_agent(config: RunConfig, environment: ConfiguredEnvironment) -> Agent:
+    """The agent to evaluate. ConfigError or CheckpointError says what is wrong with it."""
+    kind = config.eval.agent
+    if kind == "idle":
+        return IdleAgent()
+    if kind == "expert":
+        return environment.experts()
+    if kind == "endpoint":
+        if config.eval.endpoint is None:
+            raise ConfigError("eval.endpoint: name the model to evaluate")
+        endpoint = make_endpoint(config.eval.endpoint)
+        return environment.endpoint_agent(endpoint)
+    from muarl.backends.engines import Backend
+
+    check_memory(config, training=False)
+    policy = load_model(config.model)
+    check_room(config, environment, policy, training=False)
+    agent = Backend(config).agent(policy, temperature=config.eval.temperature, top_p=config.eval.top_p)
+    return environment.sampled_agent(agent)
+
+
+def has_models(config: RunConfig) -> bool:
+    """Whether an evaluation has a model in this process: of the agent, or of its users."""
+    users = not config.eval.solo and config.eval_user.kind == "sampled"
+    return config.eval.agent == "sampled" or users
+
+
+def former_name(config: RunConfig) -> str | None:
+    """What the agent of a run begun with an older version is called in its episodes: every checkpoint was "policy"."""
+    return "policy" if config.eval.agent == "sampled" else None
+
+
+class Nobody:
+    """The user of an agent that works alone."""
+
+    name = "none (solo mode)"
+
+    def __call__(self, task: Task, *, seed: int) -> Nobody:
+        return self
+
+    async def reply(self, conversation: Sequence[Message]) -> UserTurn:
+        """There is nobody to answer: InfrastructureError."""
+        raise InfrastructureError("an agent in solo mode has no user to talk to", boundary="user")
+
+
+def with_prices(config: RunConfig) -> RunConfig:
+    """The configuration with ``eval.concurrency`` and ``eval.prices`` where they belong. ConfigError where a bound on
+    the cost is set and a price is missing."""
+    ev, rollout = config.eval, config.rollout
+    if ev.concurrency is not None:
+        rollout = rollout.model_copy(update={"concurrency": ev.concurrency})
+    agent = ev.endpoint and _priced(ev.endpoint, config)
+    user = config.eval_user
+    if user.endpoint is not None:
+        user = user.model_copy(update={"endpoint": _priced(user.endpoint, config)})
+    ev = ev.model_copy(update={"endpoint": agent})
+    priced = config.model_copy(update={"eval": ev, "eval_user": user, "rollout": rollout})
+    _check_bound(priced)
+    return priced
+
+
+def _priced(section: EndpointConfig, config: RunConfig) -> EndpointConfig:
+    if section.prompt_price or section.completion_price or section.model not in config.eval.prices:
+        return section
+    prompt, completion = config.eval.prices[section.model]
+    return section.model_copy(update={"prompt_price": prompt, "completion_price": completion})
+
+
+def _check_bound(config: RunConfig) -> None:
+    if config.eval.max_cost is None:
+        return
+    asked: list[str] = []
+    sections = [config.eval.endpoint if config.eval.agent == "endpoint" else None, _model_of(config.eval_user)]
+    if config.eval.solo:
+        sections = sections[:1]
+    asked += [s.model for s in sections if s is not None and not (s.prompt_price or s.completion_price)]
+    asked += Judges.of(config).unpriced
+    if asked:
+        raise ConfigError(
+            f"eval.max_cost: what {asked[0]} costs is not known; say it in eval.prices "
+            f"(eval.prices={{{asked[0]}: [2, 8]}}: dollars for a million prompt and completion tokens), or bound the "
+            "tokens by eval.max_tokens"
+        )
+
+
+def _model_of(user: UserConfig) -> EndpointConfig | None:
+    return user.endpoint if user.kind == "llm" else None

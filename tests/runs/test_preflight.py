@@ -1,0 +1,243 @@
+"""What is found before anything is loaded: memory that is not there, and a dry run of everything else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.backends.memory_estimate import free_memory
+from muarl.backends.models import load_model
+from muarl.cli import app
+from muarl.config import load_config
+from muarl.errors import ConfigError
+from muarl.planning import PUBLISHED
+from muarl.runs import preflight
+
+MIB = 1 << 20
+
+
+def muarl(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def memory_of(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(preflight, "free_memory", lambda: size)
+
+
+@pytest.mark.parametrize("command", ["train", "sft", "quickstart"])
+def test_too_little_memory_is_said_before_anything_is_loaded(
+    command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    memory_of(monkeypatch, 10 * MIB)
+    result = muarl(command, "model.device=cpu", f"runs_dir={tmp_path / 'runs'}")
+    assert result.exit_code == 2, result.output
+    words = " ".join(result.stderr.split())
+    assert "needs at least" in words and "free" in words
+    assert "model.dtype=bfloat16" in words, "the nearest that fits"
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_nearest_that_fits_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_of(monkeypatch, 10 * MIB)
+    with pytest.raises(ConfigError, match="bfloat16"):
+        preflight.check_memory(load_config("quickstart", ["model.device=cpu"]))
+    preflight.check_memory(load_config("quickstart", ["model.device=cpu", "model.dtype=bfloat16"]))
+
+
+def test_where_nothing_would_fit_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_of(monkeypatch, MIB)
+    with pytest.raises(ConfigError, match="smaller model"):
+        preflight.check_memory(load_config("quickstart", ["model.device=cpu"]))
+
+
+def test_where_the_system_does_not_say_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_of(monkeypatch, 0)
+    preflight.check_memory(load_config("quickstart", ["model.device=cpu"]))
+
+
+def test_what_is_certain_is_no_more_than_what_a_run_takes() -> None:
+    """The check must never refuse what works: on a CPU it counts no cache and no activations."""
+    config = load_config("quickstart", ["model.device=cpu"])
+    policy = load_model(config.model)
+    weights = sum(p.numel() * p.element_size() for p in policy.model.parameters())
+    shape = preflight.model_shape(config)
+    sure = preflight.sure_bytes(config, shape, on_gpu=False)
+    # The model, its gradients, two moments, the reference, and the engine's copy with its tables.
+    assert 6 * weights < sure < 6.2 * weights
+    assert preflight.sure_bytes(config, shape, on_gpu=True) > sure, "on a GPU the cache is there from the start"
+    # To evaluate: the model, and the engine's copy. To learn from demonstrations: no engine and no reference.
+    assert 2 * weights < preflight.sure_bytes(config, shape, on_gpu=False, training=False) < 2.2 * weights
+    assert preflight.sure_bytes(config, shape, on_gpu=False, sampling=False) == 4 * weights
+
+
+def test_an_evaluation_says_so_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    memory_of(monkeypatch, 4 * MIB)
+    result = muarl("eval", "-c", "quickstart", "model.device=cpu", "eval.tasks=2", f"runs_dir={tmp_path / 'runs'}")
+    assert result.exit_code == 2, result.output
+    assert "needs at least" in " ".join(result.stderr.split())
+
+
+def test_what_is_not_in_this_process_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_of(monkeypatch, MIB)
+    preflight.check_memory(load_config("quickstart", ["model.device=cpu", "engine.kind=vllm"]), training=False)
+    sharded = load_config("quickstart", ["model.device=cpu", "learner.kind=fsdp"])
+    preflight.check_memory(sharded, sampling=False)
+    with pytest.raises(ConfigError, match="needs at least"):
+        preflight.check_memory(sharded, training=False)
+
+
+def test_this_machine_says_what_is_free() -> None:
+    assert free_memory() > 100 * MIB
+
+
+def test_a_dry_run_of_a_cold_start_says_what_it_takes() -> None:
+    result = muarl("sft", "-c", "quickstart", "model.device=cpu", "--dry-run")
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.stderr.split())
+    assert "memory: the learner holds" in words and "plan: 60 steps of about" in words
+    assert "without a reference model" in words and "sampler" not in words
+    result = muarl("sft", "-c", "mua-8b", "--dry-run")
+    words = " ".join(result.stderr.split())
+    assert "each of 4 learner processes holds" in words and "dollars of GPUs" in words
+    result = muarl("sft", "-c", "mua-32b", "learner.processes=1", "--dry-run")
+    assert result.exit_code == 2
+    assert "does not fit its machines" in " ".join(result.stderr.split())
+
+
+def dry(*arguments: str) -> Any:
+    return muarl("train", "--dry-run", *arguments)
+
+
+def test_a_dry_run_builds_what_it_can_and_leaves_the_configuration_alone_on_stdout() -> None:
+    result = dry("--config", "quickstart")
+    assert result.exit_code == 0, result.output
+    assert yaml.safe_load(result.stdout)["rl"]["tasks_per_step"] == 32
+    for words in (
+        "704,704 parameters",
+        "32 drawn",
+        "optimiser state",
+        "micro-batches",
+        "a cache of 256",
+        "the configuration is valid",
+    ):
+        assert words in result.stderr
+
+
+def test_a_dry_run_of_a_large_model_needs_neither_weights_nor_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    result = dry(
+        "model.checkpoint=Qwen/Qwen3-32B",
+        "model.dtype=bfloat16",
+        "domain.size=official",
+        "user={kind: llm, endpoint: {model: some-model}}",
+        "model.max_context=4096",
+        "model.device=cpu",
+    )
+    assert result.exit_code == 0, result.output
+    assert f"{PUBLISHED['Qwen/Qwen3-32B'].parameters:,}" in result.stderr
+    assert "not on this machine" in result.stderr
+    assert "some-model" in result.stderr and "OPENAI_API_KEY, which is NOT set here" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("model.max_context=100000",), "reads at most"),
+        (("model.max_context=20",), "policy text and tools alone take"),
+        (("learner.pack_tokens=256",), "learner.pack_tokens is 256"),
+        (("model.checkpoint=nowhere",), "nowhere"),
+        (("user.kind=scripted",), "user.kind is scripted"),
+        (("model.checkpoint=Qwen/Qwen3-8B", "domain.size=official", "model.max_context=1024"), "about"),
+        (("model.checkpoint=Qwen/Qwen3-8B", "model.max_context=65536", "learner.pack_tokens=65536"), "at most 40960"),
+        (
+            (
+                "model.checkpoint=Qwen/Qwen3-8B",
+                "model.device=cuda",
+                "model.max_context=32768",
+                "learner.pack_tokens=32768",
+            ),
+            "does not fit its machines",
+        ),
+    ],
+)
+def test_a_dry_run_says_what_does_not_fit_together(arguments: tuple[str, ...], words: str) -> None:
+    result = dry(*arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+
+
+def test_a_smaller_size_is_offered_only_where_there_is_one() -> None:
+    assert " ".join(dry("model.max_context=20").stderr.split()).endswith("tokens: raise it")
+
+
+def test_a_dry_run_looks_at_the_tensors_of_a_checkpoint_that_is_here(tmp_path: Path) -> None:
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    source = checkpoint_folder("base")
+    for file in source.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    fields = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(fields | {"intermediate_size": 999}))
+    result = dry("--checkpoint", str(folder))
+    assert result.exit_code == 2
+    assert "mlp.gate_proj.weight" in result.stderr.replace("\n", "")
+
+
+def test_a_dry_run_of_the_cold_start_says_nothing_of_reinforcement_learning() -> None:
+    result = muarl("sft", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "seconds a step" not in result.stderr
+    assert "the configuration is valid" in result.stderr
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(None, 200), (1, 16), (2, 32), (3, 47)])
+def test_rounds_over_the_demonstrations_become_steps(epochs: int | None, steps: int) -> None:
+    from muarl.config import SftConfig
+    from muarl.recipes.sft import step_count
+
+    assert step_count(SftConfig(epochs=epochs, batch=128), 2000) == steps
+
+
+LINES = '''
+from muarl import Action, Database, Domain, Environment, Task, tool
+
+
+class Office(Domain):
+    name, policy = "office", "Set what is asked for."
+
+    @tool(writes=True)
+    def set_plate(self, plate: str) -> str:
+        """Set the number plate.
+
+        plate: the new one.
+        """
+        self.db["permits"]["P1"]["plate"] = plate
+        return "done"
+
+
+def task(split: str, index: int) -> Task:
+    return Task(
+        id=f"office-{split}-0-{index}", domain="office", scenario="You have a new car.",
+        actions=(Action("set_plate", {"plate": "K 1"}),), database=Database({"permits": {"P1": {"plate": "-"}}}), AGENDA
+    )
+
+
+OFFICE = Environment(name="office", domain=Office, tasks=task)
+'''
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_scripted_users_play_own_tasks_that_list_lines(lines: bool, tmp_path: Path) -> None:
+    agenda = 'agenda={"lines": ["Please set K 1.", "Yes."]}' if lines else ""
+    (tmp_path / "office.py").write_text(LINES.replace("AGENDA", agenda))
+    arguments = ("eval", f"{tmp_path / 'office.py'}:OFFICE", "--agent", "idle", "--tasks", "2")
+    result = muarl(*arguments, "eval_user.kind=scripted", f"runs_dir={tmp_path / 'runs'}")
+    assert result.exit_code == (0 if lines else 2), result.output
+    assert lines or "eval_user.kind is scripted, and tasks of office list no lines" in " ".join(result.stderr.split())
