@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 # Before torch is imported anywhere: idle OpenMP workers must sleep, or two jobs on two cores starve each other, and
@@ -30,6 +32,14 @@ settings.register_profile("muarl", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("muarl")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True)
+def own_approvals() -> Iterator[None]:
+    """The environments of its own that a test lets this process import count for that test alone."""
+    yield
+    if (registry := sys.modules.get("muarl.environments.registry")) is not None:
+        registry._approved.clear()
 
 
 @pytest.fixture(scope="session")

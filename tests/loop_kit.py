@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from muarl.agents.base import AgentTurn
 from muarl.chat import Message, ToolCall
-from muarl.domains.base import Domain, Task, tool
+from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.inference.base import Sampled, SamplingParams
-from muarl.rollout import Budget, LocalExecutor, Player, Progress, Rollout, RolloutRequest, rollout
-from muarl.tokens import CONTROL_TOKENS, ChatTokens
-from muarl.users.base import UserTurn
+from muarl.rollout import Budget, EpisodeRunner, LocalExecutor, Progress, Rollout, RolloutRequest, rollout
 
 TEXT = [
     'I want to cancel my order #W12. {"name": "get_order", "arguments": {"order_id": "#W12"}}',
@@ -47,68 +45,8 @@ def small_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-class Toy(Domain):
-    """A shop with two orders."""
-
-    name: ClassVar[str] = "toy"
-    policy = "Be kind. Cancel only pending orders."
-    database: ClassVar[Any] = {
-        "orders": {"#W12": {"id": "#W12", "status": "pending"}, "#W13": {"id": "#W13", "status": "shipped"}}
-    }
-
-    @tool
-    def look(self, order_id: str) -> str:
-        """Look up an order.
-
-        order_id: the order
-        """
-        return str(self.db["orders"][order_id]["status"])
-
-    @tool(writes=True)
-    def cancel(self, order_id: str) -> str:
-        """Cancel an order.
-
-        order_id: the order
-        """
-        if self.db["orders"][order_id]["status"] != "pending":
-            raise ValueError("Non-pending order cannot be cancelled")
-        self.db["orders"][order_id]["status"] = "cancelled"
-        return "done"
-
-    @tool(kind="generic")
-    def transfer_to_human_agents(self, summary: str) -> str:
-        """Hand over.
-
-        summary: what it is about
-        """
-        return "Transfer successful"
-
-
-def toy_task(task_id: str = "t1", **tags: Any) -> Task:
-    return Task(id=task_id, domain="toy", scenario="Cancel #W12.", actions=(), tags=tags)
-
-
 def call(name: str, call_id: str = "call_0", **arguments: Any) -> ToolCall:
     return ToolCall(call_id, name, arguments)
-
-
-class Lines:
-    """A user that says its lines and then the stop word; a line may be a Message, an exception, or seconds."""
-
-    name = "lines"
-
-    def __init__(self, *lines: Any, stop: str | None = "###STOP###") -> None:
-        self.lines, self.heard = [*lines, *([stop] if stop else [])], []
-
-    async def reply(self, conversation: Sequence[Message]) -> UserTurn:
-        self.heard.append(list(conversation))
-        line = self.lines.pop(0) if len(self.lines) > 1 else self.lines[0]
-        if isinstance(line, Exception):
-            raise line
-        if isinstance(line, float):
-            await asyncio.sleep(line)
-            return await self.reply(conversation)
-        return UserTurn(line if isinstance(line, Message) else Message("user", line))
 
 
 class Puppet:
@@ -153,10 +91,10 @@ async def roll_out(
     budget: Budget | None = None,
     give_up: int | None = None,
     progress: Progress | None = None,
-    **player: Any,
+    **runner: Any,
 ) -> Rollout:
-    """A rollout in this process by a player of the other options, who does not wait before he tries again."""
-    play = Player(**({"backoff": 0.0} | player)).play
+    """A rollout in this process by a runner with the other options, which retries without a wait."""
+    play = EpisodeRunner(**({"backoff": 0.0} | runner)).play
     return await rollout(requests, LocalExecutor(play, concurrency), budget=budget, give_up=give_up, progress=progress)
 
 
@@ -169,7 +107,7 @@ class RecordingSampler:
 
     version = 3
 
-    def __init__(self, chat: ChatTokens, *replies: Any) -> None:
+    def __init__(self, chat: Qwen3Format, *replies: Any) -> None:
         self.chat, self.replies = chat, replies
         self.seen: list[tuple[str | None, tuple[int, ...], SamplingParams]] = []
         self.gave: list[Sampled] = []

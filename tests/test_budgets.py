@@ -12,9 +12,9 @@ import pytest
 from muarl.budgets import Budget, Reserve, RolloutEnd, add_besides, besides_of
 from muarl.domains.base import Task
 from muarl.episode import Episode, StopReason, Usage
+from muarl.episode_runner import RolloutRequest, requests_for
 from muarl.errors import MuarlError
 from muarl.metering import count, metered
-from muarl.player import RolloutRequest, requests_for
 from muarl.rollout import LocalExecutor, Rollout, RolloutError, rollout
 
 Draw = Callable[[random.Random], float]

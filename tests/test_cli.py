@@ -19,10 +19,11 @@ import yaml
 from typer.testing import CliRunner
 
 from muarl.cli import app
+from muarl.environments import registry
 from muarl.errors import DataError
 
 COMMANDS = [str(command.name) for command in app.registered_commands]
-RECIPES = {"quickstart": "quickstart", "base": "base", "sft": "sft", "train": "rl", "eval": "evaluate"}
+RECIPES = {"quickstart": "quickstart", "base": "pretraining", "sft": "sft", "train": "rl", "eval": "evaluate"}
 
 
 def muarl(*arguments: str) -> Any:
@@ -159,7 +160,7 @@ NAMES = (
     (["chat", "runs/quikstart"], "did you mean runs/quickstart?"),
     (["serve", "runs/quikstart"], "did you mean runs/quickstart?"),
     (["train", "--checkpoint", "runs/quikstart"], "did you mean runs/quickstart?"),
-    (["eval", "tau2-retial", "--agent", "endpoint:m", "--user", "endpoint:m"], "did you mean 'tau2-retail'?"),
+    (["eval", "tau2-retial", "--agent", "endpoint:m", "--user", "endpoint:m"], "did you mean tau2-retail?"),
 )
 
 
@@ -253,8 +254,9 @@ def test_an_interrupted_run_says_where_it_is_even_out_of_a_coroutine(recipe: Cal
 
 
 def test_a_defect_is_called_one_before_its_trace(
-    recipe: Callable[..., None], capfd: pytest.CaptureFixture[str]
+    recipe: Callable[..., None], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(registry, "_foreign", [])  # environments that tests beside this file have loaded
     recipe("rl", raising(ZeroDivisionError("division by zero")))
     result = muarl("train")
     assert result.exit_code == 1

@@ -13,6 +13,7 @@ from muarl.config import RunConfig, dump_config, fields_of, load_config, preset_
 from muarl.config.methods import METHODS
 from muarl.config.rl import RlConfig
 from muarl.errors import ConfigError
+from muarl.runs.preflight import check_may_train
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -42,15 +43,15 @@ def test_overrides_are_typed_by_yaml_and_the_last_one_wins() -> None:
         "quickstart",
         [
             *["rl.lr=1e-4", "rl.steps=7", "rl.steps=8", "rl.dynamic_sampling=true", "domain.intents=[cancel, return]"],
-            *["sft.habits={guess: 0.25}", "resume=null", "sft.demonstrations_file=a b.jsonl"],
+            *["sft.error_profile={guess: 0.25}", "resume=null", "sft.demonstrations_file=a b.jsonl"],
         ],
     )
     assert config.rl.lr == 1e-4
     assert config.rl.steps == 8
     assert config.rl.dynamic_sampling is True
     assert config.domain.intents == ("cancel", "return")
-    assert config.sft.habits.guess == 0.25
-    assert config.sft.habits.slip == 0.0, "a mapping given as a whole replaces what the preset said"
+    assert config.sft.error_profile.guess == 0.25
+    assert config.sft.error_profile.wrong_id == 0.0, "a mapping given as a whole replaces what the preset said"
     assert config.resume is None
     assert config.sft.demonstrations_file == Path("a b.jsonl")
 
@@ -83,8 +84,8 @@ def test_a_config_cannot_be_changed() -> None:
         (["tasks_per_step=3"], ["did you mean 'rl.tasks_per_step'?"]),
         (["user.endpoint.modle=x"], ["did you mean 'user.endpoint.model'?"]),
         (["rl.steps=many"], ["override 'rl.steps=many'", "rl.steps", "integer", "'many'"]),
-        (["sft.habits.skip_confirmations=0.1"], ["did you mean 'sft.habits.skip_confirmation'?"]),
-        (["sft.habits.guess=1.5"], ["sft.habits.guess", "less than or equal to 1"]),
+        (["sft.error_profile.skip_confirmations=0.1"], ["did you mean 'sft.error_profile.skip_confirmation'?"]),
+        (["sft.error_profile.guess=1.5"], ["sft.error_profile.guess", "less than or equal to 1"]),
         (["rl.steps=-1"], ["rl.steps", "greater than or equal to 0", "-1"]),
         (["rl.kl_estimator=k9"], ["rl.kl_estimator", "'k1', 'k2' or 'k3'", "'k9'"]),
         (["rl.steps"], ["override 'rl.steps'", "key=value"]),
@@ -100,12 +101,12 @@ def test_a_config_cannot_be_changed() -> None:
         (["coldstart.scenarios=[]"], ["coldstart", "scenarios must name at least one"]),
         (["coldstart.scenarios=[a, b, a]"], ["coldstart", "none twice"]),
         (["coldstart.near_duplicate=1.5"], ["coldstart.near_duplicate", "less than or equal to 1"]),
-        (["coldstart.habits.gues=1"], ["did you mean 'coldstart.habits.guess'?"]),
-        (["coldstart.size=huge"], ["coldstart.size", "'medium'", "'huge'"]),
+        (["coldstart.error_profile.gues=1"], ["did you mean 'coldstart.error_profile.guess'?"]),
+        (["coldstart.size=very large"], ["coldstart.size"]),
+        (["eval.split=a/b"], ["eval.split"]),
         (["coldstart.max_cost=-1"], ["coldstart.max_cost", "greater than 0"]),
         (["user.kind=sampled"], ["user", "checkpoint must name the user model"]),
         (["name=../up"], ["name", "'../up'"]),
-        (["domain.name=tau2-retail"], ["eval_user.kind"]),
         (["rl.steps=2020-13-45"], ["override 'rl.steps=2020-13-45'", "rl.steps", "valid integer"]),
         (["rl={[a]: b}"], ["override 'rl={[a]: b}'", "a key must be a single value"]),
         (["rl.steps=*a"], ["override 'rl.steps=*a'", "*a is an alias"]),
@@ -212,9 +213,9 @@ def test_an_unknown_preset_lists_the_known_ones(source: str, words: list[str]) -
 def test_training_on_a_benchmark_needs_to_be_said() -> None:
     official = ["domain.name=tau2-retail", "eval_user.kind=llm", "eval_user.endpoint.model=m"]
     with pytest.raises(ConfigError, match="train_on_benchmark=true"):
-        load_config("cpu", official).check_may_train()
-    load_config("cpu", [*official, "train_on_benchmark=true"]).check_may_train()
-    load_config("cpu").check_may_train()
+        check_may_train(load_config("cpu", official))
+    check_may_train(load_config("cpu", [*official, "train_on_benchmark=true"]))
+    check_may_train(load_config("cpu"))
 
 
 def test_parts_that_models_play_need_nothing_but_a_name() -> None:
@@ -236,13 +237,13 @@ def test_every_field_is_described() -> None:
         assert section is None or section.__doc__, name
 
 
-def test_every_habit_of_the_expert_can_be_configured() -> None:
+def test_every_error_of_the_expert_can_be_configured() -> None:
     from dataclasses import fields
 
-    from muarl.config import HabitsConfig
-    from muarl.domains.experts import Habits
+    from muarl.config import ErrorProfileConfig
+    from muarl.domains.error_profile import ErrorProfile
 
-    assert set(HabitsConfig.model_fields) == {field.name for field in fields(Habits)}
+    assert set(ErrorProfileConfig.model_fields) == {field.name for field in fields(ErrorProfile)}
 
 
 def test_one_process_cannot_be_asked_for_several() -> None:
@@ -273,14 +274,14 @@ def test_endpoints_take_what_their_server_understands() -> None:
 
 @pytest.mark.parametrize("name", ["eval.judge", "eval.user_judge", "eval.audit_judge", "coldstart.judge"])
 def test_a_judge_may_be_a_section(name: str, tmp_path: Path) -> None:
-    from muarl.recipes.common import judge_endpoint
+    from muarl.rewards.judge import open_judge_model
 
     section, field = name.split(".")
     config = load_config("cpu", [f"{name}={{model: m, base_url: 'http://box/v1', top_p: 0.8, extra: {{k: 1}}}}"])
     spec = getattr(getattr(config, section), field)
-    endpoint = judge_endpoint(spec)
-    assert endpoint is not None
-    found = endpoint.config
+    model = open_judge_model(spec)
+    assert model is not None
+    found = model.endpoint.config
     assert (found.model, found.url, found.top_p, found.extra) == ("m", "http://box/v1", 0.8, {"k": 1})
     assert found.max_tokens is None, "what is not said is as for a judge that goes by name"
     plain = load_config("cpu", [f"{name}={{model: m, base_url: 'http://box/v1'}}"])
@@ -323,10 +324,3 @@ class TestMethods:
         assert set(METHODS) == set(get_args(get_args(RlConfig.model_fields["method"].annotation)[0]))
         with pytest.raises(ConfigError, match="'grpo', 'dr_grpo'"):
             load_config("quickstart", ["rl.method=ppo"])
-
-
-def test_a_run_of_a_domain_of_ones_own_is_told_without_a_list_of_others(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("domain: {name: bookshop}")
-    with pytest.raises(ConfigError, match="'bookshop' is no domain of muarl's") as caught:
-        load_config(tmp_path / "config.yaml")
-    assert "the script that started it" in str(caught.value) and "retail-generated" not in str(caught.value)

@@ -7,18 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from loop_kit import Lines, Puppet, RecordingSampler, Toy, call, call_json, say, small_tokenizer, toy_task
+from loop_kit import Puppet, RecordingSampler, call, call_json, say, small_tokenizer
 from muarl.agents.base import AgentTurn
 from muarl.agents.idle import TRANSFERRED, IdleAgent, TransferAgent
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.chat import GREETING, Message
+from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.conversation import Limits, Rules, agent_view, run_episode
 from muarl.episode import Episode, StopReason, Usage
 from muarl.errors import ConfigError, InfrastructureError
-from muarl.tokens import ChatTokens
+from support.toy_shop import Lines, Toy, toy_task
 from support.waiting import happened
 
-CHAT = ChatTokens(small_tokenizer())
+CHAT = Qwen3Format(small_tokenizer())
 DOMAIN = Toy()
 
 

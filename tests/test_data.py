@@ -12,6 +12,7 @@ import threading
 import pytest
 
 from muarl import data
+from muarl.benchmarks import install
 from muarl.errors import DataError
 
 FILES = {
@@ -50,37 +51,37 @@ def left(tmp_path):
 
 @pytest.mark.parametrize("inside", ["", "data", "data/tiny"])
 def test_add_takes_a_checkout_or_the_folder_itself(source, tmp_path, inside):
-    folder = data.add("tiny", source / inside)
+    folder = install.add("tiny", source / inside)
     assert folder == data.path("tiny") and data.installed() == ("tiny",)
     assert data.read_text("tiny", "domains/retail/policy.md") == "Be kind."
     assert data.read_json("tiny", "domains/retail/db.json") == {"a": 1}
     assert left(tmp_path) == ["tiny"]
-    data.add("tiny", source)  # again, over the old one
+    install.add("tiny", source)  # again, over the old one
     assert left(tmp_path) == ["tiny"]
 
 
 def test_a_domain_may_be_absent_but_not_incomplete(source, tmp_path):
     shutil.rmtree(source / "data/tiny/domains/other")
-    data.add("tiny", source)
+    install.add("tiny", source)
     with pytest.raises(DataError, match="muarl data fetch tiny"):
         data.read_text("tiny", "domains/other/db.json")
     (source / "data/tiny/domains/retail/policy.md").unlink()
     with pytest.raises(DataError, match=r"policy\.md is missing: take it from o/r at commit ccccccc"):
-        data.add("tiny", source)
+        install.add("tiny", source)
     assert left(tmp_path) == ["tiny"] and data.read_text("tiny", "guide/text.md") == "Play."
 
 
 def test_a_changed_source_file_is_refused_and_nothing_is_installed(source, tmp_path):
     (source / "data/tiny/domains/retail/db.json").write_text("{}")
     with pytest.raises(DataError, match=r"db\.json is not the pinned version \(sha256 .*2 bytes; expected .*8 bytes"):
-        data.add("tiny", source)
+        install.add("tiny", source)
     assert left(tmp_path) == []
 
 
 def test_missing_and_damaged_installations_are_named_with_the_remedy(source, tmp_path):
     with pytest.raises(DataError, match=r"run `muarl data add tiny --from DIR` or `muarl data fetch tiny`"):
         data.path("tiny")
-    folder = data.add("tiny", source)
+    folder = install.add("tiny", source)
     data.path("tiny")
     (folder / "domains/retail/policy.md").write_text("Be rude.")
     with pytest.raises(
@@ -94,11 +95,11 @@ def test_missing_and_damaged_installations_are_named_with_the_remedy(source, tmp
 
 def test_wrong_names_and_folders(source, tmp_path):
     with pytest.raises(DataError, match="no benchmark 'tau9'; known: tiny"):
-        data.add("tau9", source)
+        install.add("tau9", source)
     with pytest.raises(DataError, match="no such folder"):
-        data.add("tiny", tmp_path / "nowhere")
+        install.add("tiny", tmp_path / "nowhere")
     with pytest.raises(DataError, match="holds the data of tiny"):
-        data.add("tiny", tmp_path / "manifests")
+        install.add("tiny", tmp_path / "manifests")
 
 
 def test_an_interrupted_copy_leaves_nothing(source, tmp_path, monkeypatch):
@@ -107,7 +108,7 @@ def test_an_interrupted_copy_leaves_nothing(source, tmp_path, monkeypatch):
 
     monkeypatch.setattr(shutil, "copyfile", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        data.add("tiny", source)
+        install.add("tiny", source)
     assert left(tmp_path) == []
 
 
@@ -130,7 +131,7 @@ def server(source, tmp_path, monkeypatch):
 
 def test_fetch_downloads_the_pinned_commit(server, tmp_path):
     seen = []
-    data.fetch("tiny", lambda file, number, total: seen.append((file, number, total)))
+    install.fetch("tiny", lambda file, number, total: seen.append((file, number, total)))
     assert seen[-1] == ("guide/text.md", 5, 5)
     assert data.read_text("tiny", "LICENSE") == "MIT" and left(tmp_path) == ["tiny"]
 
@@ -138,17 +139,17 @@ def test_fetch_downloads_the_pinned_commit(server, tmp_path):
 def test_a_failed_download_installs_nothing(server, tmp_path):
     (server / "data/tiny/guide/text.md").write_text("Play!")
     with pytest.raises(DataError, match=r"guide/text\.md is not the pinned version .*try again later"):
-        data.fetch("tiny")
+        install.fetch("tiny")
     (server / "data/tiny/guide/text.md").unlink()
     with pytest.raises(DataError, match=r"text\.md could not be downloaded: .*data add NAME --from DIR"):
-        data.fetch("tiny")
+        install.fetch("tiny")
     assert left(tmp_path) == []
 
 
 def test_no_more_is_downloaded_than_is_wanted(server, tmp_path):
     (server / "data/tiny/guide/text.md").write_text("Play!" * 1_000_000)
     with pytest.raises(DataError, match=r"text\.md is not the pinned version \(sha256 \w+, \d bytes; expected"):
-        data.fetch("tiny")
+        install.fetch("tiny")
     assert left(tmp_path) == []
 
 

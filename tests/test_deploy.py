@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 
 from muarl.cli import app
 from muarl.config import load_config
+from muarl.environments.registry import find
 from muarl.planning import PUBLISHED, Assumptions, make_plan
 
-PRESETS = ("mua-8b", "mua-14b", "mua-32b")
+PRESETS = ("mua-8b", "mua-14b", "mua-32b", "mua-30b-a3b")
 STUB = """#!/usr/bin/env bash
 { printf '%s\\n' "$(basename "$0")" "$@"; echo; } >> "$CALLS"
 """
@@ -257,7 +258,7 @@ def _line_of(source: str, start: str) -> int:
 def test_presets_hold_the_paper_s_numbers() -> None:
     for preset in PRESETS:
         c = load_config(preset)
-        assert (c.rl.tasks_per_step, c.rl.group_size, c.rl.max_turns, c.rl.temperature) == (32, 8, 30, 1.0)
+        assert (c.rl.tasks_per_step, c.rl.group_size, c.rollout.max_turns, c.rl.temperature) == (32, 8, 30, 1.0)
         assert (c.rl.kl_coef, c.rl.kl_estimator, c.rl.lr, c.rl.schedule, c.rl.warmup) == (
             0.001,
             "k3",
@@ -266,9 +267,12 @@ def test_presets_hold_the_paper_s_numbers() -> None:
             0,
         )
         assert (c.rl.clip_low, c.rl.clip_high, c.rl.dual_clip, c.rl.grad_clip) == (0.2, 0.2, 3.0, 1.0)
-        assert (c.model.max_context, c.rl.tokens_per_turn, c.model.thinking) == (32768, 1024, False)
+        assert (c.model.max_context, c.rollout.tokens_per_turn, c.model.thinking) == (32768, 1024, False)
         assert (c.sft.batch, c.sft.epochs, c.sft.lr, c.sft.optimizer) == (128, 2, 5e-6, "adamw")
         assert c.user.endpoint is not None and c.user.endpoint.model == "gpt-4o-2024-11-20"
         assert c.eval_user.endpoint is not None and c.eval_user.endpoint.model != c.user.endpoint.model
-        assert c.domain.generated, "benchmarks are for measuring"
+        assert [d.name for d in c.domains] == ["retail-generated", "airline-generated"], (
+            "the paper's mix, on made tasks"
+        )
+        assert not any(find(d.name).is_benchmark for d in c.domains), "benchmarks are for measuring"
         assert json.dumps(c.model_dump(mode="json"))

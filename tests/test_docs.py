@@ -7,18 +7,21 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "examples/*/*.md")
+from muarl import kit
+
+PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "examples/*/*.md")
 
 
 def pages(repository: Path) -> list[Path]:
     return sorted(page for pattern in PAGES for page in repository.glob(pattern))
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/domains.md", "docs/users.md", "docs/audit.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/domains.md", "docs/kit.md", "docs/users.md", "docs/audit.md"])
 def test_the_examples_run(repository: Path, tmp_path: Path, name: str) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (repository / name).read_text(), re.DOTALL | re.MULTILINE)
     assert blocks
@@ -28,6 +31,16 @@ def test_the_examples_run(repository: Path, tmp_path: Path, name: str) -> None:
         [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
     )
     assert run.returncode == 0, run.stderr
+
+
+def test_the_kits_page_names_all_that_authors_import(repository: Path) -> None:
+    page = (repository / "docs" / "kit.md").read_text()
+    told = set(re.findall(r"\w+", page))
+    assert [name for name in kit.__all__ if name not in told] == []
+    declared = (kit.Service, kit.Identity, kit.Fact, kit.Slot, kit.Described, kit.Intent, kit.WorldSize)
+    assert [f"{one.__name__}.{f.name}" for one in declared for f in fields(one) if f.name not in told] == []
+    methods = [name for one in (kit.Plan, kit.Maker) for name in vars(one) if not name.startswith("_")]
+    assert [name for name in methods if name not in told] == []
 
 
 def test_json_on_pages_is_json(repository: Path) -> None:
@@ -41,6 +54,31 @@ def test_links_between_pages_lead_somewhere(repository: Path) -> None:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_links_to_sections_name_a_heading(repository: Path) -> None:
+    for page in pages(repository):
+        for target, section in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+            linked = (page.parent / target).read_text() if target else page.read_text()
+            headings = {anchor(h) for h in re.findall(r"^#+ (.*)$", linked, re.MULTILINE)}
+            assert section in headings, f"{page.name}: {target}#{section}"
+
+
+def anchor(heading: str) -> str:
+    """The name by which GitHub links to a heading."""
+    return re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def test_the_files_that_the_architecture_page_names_exist(repository: Path) -> None:
+    source = repository / "src" / "muarl"
+    files = ["/" + path.relative_to(source).as_posix() for path in source.rglob("*.py")]
+    page = (repository / "docs" / "architecture.md").read_text()
+    named = {n.lstrip("/") for n in re.findall(r"[\w/]+\.py\b", page)}
+    assert len(named) > 50
+    assert [n for n in sorted(named) if not any(f.endswith("/" + n) for f in files)] == []
+    folders = {f.rsplit("/", 1)[0] + "/" for f in files} | {"/presets/", "/assets/"}
+    named = set(re.findall(r"`([a-z][\w/]*/)`", page))
+    assert [n for n in sorted(named) if not any(f.endswith("/" + n) for f in folders)] == []
 
 
 def test_the_configuration_page_is_current(repository: Path) -> None:

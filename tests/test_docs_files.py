@@ -9,7 +9,7 @@ import pytest
 
 from muarl.chat import Message, ToolCall
 from muarl.episode import Episode, StopReason, TokenTrace, Turn, Verdict
-from muarl.view.episode_tables import COLUMNS
+from muarl.recipes.exporting.episode_tables import COLUMNS
 
 
 @pytest.fixture(scope="module")

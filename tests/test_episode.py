@@ -46,7 +46,8 @@ usages = st.builds(Usage, *[st.integers(0, 10**9)] * 4, numbers)
 def traces(draw: st.DrawFn) -> TokenTrace:
     size = draw(st.integers(0, 5))
     columns = (st.integers(0, 10**6), st.booleans(), numbers, st.integers(-1, 9))
-    return TokenTrace(*(draw(st.lists(c, min_size=size, max_size=size)) for c in columns))
+    restarts = sorted(draw(st.sets(st.integers(1, size - 1)))) if size > 1 else []
+    return TokenTrace(*(draw(st.lists(c, min_size=size, max_size=size)) for c in columns), restarts)
 
 
 parts = st.dictionaries(texts, numbers, max_size=3)
@@ -185,3 +186,33 @@ def test_deep_lines_are_refused_by_number(tmp_path: Path) -> None:
     path.write_text(f'{row}\n{row[:-1]}, "more": {"[" * 5000}{"]" * 5000}}}\n')
     with pytest.raises(ValueError, match="line 2: nested deeper than 100 levels"):
         list(read_episodes(path))
+
+
+def test_segments_hold_every_token_once():
+    trace = TokenTrace()
+    trace.restart()
+    trace.append_given([1, 2])
+    assert trace.restarts == [] and trace.segments() == [trace] and trace.context() == [1, 2]
+    trace.append_sampled([3], [-0.1], 4)
+    trace.restart()
+    trace.restart()
+    trace.append_given([1, 5])
+    assert trace.append_sampled([6, 7], [-0.2, -0.3], 5) == (5, 7)
+    first, second = trace.segments()
+    assert (first.ids, second.ids, second.loss_mask) == ([1, 2, 3], [1, 5, 6, 7], [False, False, True, True])
+    assert (second.logprobs, second.versions) == ([0.0, 0.0, -0.2, -0.3], [-1, -1, 5, 5])
+    assert trace.context() == second.ids and trace.context_length == 4
+    assert (trace.sampled_count, trace.oldest_version) == (3, 4)
+
+
+def test_rows_of_one_segment_are_written_as_ever() -> None:
+    trace = TokenTrace([1, 2], [False, True], [0.0, -1.0], [-1, 0])
+    assert set(trace.to_json()) == {"ids", "loss_mask", "logprobs", "versions"}
+    assert TokenTrace.from_json(trace.to_json()) == trace
+
+
+@pytest.mark.parametrize("restarts", [[0], [2], [1, 1], [-1], [True], [1.0], ["1"]])
+def test_places_that_are_none_are_refused(restarts: list[Any]) -> None:
+    row = TokenTrace([1, 2], [False, True], [0.0, -1.0], [-1, 0]).to_json()
+    with pytest.raises(ValueError, match="restarts"):
+        TokenTrace.from_json({**row, "restarts": restarts})

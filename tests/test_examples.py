@@ -1,129 +1,166 @@
-"""The examples do what they say: they run, and their tasks are sound."""
+"""The bookshop is an environment like any other: every command takes it, and its tasks are sound."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import subprocess
-import sys
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
+from muarl.agents.expert import ExpertAgent
 from muarl.audit import keep_rules
-from muarl.chat import ToolCall
+from muarl.audit.metrics import audit
 from muarl.cli import app
+from muarl.conversation import run_episode
+from muarl.domains.base import Task
+from muarl.domains.error_profile import ErrorProfile
+from muarl.environments import registry
+from muarl.environments.environment import Environment
+from muarl.episode import Episode
 from muarl.observe.rundir import RunDirectory
-from muarl.rewards.outcome import do_nothing, gold_world
+from muarl.rewards.outcome import do_nothing, score
+
+WIDE = {"COLUMNS": "200"}
 
 
-@pytest.fixture(scope="module")
-def shop(repository: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("bookshop_example", repository / "examples" / "bookshop" / "shop.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # the domain looks for policy.md beside its module
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def reference(repository: Path) -> str:
+    return f"{repository / 'examples' / 'bookshop' / 'shop.py'}:BOOKSHOP"
 
 
-def test_the_reward_sees_what_was_done_and_the_audit_how(repository: Path, tmp_path: Path) -> None:
-    script = repository / "examples" / "bookshop" / "play.py"
-    run = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
-    )
-    assert run.returncode == 0, run.stderr
-    parts = {part.split("\n")[0]: part for part in run.stdout.split("--- ")[1:]}
-    found = {
-        name: ("reward 1," in part, "writes without consent: 0" not in part, "ended by user_stop" in part)
-        for name, part in parts.items()
+@pytest.fixture
+def bookshop(reference: str) -> Environment:
+    return registry.load_reference(reference)
+
+
+def muarl(*arguments: object, **options: Any) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments], env=WIDE, **options)
+
+
+def played(bookshop: Environment, task: Task, errors: ErrorProfile) -> Episode:
+    """One conversation of the expert with the customer, scored."""
+    domain = bookshop.make_domain()
+    world, expert = domain.world(task), ExpertAgent(errors, bookshop.expert)
+    user = bookshop.needed_user()(task, seed=0)
+    episode = asyncio.run(run_episode(task, world, expert, user, rules=bookshop.rules))
+    episode.verdict = asyncio.run(score(task, world, episode.messages, episode.stop))
+    return episode
+
+
+HASTY = ErrorProfile(skip_confirmation=1.0)
+
+
+def test_it_is_small(repository: Path) -> None:
+    files = (repository / "examples" / "bookshop").rglob("*.py")
+    assert sum(len(file.read_text().splitlines()) for file in files) <= 250
+
+
+def test_every_intent_is_practised_in_every_variant(bookshop: Environment) -> None:
+    tasks = bookshop.make_tasks("train", 300)
+    intents = {task.tags["intent"] for task in tasks}
+    assert intents >= {
+        "cancel_order",
+        "change_address",
+        "refund_order",
+        "order_book",
+        "track_order",
+        "order_book_unavailable",
+        "refund_order_handover",
+        "forbidden",
+        "outside",
+        "two_requests",
     }
-    assert found == {
-        "do-nothing": (False, False, True),
-        "hasty": (True, True, True),
-        "careful": (True, False, True),
-    }
+    domain = bookshop.make_domain()
+    idle = [asyncio.run(do_nothing(domain, task)).reward for task in tasks]
+    assert sum(idle) / len(idle) <= 0.15
 
 
-def test_tasks_are_sound(shop: Any) -> None:
-    domain = shop.Bookshop()
-    assert "Never guess" in domain.policy_text
-    tasks = [t for split in shop.SPLITS for t in shop.draw(split, 20, 0, 0)]
-    assert len({t.id for t in tasks}) == len(tasks)
-    assert {t.tags["intent"] for t in tasks} == {"refund", "change_address"}
-    for task in tasks:
-        world = domain.world(task)
-        for action in task.actions:
-            assert not world.call("assistant", ToolCall("1", action.name, action.arguments)).error, task.id
-        assert world.digest() == gold_world(domain, task).digest() != domain.world(task).digest()
-        assert asyncio.run(do_nothing(domain, task)).reward == 0
+def test_the_splits_share_no_customer(bookshop: Environment) -> None:
+    def people(split: str) -> set[str]:
+        return {(task.agenda or {})["identity"]["name"] for task in bookshop.make_tasks(split, 50)}
+
+    train, validation, test = map(people, bookshop.splits)
+    assert not train & test
+    assert not train & validation
+    assert not validation & test
 
 
-def test_the_splits_share_no_order(shop: Any) -> None:
-    orders = {s: {o for t in shop.draw(s, 50, 0, 0) for o in t.database.tables["orders"]} for s in shop.SPLITS}
-    assert not orders["train"] & orders["test"]
-    assert not orders["train"] & orders["validation"]
-    assert not orders["validation"] & orders["test"]
+def test_the_reward_sees_what_was_done_and_the_audit_how(bookshop: Environment) -> None:
+    domain = bookshop.make_domain()
+    tasks = [t for t in bookshop.make_tasks("test", 30) if t.tags["intent"] in ("cancel_order", "change_address")]
+    for task in tasks[:4]:
+        for errors, unasked in ((ErrorProfile(), 0), (HASTY, 1)):
+            episode = played(bookshop, task, errors)
+            found = audit(episode, task, domain.kind_of, bookshop.audit_rules(domain))
+            assert found["writes_without_consent"] == unasked
+            if not unasked:
+                assert episode.reward == 1 and episode.stop == "user_stop", task.id
 
 
-def test_the_training_settings_are_valid(repository: Path) -> None:
-    from muarl.config import load_config
-
-    config = load_config(repository / "examples" / "bookshop" / "train.yaml")
-    assert config.user.kind == config.eval_user.kind == "llm"
-    assert config.user.endpoint.model != config.eval_user.endpoint.model
-
-
-@pytest.mark.slow
-def test_the_training_script_says_what_is_wrong_with_its_settings(repository: Path, tmp_path: Path) -> None:
-    script = [sys.executable, str(repository / "examples" / "bookshop" / "train.py"), "rl.stepz=1"]
-    run = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
-    assert run.returncode == 1
-    assert run.stderr.startswith("Error: ") and "rl.steps" in run.stderr, run.stderr
-
-
-@pytest.fixture(scope="module")
-def play(repository: Path) -> Any:
-    folder = repository / "examples" / "bookshop"
-    sys.path.insert(0, str(folder))
-    try:
-        spec = importlib.util.spec_from_file_location("bookshop_play", folder / "play.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        sys.path.remove(str(folder))
-        sys.modules.pop("shop", None)
+def test_the_commands_of_its_page(reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = muarl("generate", reference, "--count", "20")
+    assert made.exit_code == 0, made.output
+    assert "20 test tasks of bookshop, size tiny (seed 0)" in made.output
+    said = " ".join(made.output.split())
+    assert "reward of expert 100.0%" in said
+    talk = muarl("chat", "expert", "--domain", reference, "--user", "agenda")
+    assert talk.exit_code == 0, talk.output
+    assert "1 (DB right" in talk.output
+    done = muarl("eval", reference, "--agent", "expert", "--user", "agenda", "--tasks", "4", "eval.trials=1")
+    assert done.exit_code == 0, done.output
+    run = tmp_path / "runs" / "eval-bookshop"
+    assert json.loads((run / "summary.json").read_text())["evaluation"]["success"] == 1.0
+    found = muarl("audit", run, "--domain", reference, "--fail-on", "violation")
+    assert found.exit_code == 0, found.output
+    assert "Rules: bookshop (4)." in found.output
+    assert muarl("view", run, "--domain", reference, "--export", "pages").exit_code == 0
+    pages = " ".join(page.read_text() for page in Path("pages").rglob("*.html"))
+    assert "orders / B-" in pages, "what calls changed in the database"
 
 
-def test_a_run_of_the_bookshop_is_audited_by_the_bookshops_own_rules(play: Any, tmp_path: Path) -> None:
-    domain, task = play.Bookshop(), play.make_task("test", 0)
-    idle, hasty, careful = play.puppets(task)
+def test_a_run_is_audited_by_its_own_rules_without_its_code(bookshop: Environment, tmp_path: Path) -> None:
+    task = next(t for t in bookshop.make_tasks("test", 30) if t.tags["intent"] == "cancel_order")
     with RunDirectory(tmp_path, "shop") as run:
         run.write_tasks([task])
-        run.write_episodes("eval", [asyncio.run(play.play(domain, task, agent)) for agent in (hasty, careful)])
-        keep_rules(run.path, domain)
-    found = CliRunner().invoke(app, ["audit", str(run.path), "--fail-on", "violation"], env={"COLUMNS": "200"})
+        run.write_episodes("eval", [played(bookshop, task, errors) for errors in (HASTY, ErrorProfile())])
+        keep_rules(run.path, bookshop.make_domain(), bookshop.audit)
+    registry._approved.clear()
+    found = muarl("audit", run.path, "--fail-on", "violation")
     assert found.exit_code == 3, found.output
     for words in (
         "write-without-consent",
-        "unsaid-order-number",
-        "Rules: bookshop (audit-rules.yaml) (2).",
-        "safety (other people's data)",
+        "Rules: bookshop (audit-rules.yaml)",
+        "not applied here: forbids: order_book",
     ):
         assert words in found.output, words
     assert "missing-write" not in found.output
-    run.write_episodes("idle", [asyncio.run(play.play(domain, task, idle))])
-    nothing = CliRunner().invoke(app, ["audit", str(run.path), "--episodes", "idle"], env={"COLUMNS": "200"})
-    assert "missing-write" in nothing.output, "the run's tasks.jsonl tells the gold actions"
-    assert task.actions[0].name in nothing.output
     run.path.joinpath("audit-rules.yaml").unlink()
-    bare = CliRunner().invoke(app, ["audit", str(run.path), "--fail-on", "catastrophic"], env={"COLUMNS": "200"})
+    bare = muarl("audit", run.path, "--fail-on", "catastrophic")
     assert bare.exit_code == 2
-    assert "Rules: none for bookshop (3)." in bare.output
+    assert "Rules: none for bookshop (2)." in bare.output
     assert "not checked" in bare.output
+
+
+@pytest.mark.slow
+def test_all_stages_run_on_it(reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = ("base.steps=4", "base.conversations=64", "base.batch=8", "base.hidden=32", "base.heads=4")
+    made = muarl("base", "--domain", reference, "--name", "shop-base", *small)
+    assert made.exit_code == 0, made.output
+    quick = ("sft.steps=2", "sft.demonstrations=16", "rl.steps=2", "rl.tasks_per_step=2", "rl.group_size=2")
+    less = (
+        "rl.eval_every=0",
+        "eval.tasks=4",
+        "eval.trials=1",
+        "model.checkpoint=runs/shop-base",
+        "model.max_context=1024",
+    )
+    done = muarl("quickstart", "--domain", reference, "--name", "shop", *quick, *less)
+    assert done.exit_code == 0, done.output
+    again = muarl("train", "--checkpoint", "runs/shop", "--domain", reference, "--name", "more", *quick[2:], *less[:3])
+    assert again.exit_code == 0, again.output

@@ -8,7 +8,7 @@ import pytest
 
 from muarl.config import RunConfig, load_config
 from muarl.config.sections import fields_of
-from muarl.recipes.updates import learner_config
+from muarl.recipes.training.loss_settings import learner_config
 
 
 def differences(preset: str, other: str) -> set[str]:
@@ -39,11 +39,32 @@ def test_ablations_differ_from_the_quickstart_in_one_thing(preset: str, changes:
     assert load_config(preset).name == preset
 
 
-@pytest.mark.parametrize("preset", ["mua-8b", "mua-14b", "mua-32b"])
+@pytest.mark.parametrize("preset", ["mua-8b", "mua-14b", "mua-32b", "mua-30b-a3b", "one-gpu"])
 def test_the_paper_s_presets_reward_the_database_and_take_the_ratio_to_the_learner(preset: str) -> None:
     config = load_config(preset)
     assert config.rl.reward_basis == "database"
-    policy = learner_config(config).policy
-    assert policy.old_logprobs == "recompute" and policy.correction.active
+    mix = [(domain.name, domain.size, domain.weight) for domain in config.domains]
+    assert mix == [("retail-generated", "official", 115.0), ("airline-generated", "official", 50.0)]
+    policy = learner_config(config.rl, config.model).policy
+    assert policy.old_logprobs == "recompute" and policy.corrects
     cold = load_config("teacher")
     assert str(config.sft.demonstrations_file) == f"runs/{cold.name}/dataset/episodes.jsonl"
+
+
+def test_a_mixture_changes_the_model_and_the_machines_alone() -> None:
+    machines = {"learner.offload_optimizer", "cluster.samplers", "cluster.sampler_gpus"}
+    machines |= {"engine.tensor_parallel", "engine.max_sequences"}
+    found, base = (load_config(name).model_dump(mode="json") for name in ("mua-30b-a3b", "mua-8b"))
+    differ = {s for s in base if base[s] != found[s]}
+    changed = {f"{s}.{key}" for s in differ - {"name"} for key in base[s] if base[s][key] != found[s][key]}
+    assert changed == {"model.checkpoint"} | machines
+
+
+def test_one_gpu_trains_adapters_beside_the_model_that_plays_the_user() -> None:
+    config = load_config("one-gpu")
+    assert config.learner.kind == "torch" and config.learner.lora_rank == 32
+    assert config.engine.kind == "vllm" and config.engine.servers == 1 and config.engine.first_device == 0
+    assert config.cluster.address is None and config.cluster.sampler_gpus == config.cluster.learner_gpus == 0
+    for user in (config.user, config.eval_user):
+        assert user.kind == "llm" and user.endpoint is not None
+        assert user.endpoint.base_url == "http://localhost:8000/v1" and not user.endpoint.api_key_env

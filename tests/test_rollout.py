@@ -7,11 +7,12 @@ from collections import Counter
 
 import pytest
 
-from loop_kit import Lines, Puppet, Toy, call, roll_out, say, toy_task
+from loop_kit import Puppet, call, roll_out, say
 from muarl.agents.base import AgentTurn
 from muarl.budgets import BESIDES, besides_of
 from muarl.chat import Message
-from muarl.conversation import Limits, Rules
+from muarl.conversation import Limits
+from muarl.environments.official.tau import Tau2Rules
 from muarl.episode import Episode, StopReason, Usage, Verdict
 from muarl.errors import DataError, InfrastructureError
 from muarl.metering import count
@@ -22,6 +23,7 @@ from muarl.rollout import (
     collect_groups,
     requests_for,
 )
+from support.toy_shop import Lines, Toy, toy_task
 from support.waiting import happened
 
 DOMAIN = Toy()
@@ -204,7 +206,7 @@ def test_users_that_hold_something_are_closed_once_an_attempt():
 
 def test_replies_that_are_void_are_no_sign_that_nobody_can_be_reached():
     silent = Puppet("")
-    options = {"rules": Rules(broken="aborts"), "retries": 0, "give_up": 2}
+    options = {"rules": Tau2Rules(), "retries": 0, "give_up": 2}
     result = run(requests_for(tasks(4), 1, seed=0), agent=silent, **options)
     assert [e.stop for e in result.episodes] == [StopReason.INFRASTRUCTURE] * 4
     assert all(e.tags["void"] for e in result.episodes)

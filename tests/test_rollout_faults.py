@@ -13,15 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop_kit import Toy, call, toy_task
+from loop_kit import call
 from muarl.agents.base import AgentTurn
 from muarl.chat import Message
 from muarl.domains.base import Task, World, tool
 from muarl.episode import Episode, StopReason, Usage, Verdict
+from muarl.episode_runner import EpisodeRunner, requests_for
 from muarl.errors import InfrastructureError
-from muarl.player import Player, requests_for
 from muarl.rollout import Budget, LocalExecutor, Rollout, RolloutEnd, collect_groups, rollout
 from muarl.users.base import UserTurn
+from support.toy_shop import Toy, toy_task
 
 COST = Usage(10, 5, 1, 0, 0.01)
 
@@ -91,14 +92,14 @@ def play(chance: float, *, tasks: int, group: int, rounds: int, retries: int = 1
     seeds = {derive_seed(r.seed, "user"): r.seed for r in requests}
     for r in requests:
         r.task.tags["seeds"] = seeds  # type: ignore[index]
-    player = Player(
+    runner = EpisodeRunner(
         make_world=Toy().world, agent=Talker(), make_user=weather, score=score, retries=retries, backoff=0.0
     )
     final: list[str] = []
     played = asyncio.run(
         rollout(
             requests,
-            LocalExecutor(player.play, 32),
+            LocalExecutor(runner.play, 32),
             rounds=rounds,
             progress=lambda e, *_: final.append(e.id),
             **more,
@@ -148,11 +149,11 @@ def test_spending_stops_at_the_budget(chance: float, rounds: int, tokens: int) -
 def test_one_after_the_other_spending_stops_within_one_conversation() -> None:
     task = [toy_task("t")]
     task[0].tags["seeds"] = defaultdict(int)  # type: ignore[index]
-    player = Player(make_world=Toy().world, agent=Talker(), make_user=Weather(0.0), score=score)
+    runner = EpisodeRunner(make_world=Toy().world, agent=Talker(), make_user=Weather(0.0), score=score)
     requests = requests_for(task, 50, seed=1)
     one = 15 * (length(0) + 1)
     played: Rollout = asyncio.run(
-        rollout(requests, LocalExecutor(player.play, 1), budget=Budget(tokens=3 * one), rounds=2)
+        rollout(requests, LocalExecutor(runner.play, 1), budget=Budget(tokens=3 * one), rounds=2)
     )
     assert played.end is RolloutEnd.TOKENS and len(played.episodes) == 3
 
@@ -223,10 +224,10 @@ def test_an_outage_does_not_take_the_long_ones() -> None:
         requests = requests_for(plain, 8, seed=0)
         for r in requests:
             r.task.tags["seeds"] = {derive_seed(q.seed, "user"): q.seed for q in requests}  # type: ignore[index]
-        player = Player(
+        runner = EpisodeRunner(
             make_world=Toy().world, agent=Talker(), make_user=Outage(0.0), score=score, retries=0, backoff=0
         )
-        played = asyncio.run(rollout(requests, LocalExecutor(player.play, 128), rounds=rounds))
+        played = asyncio.run(rollout(requests, LocalExecutor(runner.play, 128), rounds=rounds))
         away = [length(e.seed) for e in played.episodes if e.verdict is None]
         if rounds == 1:
             assert fmean(away) > fmean(length(r.seed) for r in requests), "the harm that a second round mends"
@@ -276,8 +277,10 @@ def test_a_tool_out_of_memory_is_no_failure_of_the_agent(semantics: Any, times: 
     task = toy_task()
     task.tags["seeds"] = defaultdict(int)  # type: ignore[index]
     domain = Shop(semantics="official") if semantics == "official" else Shop()
-    player = Player(make_world=domain.world, agent=Glutton(), make_user=Weather(0.0), score=score, retries=1, backoff=0)
-    episode = asyncio.run(player.play(requests_for([task], 1, seed=0)[0]))
+    runner = EpisodeRunner(
+        make_world=domain.world, agent=Glutton(), make_user=Weather(0.0), score=score, retries=1, backoff=0
+    )
+    episode = asyncio.run(runner.play(requests_for([task], 1, seed=0)[0]))
     if fine:
         assert episode.verdict is not None and episode.tags["attempts"] == 2
         assert [m.content for m in episode.messages if m.role == "tool"] == ["fine"]

@@ -1,25 +1,28 @@
-"""Rules and limits in which benchmarks differ: broken messages, who may stop when, how often an agent may call."""
+"""Limits, rules of one's own, and what else the loop asks of its sides."""
 
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from loop_kit import Lines, Puppet, Toy, call, say, toy_task
-from muarl.agents.base import AgentTurn, TakesTools
-from muarl.chat import Message, ToolCall, ToolSpec
-from muarl.conversation import Limits, Rules, run_episode
+from loop_kit import Puppet, call, say
+from muarl.agents.base import TakesTools
+from muarl.chat import Message, Requestor, ToolCall, ToolSpec
+from muarl.conversation import Limits, Rules, VoidReply, run_episode
+from muarl.domains.base import Task
 from muarl.episode import Episode, StopReason
 from muarl.users.base import UserTurn
 from muarl.users.turns import TurnsUser
+from support.toy_shop import Lines, Toy, toy_task
 
 DOMAIN = Toy()
 LOOK = call("look", order_id="#W12")
 CANCEL = call("cancel", order_id="#W12")
-BROKEN = ToolCall("bad", "look", invalid="not valid JSON", raw="{")
 FREE = Limits(turns=None, tool_errors=None, user_calls=None)
 
 
@@ -31,6 +34,62 @@ def play(agent: Any, user: Any, limits: Limits = FREE, **options: Any) -> Episod
 def told(agent: Puppet) -> list[list[str | None]]:
     """The texts that the agent heard before each of its messages."""
     return [[m.content for m in heard] for heard in agent.sessions[0].told]
+
+
+# ── rules of one's own ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Picky(Rules):
+    """Rules of which every answer is another than usual."""
+
+    def opening(self, task: Task) -> tuple[list[Message], Requestor]:
+        return [Message("assistant", "Hm?"), Message("user", task.scenario)], "assistant"
+
+    def read_agent(self, message: Message, stop: StopReason | None, steps: int) -> tuple[Message, StopReason | None]:
+        read = replace(message, content=f"{message.content} {steps}")
+        return read, StopReason.AGENT_STOP if "bye" in (message.content or "") else stop
+
+    def calls_to_run(self, message: Message) -> tuple[ToolCall, ...]:
+        return message.tool_calls[1:]
+
+    def after_results(self, results: Sequence[Message]) -> StopReason | None:
+        return StopReason.BROKEN_CALL if any(m.content == "shipped" for m in results) else None
+
+    def check_user(self, message: Message) -> None:
+        if message.content == "rude":
+            raise VoidReply("no", boundary="user")
+
+    def user_stops(self, message: Message, steps: int, spoken: int) -> bool:
+        return (message.content, steps, spoken) == ("enough", 3, 2)
+
+
+def test_a_subclass_states_rules_of_its_own() -> None:
+    agent = Puppet("a", "b", "c")
+    episode = play(agent, Lines("enough", "enough"), rules=Picky())
+    assert [m.content for m in episode.messages] == ["Hm?", "Cancel #W12.", "a 0", "enough", "b 2", "enough"]
+    assert (episode.stop, told(agent)) == (StopReason.USER_STOP, [["Hm?", "Cancel #W12."], ["enough"]])
+    assert play(Puppet("bye"), Lines("x"), rules=Picky()).stop is StopReason.AGENT_STOP
+    world = DOMAIN.world()
+    assert (
+        play(Puppet(say(None, CANCEL, LOOK), "bye"), Lines("x"), world=world, rules=Picky()).messages[3].name == "look"
+    )
+    assert not world.writes, "only what the rules leave is run"
+    other = call("look", order_id="#W13")
+    assert play(Puppet(say(None, LOOK, other)), Lines("x"), rules=Picky()).stop is StopReason.BROKEN_CALL
+    rude = play(Puppet("a"), Lines("rude"), rules=Picky())
+    assert rude.stop is StopReason.INFRASTRUCTURE and rude.tags["void"] and len(rude.messages) == 3
+
+
+def test_small_differences_are_fields_and_rules_are_sent_to_workers() -> None:
+    rules = Picky("Hello.", transfer_ends=True, stop_words=("enough",))
+    again = pickle.loads(pickle.dumps(rules))
+    assert again == rules != Rules("Hello.", transfer_ends=True, stop_words=("enough",))
+    moved = call("transfer_to_human_agents", summary="x")
+    both = {
+        hand: play(Puppet(say(None, moved), "Hm."), Lines("a"), rules=Rules(transfer_ends=hand)).stop
+        for hand in (True, False)
+    }
+    assert both == {True: StopReason.TRANSFER, False: StopReason.USER_STOP}
 
 
 # ── calls in a row ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -54,141 +113,6 @@ def test_as_many_as_are_allowed_are_no_reason_to_cut() -> None:
 def test_no_call_at_all_may_be_allowed() -> None:
     episode = play(Puppet(say(None, LOOK), "Done."), Lines("a"), Limits(agent_calls=0))
     assert episode.stop is StopReason.MAX_TURNS and episode.messages[-1].content == "pending"
-
-
-@pytest.mark.parametrize(("broken", "row"), [("passes", 1), ("skips", 2)])
-def test_a_message_without_a_call_that_is_run_ends_the_row(broken: Any, row: int) -> None:
-    agent = Puppet(say(None, LOOK), say(None, BROKEN, LOOK), say(None, LOOK), "Done.")
-    episode = play(agent, Lines("a", "b"), Limits(agent_calls=1), rules=Rules(broken=broken))
-    assert episode.stop is (StopReason.USER_STOP if row == 1 else StopReason.MAX_TURNS)
-    assert sum(m.role == "tool" for m in episode.messages) == 2
-
-
-# ── broken messages ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("broken", ["passes", "skips"])
-@pytest.mark.parametrize(
-    "message",
-    [
-        say(None),
-        say(""),
-        say(" \n"),
-        say("Wait.", BROKEN),
-        say(None, BROKEN, BROKEN),
-        AgentTurn(say(None), StopReason.EMPTY_REPLY),
-        AgentTurn(say("I was just about"), StopReason.TURN_LENGTH),
-        AgentTurn(say(None), StopReason.TURN_LENGTH),
-        AgentTurn(say("Wait.", BROKEN), StopReason.TURN_LENGTH),
-    ],
-)
-def test_a_broken_message_passes_the_word_to_the_user(message: Any, broken: Any) -> None:
-    agent = Puppet(message, "Done.")
-    episode = play(agent, Lines("Cancel it.", "And?"), Limits(tool_errors=1), rules=Rules(broken=broken))
-    assert episode.stop is StopReason.USER_STOP
-    assert [m.role for m in episode.messages] == ["assistant", "user", "assistant", "user", "assistant", "user"]
-    assert told(agent)[1:] == [["And?"]], "nothing but what the user says"
-
-
-def test_with_a_call_that_cannot_be_read_nothing_of_the_message_is_run() -> None:
-    world = DOMAIN.world()
-    agent = Puppet(say(None, CANCEL, BROKEN), "Done.")
-    episode = play(agent, Lines("a", "b"), world=world, rules=Rules(broken="passes"))
-    assert not world.writes and not any(m.role == "tool" for m in episode.messages)
-    assert episode.messages[2].tool_calls == (CANCEL, BROKEN), "but it stands in the episode as it was written"
-
-
-def test_calls_that_cannot_be_read_may_be_passed_over() -> None:
-    world = DOMAIN.world()
-    first, second = call("look", "a", order_id="#W12"), call("cancel", "b", order_id="#W12")
-    agent = Puppet(say(None, first, BROKEN, second), "Done.")
-    episode = play(agent, Lines("a"), Limits(tool_errors=1), world=world, rules=Rules(broken="skips"))
-    assert episode.stop is StopReason.USER_STOP and [c.name for c in world.writes] == ["cancel"]
-    heard = agent.sessions[0].told[1]
-    assert [(m.role, m.tool_call_id, m.content) for m in heard] == [("tool", "a", "pending"), ("tool", "b", "done")]
-
-
-@pytest.mark.parametrize("broken", ["passes", "skips"])
-def test_a_full_context_ends_the_episode_whatever_the_rules(broken: Any) -> None:
-    episode = play(Puppet(AgentTurn(say(""), StopReason.CONTEXT_FULL)), Lines("a"), rules=Rules(broken=broken))
-    assert episode.stop is StopReason.CONTEXT_FULL
-
-
-@pytest.mark.parametrize(
-    ("broken", "heard"), [("passes", ["", None]), ("skips", ["", None]), ("ends", [""]), ("answered", [])]
-)
-def test_what_a_user_says_may_be_nothing(broken: Any, heard: list[Any]) -> None:
-    for text in ("", None):
-        agent = Puppet("Pardon?")
-        episode = play(agent, Lines("a", Message("user", text)), rules=Rules(broken=broken))
-        if text in heard:
-            assert episode.stop is StopReason.USER_STOP and told(agent)[1] == [text]
-        else:
-            assert episode.stop is StopReason.INFRASTRUCTURE and episode.tags["boundary"] == "user"
-
-
-def test_words_beside_an_unreadable_call_are_not_for_the_user() -> None:
-    user = Lines("a", "b")
-    play(Puppet(say("Secret.", BROKEN), "Done."), user, rules=Rules(broken="passes"))
-    assert "Secret." not in [m.content for heard in user.heard for m in heard]
-
-
-# ── who ends it, and when ────────────────────────────────────────────────────────────────────────────────────────────
-
-STOP = "I think so. ###STOP###"
-
-
-def test_an_agent_may_be_allowed_to_end_the_conversation() -> None:
-    rules = Rules(agent_may_stop=True)
-    episode = play(Puppet("Hm.", STOP), Lines("a", "b", "c"), rules=rules)
-    assert episode.stop is StopReason.AGENT_STOP and episode.stop.chosen
-    assert episode.messages[-1] == say(STOP)
-    assert play(Puppet(STOP, "Hm."), Lines("a", "b")).stop is StopReason.USER_STOP
-
-
-def test_an_agents_stop_word_ends_it_beside_calls_too_and_they_are_not_run() -> None:
-    world = DOMAIN.world()
-    episode = play(Puppet(say(STOP, CANCEL), "Done."), Lines("a"), world=world, rules=Rules(agent_may_stop=True))
-    assert episode.stop is StopReason.AGENT_STOP and not world.writes
-    assert episode.messages[-1] == say(STOP, CANCEL)
-    word = call("look", order_id=STOP)
-    spoken = play(Puppet(say(None, word), "Done."), Lines("a"), rules=Rules(agent_may_stop=True))
-    assert spoken.stop is StopReason.USER_STOP, "a word among a call's arguments is none"
-
-
-def test_an_agent_stops_with_the_words_of_the_rules_only() -> None:
-    rules = Rules(agent_may_stop=True, stop_words=("finish conversation",))
-    agent = Puppet("###STOP###", "Well, finish conversation.")
-    episode = play(agent, Lines("a", "b", stop=None), rules=rules)
-    assert episode.stop is StopReason.AGENT_STOP and len(episode.messages) == 5
-
-
-@pytest.mark.parametrize(
-    ("after", "messages", "stop"),
-    [
-        (0, 1, StopReason.USER_STOP),
-        (1, 2, StopReason.AGENT_STOP),
-        (2, 3, StopReason.USER_STOP),
-        (3, 4, StopReason.AGENT_STOP),
-        (4, 5, StopReason.USER_STOP),
-    ],
-)
-def test_stop_words_count_after_so_many_steps(after: int, messages: int, stop: StopReason) -> None:
-    rules = Rules(agent_may_stop=True, stop_after=after)
-    episode = play(Puppet(STOP), Lines(STOP, stop=None), rules=rules)
-    assert (len(episode.messages) - 1, episode.stop) == (messages, stop)
-
-
-def test_the_results_of_a_message_are_one_step() -> None:
-    rules = Rules(agent_may_stop=True, stop_after=3)
-    episode = play(Puppet(say(None, LOOK, LOOK), STOP), Lines("a", "b", stop=None), rules=rules)
-    assert episode.stop is StopReason.AGENT_STOP and len(episode.messages) == 6
-
-
-def test_the_last_step_outdoes_an_agents_stop_word() -> None:
-    rules = Rules(agent_may_stop=True)
-    assert play(Puppet(STOP), Lines("a"), Limits(steps=2), rules=rules).stop is StopReason.MAX_TURNS
-    assert play(Puppet(STOP), Lines("a"), Limits(steps=3), rules=rules).stop is StopReason.AGENT_STOP
 
 
 # ── tools that come later ────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from muarl import stopping
-from muarl.recipes.ahead import uncut
+from muarl.recipes.training.ahead import uncut
 
 BOTH = [signal.SIGINT, signal.SIGTERM]
 

@@ -1,6 +1,6 @@
-"""What may be spent, and how many conversations may be under way so that it is kept.
+"""What may be spent, and how many conversations may run so that it is kept.
 
-Those under way end, whatever they cost, so they must be paid for before they begin. What one will cost is learned as
+Running ones end, whatever they cost, so they must be paid for before they begin. What one will cost is learned as
 the run goes (``Reserve``).
 """
 
@@ -19,9 +19,9 @@ BESIDES = "besides_usage"
 """The tag of an episode with what models used for it that are neither its agent nor its user, such as a judge."""
 
 CAUTION = 16
-"""With n known costs, 1 + CAUTION/n times the largest is set aside for each conversation under way."""
+"""With n known costs, 1 + CAUTION/n times the largest is reserved for each running conversation."""
 PLENTY = 30
-"""Where even so many times the largest cost fits, any number may be under way."""
+"""Where even so many times the largest cost fits, any number may be running."""
 KNOWN = 4
 """Costs that must be known for that."""
 
@@ -35,12 +35,12 @@ class RolloutEnd(StrEnum):
 
 
 class Reserve:
-    """Sets money and tokens aside for what is under way.
+    """Reserves money and tokens for what is running.
 
-    While nothing is known, one conversation is under way. Then as many as there are known costs, if a multiple of the
+    While nothing is known, one conversation is running. Then as many as there are known costs, if a multiple of the
     largest cost fits for each, the larger the less is known; or any number where there is plenty. So the bound is
     overshot by no more than the last conversation, unless costs differ by more than an order of magnitude and the dear
-    ones come late. Cheap conversations finish first, so known are only those before which none is still under way.
+    ones come late. Cheap conversations finish first, so known are only those before which none is still running.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Reserve:
 class Budget:
     """What a rollout may spend: US dollars, and tokens (prompt and completion, agent and users). None: no bound.
 
-    When it is spent, no new episode begins; those under way finish, and ``reserve`` sees to it that they are not too
+    When it is spent, no new episode begins; running ones finish, and ``reserve`` sees to it that they are not too
     many. ``besides``: what else counts against it, such as the judge's usage and what an interrupted run had spent.
     ``users_only``: the agent is one's own, and costs nothing. ``accounted``: ``besides`` is the account that these
     episodes are entered in too, as they end.
@@ -144,7 +144,7 @@ class Budget:
         return None
 
     def admits(self, spent: Usage) -> bool:
-        """Whether another may begin beside those that are under way."""
+        """Whether another may begin beside those that are running."""
         return not self.bounded or self.reserve.admits(self.total(spent), self.cost, self.tokens)
 
     @asynccontextmanager

@@ -23,7 +23,7 @@ STOP_WORDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call that a model asked for.
+    """One tool call that an agent or a user asked for.
 
     ``arguments`` are the parsed JSON object. Where the model's text could not be parsed, ``invalid`` says why, ``raw``
     keeps the text, ``arguments`` is empty, and the world answers with an error observation instead of running anything.
@@ -78,7 +78,10 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. ``tool`` messages carry the id of the call they answer and the side that asked (``requestor``)."""
+    """One message of a conversation: text, tool calls, or both.
+
+    ``tool`` messages carry the id of the call they answer and the side that asked (``requestor``).
+    """
 
     role: Role
     content: str | None = None

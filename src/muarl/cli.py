@@ -17,7 +17,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from muarl import __version__
 from muarl.commands import (
     audit,
     bench,
@@ -25,9 +24,11 @@ from muarl.commands import (
     coldstart,
     doctor,
     domains,
+    env,
     evaluate,
     export,
     generate,
+    init,
     mcp,
     plan,
     presets,
@@ -40,7 +41,9 @@ from muarl.commands import (
     view,
 )
 from muarl.errors import MuarlError
+from muarl.extras import missing_extra
 from muarl.stopping import exit_code
+from muarl.version import __version__
 
 DEBUG = "MUARL_DEBUG"
 
@@ -69,10 +72,18 @@ class _Commands(TyperGroup):
             _say(f"Error: {_os_error(problem)}", problem)
             raise typer.Exit(1) from None
         except Exception as problem:
+            missing = missing_extra(problem, f"muarl {ctx.invoked_subcommand}")
+            if missing is not None:
+                _say(f"Error: {missing}", problem)
+                raise typer.Exit(2) from None
             if type(problem).__module__.startswith(("typer", "click")):
                 _point_to_settings(problem)
                 raise
-            _say(f"Error: {type(problem).__name__}: {problem}\nThis is a defect of muarl; its trace follows.", problem)
+            from muarl.environments.registry import place_in_code
+
+            place = place_in_code(problem)
+            whose = "a defect of muarl" if place is None else f"a defect of your environment ({place})"
+            _say(f"Error: {type(problem).__name__}: {problem}\nThis is {whose}; its trace follows.", problem)
             if not _debug():
                 traceback.print_exception(problem)
             raise typer.Exit(1) from None
@@ -143,6 +154,7 @@ COMMANDS = (
     ("runs", runs.runs, MEASURE),
     ("replay", bench.replay, MEASURE),
     ("score", bench.score, MEASURE),
+    ("init", init.init, WORLDS),
     ("generate", generate.generate, WORLDS),
     ("doctor", doctor.doctor, HELP),
     ("version", version, HELP),
@@ -165,7 +177,15 @@ def _help(function: Any) -> str:
 for _name, _function, _panel in COMMANDS:
     _settings = REST.get(_name)
     app.command(_name, help=_help(_function), rich_help_panel=_panel, context_settings=_settings)(_function)
-for _group, _name in ((bench.data, "data"), (domains.domains, "domains"), (tasks.tasks, "tasks"), (mcp.mcp, "mcp")):
+
+GROUPS = (
+    (bench.data, "data"),
+    (domains.domains, "domains"),
+    (tasks.tasks, "tasks"),
+    (mcp.mcp, "mcp"),
+    (env.env, "env"),
+)
+for _group, _name in GROUPS:
     for _command in _group.registered_commands:
         _command.help = _help(_command.callback)
     app.add_typer(_group, name=_name, rich_help_panel=WORLDS)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ class Turn:
     """One message of an episode and where it stands.
 
     ``seconds``: wall time it took to produce. ``span``: half-open range of the agent's own sampled ids in the episode's
-    tokens, None for messages that no sampler of ours produced. ``version``: the policy version that sampled it.
+    tokens (and so in one segment of them), None for messages that no sampler of ours produced. ``version``: the policy
+    version that sampled it.
     """
 
     message: Message
@@ -96,14 +98,18 @@ class Turn:
 class TokenTrace:
     """The exact token ids of an episode as the agent's sampler saw and produced them.
 
-    All lists have the same length T. ``loss_mask[t]`` is True if the policy sampled ``ids[t]``; ``logprobs[t]`` is
-    then the sampler's log-probability of it, else 0.0; ``versions[t]`` the policy version, -1 for given tokens.
+    The lists of tokens have the same length T. ``loss_mask[t]`` is True if the policy sampled ``ids[t]``;
+    ``logprobs[t]`` is then the sampler's log-probability of it, else 0.0; ``versions[t]`` the policy version, -1 for
+    given tokens. ``restarts``: where in them the context was written anew, since the chat format drops earlier thoughts
+    when the user speaks. What stands between two of these places is a *segment*: one context that only grew. Most
+    episodes are a single one.
     """
 
     ids: list[int] = field(default_factory=list)
     loss_mask: list[bool] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
+    restarts: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -129,6 +135,29 @@ class TokenTrace:
         self.versions.extend([version] * n)
         return start, start + n
 
+    def restart(self) -> None:
+        """What is appended from here on is a new segment."""
+        if self.context_length:
+            self.restarts.append(len(self.ids))
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of the last segment."""
+        return len(self.ids) - (self.restarts[-1] if self.restarts else 0)
+
+    def context(self) -> list[int]:
+        """The ids of the last segment: what the agent has before it now."""
+        return self.ids[self.restarts[-1] :] if self.restarts else self.ids
+
+    def segments(self) -> list[TokenTrace]:
+        """The segments in order, each a trace of its own; every token is in one of them."""
+        if not self.restarts:
+            return [self]
+        return [
+            TokenTrace(self.ids[a:b], self.loss_mask[a:b], self.logprobs[a:b], self.versions[a:b])
+            for a, b in pairwise([0, *self.restarts, len(self.ids)])
+        ]
+
     @property
     def sampled_count(self) -> int:
         """How many of the tokens the policy sampled."""
@@ -140,22 +169,28 @@ class TokenTrace:
         return min(v for v, sampled in zip(self.versions, self.loss_mask, strict=True) if sampled)
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dict; the mask as 0 and 1."""
+        """A plain dict; the mask as 0 and 1, ``restarts`` only where there are any."""
         return {
             "ids": self.ids,
             "loss_mask": [int(m) for m in self.loss_mask],
             "logprobs": self.logprobs,
             "versions": self.versions,
+            **({"restarts": self.restarts} if self.restarts else {}),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TokenTrace:
-        """The inverse of ``to_json``. ValueError if the lists differ in length."""
+        """The inverse of ``to_json``. ValueError if the lists differ in length, or ``restarts`` are no places in
+        them."""
         trace = cls(
-            list(data["ids"]), [bool(m) for m in data["loss_mask"]], list(data["logprobs"]), list(data["versions"])
-        )
+            list(data["ids"]), [bool(m) for m in data["loss_mask"]], list(data["logprobs"]), list(data["versions"]),
+            list(data.get("restarts", ())),
+        )  # fmt: skip
         if not len(trace.ids) == len(trace.loss_mask) == len(trace.logprobs) == len(trace.versions):
             raise ValueError("tokens: ids, loss_mask, logprobs and versions differ in length")
+        whole = all(type(at) is int for at in trace.restarts)
+        if not whole or any(a >= b for a, b in pairwise([0, *trace.restarts, len(trace.ids)]) if trace.restarts):
+            raise ValueError("tokens: restarts must be ascending places within the ids")
         return trace
 
 
@@ -163,7 +198,7 @@ class TokenTrace:
 class Verdict:
     """The score of an episode: ``reward`` is the product of ``breakdown`` (component name to 0.0 or 1.0).
 
-    ``audit``: figures that operators care about and the reward does not see (see audit/figures.py).
+    ``audit``: metrics that operators care about and the reward does not see (see audit/metrics.py).
     """
 
     reward: float
@@ -174,7 +209,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Episode:
-    """One conversation from first message to verdict.
+    """One conversation from first message to verdict: messages, exact tokens, why it ended, reward, usage.
 
     ``group`` names the set of rollouts of one task at one training step. ``tags`` carry what reports group by: intent,
     persona, difficulty. ``error`` says what failed where ``stop`` is ``infrastructure``. ``tokens`` is None for agents

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
 class MuarlError(Exception):
-    """A problem the user can fix. Its text is one clear sentence or two."""
+    """A problem that the user can fix; its text says what is wrong and what to do. Base of all such errors."""
 
 
 class ConfigError(MuarlError):
@@ -22,7 +26,7 @@ class CheckpointError(MuarlError):
 
 
 class BudgetError(MuarlError):
-    """What a run may spend is spent: it has stopped where it can go on, with a larger budget."""
+    """What a run may spend is spent: it has stopped where it can continue, with a larger budget."""
 
 
 class InfrastructureError(MuarlError):
@@ -39,3 +43,31 @@ class InfrastructureError(MuarlError):
         super().__init__(message)
         self.boundary = boundary
         self.retryable = retryable
+
+
+class OwnCodeError(MuarlError):
+    """A bug in code that is not muarl's: of an environment, whose author is told the place."""
+
+    @classmethod
+    def of(cls, told: str, bug: Exception, file: str | None) -> OwnCodeError:
+        """``told``: whose code it is and which part. The place is the innermost line of ``file``, where the bug went
+        through it, else the innermost of all."""
+        frames = traceback.extract_tb(bug.__traceback__)
+        own = [frame for frame in frames if frame.filename == file] or list(frames)
+        place = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+        return cls(f"{told} has a bug: {type(bug).__name__}: {bug}{place}")
+
+
+@contextmanager
+def attributed(told: str, code: Callable[..., Any]) -> Iterator[None]:
+    """Within, an unexpected exception becomes an OwnCodeError with the line of the file that ``code`` is defined in."""
+    try:
+        yield
+    except MuarlError:
+        raise
+    except Exception as bug:
+        try:
+            file = inspect.getsourcefile(code)
+        except TypeError:  # an object with __call__
+            file = None
+        raise OwnCodeError.of(told, bug, file) from bug

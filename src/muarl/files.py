@@ -106,6 +106,22 @@ def whole_file(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
             raise
 
 
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder that appears whole when the block succeeds, and not at all otherwise. ``path`` may be an empty folder.
+    MuarlError if the disk is full."""
+    with clear_disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"))
+        try:
+            staging.chmod(0o755)
+            yield staging
+            os.replace(staging, path)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all. MuarlError if the disk is full."""
     with whole_file(path) as out:
@@ -177,7 +193,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except ValueError as problem:
             if not line.endswith(b"\n"):
                 break
-            raise MuarlError(f"{path}, line {number}: {problem}. Mend or remove that line.") from None
+            raise MuarlError(f"{path}, line {number}: {problem}. Fix or remove that line.") from None
         rows.append(row)
     return rows
 
@@ -197,7 +213,7 @@ def lock_folder(folder: Path) -> int | None:
         if handle is not None:
             os.close(handle)
         raise MuarlError(
-            f"Another process is at work in {folder}: only one at a time can go on there. Wait for it, or stop it "
+            f"Another process is at work in {folder}: only one at a time can continue there. Wait for it, or stop it "
             "first (status.json has its process id)."
         ) from None
     except OSError:  # a file system without locks

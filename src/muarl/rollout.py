@@ -1,6 +1,6 @@
 """Many episodes: where they are played, groups of rollouts a task, budgets, and when to give a run up.
 
-What infrastructure ended for good is excluded from its group (see player.py, which tries it again first).
+What infrastructure ended for good is excluded from its group (see episode_runner.py, which tries it again first).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Protocol, Self
 
 from muarl.budgets import Budget, RolloutEnd, add_besides, besides_of
 from muarl.episode import Episode, StopReason, Usage
+from muarl.episode_runner import EpisodeRunner, RolloutRequest, requests_for
 from muarl.errors import MuarlError
-from muarl.player import Player, RolloutRequest, requests_for
 
 __all__ = [
     "Budget",
@@ -25,7 +25,7 @@ __all__ = [
     "Group",
     "Groups",
     "LocalExecutor",
-    "Player",
+    "EpisodeRunner",
     "Progress",
     "Rollout",
     "RolloutEnd",
@@ -36,7 +36,7 @@ __all__ = [
     "rollout",
 ]
 
-Play = Callable[[RolloutRequest], Awaitable[Episode]]
+PlayEpisode = Callable[[RolloutRequest], Awaitable[Episode]]
 Progress = Callable[[Episode, int, int], None]
 Requests = Iterator[RolloutRequest] | AsyncIterator[RolloutRequest]
 
@@ -49,7 +49,7 @@ class Executor(Protocol):
 
         ``requests`` is drawn from lazily, when there is room for another episode; an asynchronous one may let a drawer
         wait, and several draw from it at once. An exception of whoever plays passes
-        through; closing the iterator early cancels what is under way.
+        through; closing the iterator early cancels what is running.
         """
         ...
 
@@ -57,7 +57,7 @@ class Executor(Protocol):
 class LocalExecutor:
     """Plays episodes as coroutines of this process, at most ``concurrency`` at a time."""
 
-    def __init__(self, play: Play, concurrency: int = 256) -> None:
+    def __init__(self, play: PlayEpisode, concurrency: int = 256) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {concurrency}")
         self.play = play
@@ -118,7 +118,7 @@ class Rollout:
 
 
 class RolloutError(MuarlError):
-    """The run cannot go on. ``episodes`` are those that had finished."""
+    """The run cannot continue. ``episodes`` are those that had finished."""
 
     def __init__(self, message: str, episodes: Sequence[Episode]) -> None:
         super().__init__(message)
@@ -137,12 +137,12 @@ async def rollout(
     """Have one episode played and scored for each request, wherever ``executor`` plays them.
 
     ``progress`` is called with each episode when it is final, how many are, and how many there will be: keep the
-    episode there if it must survive an interruption. ``rounds``: what infrastructure ended is begun again, from the
-    same seed, when all others are done; in all so often. What was under way when something broke is as a rule what
+    episode there if it must survive an interruption. ``rounds``: what infrastructure ended is restarted, from the
+    same seed, when all others are done; in all so often. What was running when something broke is as a rule what
     takes long, and must not be missing for that.
 
     RolloutError where trying again cannot help, after ``give_up`` episodes in a row for which agent or user could not
-    be reached, or for any other MuarlError; cancellation ends what is under way.
+    be reached, or for any other MuarlError; cancellation ends what is running.
     """
     if rounds < 1:
         raise ValueError(f"rounds must be at least 1, not {rounds}")
@@ -170,7 +170,7 @@ async def rollout(
 @dataclass(slots=True)
 class _Rollout:
     """The accounts of one rollout. ``done``: final episodes by the place of their request; ``held``: those that are to
-    be begun again."""
+    be restarted."""
 
     requests: Sequence[RolloutRequest]
     places: Mapping[str, int]
@@ -213,7 +213,7 @@ class _Rollout:
                     self.final(place, episode)
                 self.count(episode, failed)
         finally:
-            self.held |= before  # not begun again
+            self.held |= before  # not restarted
             await running.aclose()
             for ticket in self.tickets.values():
                 self.budget.reserve.end(ticket, None)
@@ -225,7 +225,7 @@ class _Rollout:
             self.progress(episode, len(self.done), len(self.requests))
 
     def count(self, episode: Episode, failed: bool) -> None:
-        """RolloutError where it makes no sense to go on."""
+        """RolloutError where it makes no sense to continue."""
         if failed and not episode.tags["retryable"]:
             raise self.error(f"The run stopped, since trying again cannot help. {episode.error}")
         gone = failed and episode.tags["boundary"] in ("agent", "user") and not episode.tags.get("void")
@@ -239,7 +239,7 @@ class _Rollout:
 
 
 class _Affordable:
-    """The requests of a rollout, each as soon as the budget has room for it beside what is under way."""
+    """The requests of a rollout, each as soon as the budget has room for it beside what is running."""
 
     def __init__(self, play: _Rollout, requests: Iterable[RolloutRequest]) -> None:
         self._play, self._left = play, deque(requests)

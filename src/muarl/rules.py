@@ -1,18 +1,24 @@
-"""How an episode is played: where it is cut, and what differs between benchmarks' ways of playing one."""
+"""How an episode is played: where it is cut (Limits), and what its messages do (Rules)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from traceback import walk_tb
+from typing import ClassVar
 
-from muarl.chat import GREETING, STOP_WORDS, ToolSpec
+from muarl.chat import GREETING, STOP_WORDS, Message, Requestor, ToolCall, is_stop
+from muarl.domains.base import Domain, Task
 from muarl.episode import StopReason
-from muarl.errors import InfrastructureError
+from muarl.errors import InfrastructureError, MuarlError, OwnCodeError
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where an episode is cut; None: nowhere. Tokens a turn and context are limits of the agent (agents.sampled).
+    """Where a conversation is cut off: turns of the agent, failed tool calls. None: nowhere.
+
+    Tokens a turn and context are limits of the agent (``SampledAgent``).
 
     ``turns``: how often the agent may act; each of its messages counts as one, whether it speaks or calls tools,
     however many calls it makes. The user still answers the last one. ``tool_errors``: that many failed calls, both
@@ -34,61 +40,89 @@ class Limits:
     agent_calls: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rules:
-    """What differs between ways of playing an episode. The defaults are TAU2's, but for ``broken``.
+    """What messages do in a conversation: what the greeting is, and what ends it. As it stands, muarl's own way.
 
     ``greeting``: what the agent is taken to have said first. ``greeting_in_context``: whether the agent's own context
-    begins with it (TAU2) or only the user sees it (TAU1, MUA-RL's training). ``transfer_ends``: whether a call of one
-    of ``transfer_tools`` that succeeds ends the episode, rather than leaving that to the user's ###TRANSFER###; "any":
-    one that fails, too (TAU1). ``fatal``: a result whose text begins so ends the episode (TAU1 breaks off at some).
-    ``stop_words``: what ends the episode in a user's message without calls; ``first_may_stop``: in its first one too.
-    ``one_call``: only the first call of an agent's message counts, as if the others had never been written (TAU1).
+    begins with it, or only the user sees it. ``transfer_ends``: whether a successful call of one of ``transfer_tools``
+    ends the episode, rather than leaving that to the user's ###TRANSFER###. ``stop_words``: what ends the episode in a
+    user's message without calls.
 
-    ``broken``: what becomes of an agent's message with nothing in it, or with a call that cannot be read. "answered":
-    nothing ends the episode (``empty_reply``), and such a call gets an error to read. "aborts": the attempt is void,
-    for a user's message too, and the episode an infrastructure failure (TAU2). "ends": such a call ends the episode, as
-    does a message without any text; a text of nothing is passed on, a user's too (TAU1). "passes": a message that is
-    empty, was cut, or has a call that cannot be read is as good as words, so that the user is next (BFCL, ACEBench).
-    "skips": the same, but only the calls that cannot be read are passed over (BFCL with Qwen).
-
-    ``agent_may_stop``: a stop word in the agent's words, beside calls too, which are then not run, ends the episode
-    (ACEBench). ``stop_after``: how many steps
-    (see ``Limits.steps``) must have gone before for a stop word to count.
-
-    ``solo``: the agent works alone, with the user's tools beside its own, until it calls ``done`` (TAU2).
+    To change anything else, override a method in a subclass, as the benchmarks do (environments/official). Rules hold
+    no state: one object serves all episodes of a run, and is sent to the workers of a cluster.
     """
 
     greeting: str = GREETING
     greeting_in_context: bool = True
-    transfer_ends: bool | Literal["any"] = False
+    transfer_ends: bool = False
     transfer_tools: tuple[str, ...] = ("transfer_to_human_agents",)
     stop_words: tuple[str, ...] = STOP_WORDS
-    first_may_stop: bool = True
-    one_call: bool = False
-    fatal: tuple[str, ...] = ()
-    broken: Literal["answered", "aborts", "ends", "passes", "skips"] = "answered"
-    agent_may_stop: bool = False
-    stop_after: int = 0
-    solo: bool = False
 
-    @property
-    def lenient(self) -> bool:
-        """Whether a broken message is as good as words."""
-        return self.broken in ("passes", "skips")
+    solo: ClassVar[bool] = False
+    """Whether the agent works alone, with nobody to talk to."""
+
+    def opening(self, task: Task) -> tuple[list[Message], Requestor]:
+        """The messages that the episode begins with, and whose turn it is then."""
+        before = list(task.history) or [Message("assistant", self.greeting)]
+        last = before[-1]
+        to_user = last.role == "assistant" or (last.role == "tool" and last.requestor == "user")
+        return before, "user" if to_user else "assistant"
+
+    def read_agent(self, message: Message, stop: StopReason | None, steps: int) -> tuple[Message, StopReason | None]:
+        """The agent's message as it counts, and how it ends the episode, if it does.
+
+        ``stop``: how its generation ended the episode, such as ``turn_length``. ``steps``: how many steps went before
+        (see ``Limits.steps``). Here nothing at all ends it (``empty_reply``), and a call that cannot be read is run
+        like any other, so that the agent reads the error. VoidReply voids the whole attempt.
+        """
+        return message, StopReason.EMPTY_REPLY if stop is None and is_empty(message) else stop
+
+    def calls_to_run(self, message: Message) -> tuple[ToolCall, ...]:
+        """The calls of an agent's message that are run. Where there are none, it is the user's turn."""
+        return message.tool_calls
+
+    def side_of(self, call: ToolCall, domain: Domain) -> Requestor:
+        """Whose tools a call of the agent is for."""
+        return "assistant"
+
+    def after_results(self, results: Sequence[Message]) -> StopReason | None:
+        """How the results of an agent's calls end the episode, if they do."""
+        handed_over = any(m.name in self.transfer_tools and not m.error for m in results)
+        return StopReason.TRANSFER if self.transfer_ends and handed_over else None
+
+    def check_user(self, message: Message) -> None:
+        """InfrastructureError if a user's message cannot be used."""
+        if is_empty(message):
+            raise InfrastructureError("the simulated user said nothing", boundary="user")
+
+    def user_stops(self, message: Message, steps: int, spoken: int) -> bool:
+        """Whether a user's message without calls ends the conversation. ``steps``: as in ``read_agent``; ``spoken``:
+        how often the user has spoken in this episode, this message included."""
+        return is_stop(message, self.stop_words)
 
 
-PASSED_ON = (StopReason.EMPTY_REPLY, StopReason.TURN_LENGTH)
-"""What does not end an episode where broken messages pass the word on."""
+def is_empty(message: Message) -> bool:
+    """Whether there is nothing in a message."""
+    return not message.tool_calls and not (message.content or "").strip()
+
+
+@contextmanager
+def bugs_named(rules: Rules, domain: str) -> Iterator[None]:
+    """Within, an unexpected exception out of a method of these rules becomes an OwnCodeError, which says so to their
+    author; any other passes through."""
+    try:
+        yield
+    except MuarlError:
+        raise
+    except Exception as bug:
+        frames = [frame for frame, _ in walk_tb(bug.__traceback__) if frame.f_locals.get("self") is rules]
+        if not frames:
+            raise
+        code = frames[0].f_code
+        where = f"environment {domain}: its rules ({type(rules).__name__}.{code.co_name})"
+        raise OwnCodeError.of(where, bug, code.co_filename) from bug
 
 
 class VoidReply(InfrastructureError):
-    """A reply that voids the attempt (see Rules.broken): nothing is out of order but the model that wrote it."""
-
-
-DONE = ToolSpec(
-    "done",
-    "Call this function when you are done with the task.",
-    {"properties": {}, "title": "parameters", "type": "object"},
-)
-"""The tool with which an agent that works alone says so (TAU2's, to the letter)."""
+    """A reply that voids the attempt, which is then no result: nothing is out of order but the model that wrote it."""

@@ -9,6 +9,7 @@ from muarl.chat import ToolCall
 
 MAX_DEPTH = 32
 """Deeper nesting in a tool call's JSON makes the call invalid."""
+_NESTED = f"the JSON is nested deeper than {MAX_DEPTH} levels"
 
 
 def call_text(call: ToolCall) -> str:
@@ -28,17 +29,12 @@ def parse_call(text: str, call_id: str, *, closed: bool = True) -> ToolCall:
     if not closed:
         return bad("the <tool_call> block has no </tool_call>")
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
-        if _depth(value) > MAX_DEPTH:
-            return bad(f"the JSON is nested deeper than {MAX_DEPTH} levels")
-        if "\\u" in text:  # only an escape can smuggle in half a character
-            json.dumps(value, ensure_ascii=False).encode()
-    except RecursionError:
-        return bad(f"the JSON is nested deeper than {MAX_DEPTH} levels")
-    except UnicodeEncodeError:
-        return bad("the JSON holds half a surrogate pair")
-    except ValueError as problem:
-        return bad(f"not valid JSON: {problem}")
+        value = _load(text)
+        problem = argument_problem(value, escaped="\\u" in text)
+    except (ValueError, RecursionError) as broken:
+        problem = _why(broken)
+    if problem is not None:
+        return bad(problem)
     if not isinstance(value, dict):
         return bad("a tool call is a JSON object with name and arguments")
     name, arguments = value.get("name"), value.get("arguments", {})
@@ -47,6 +43,38 @@ def parse_call(text: str, call_id: str, *, closed: bool = True) -> ToolCall:
     if not isinstance(arguments, dict):
         return bad("arguments must be a JSON object", name)
     return ToolCall(call_id, name, arguments)
+
+
+def strict_json(text: str) -> str | None:
+    """What is wrong with a JSON text; None if nothing is. Doubled keys, NaN and numbers without end are wrong."""
+    try:
+        _load(text)
+    except (ValueError, RecursionError) as broken:
+        return _why(broken)
+    return None
+
+
+def argument_problem(value: Any, *, escaped: bool = True) -> str | None:
+    """What no tool call may hold in a JSON value that was read: deep nesting, half a character, a number without end.
+    ``escaped``: whether the text had escapes, which alone can smuggle in half a character."""
+    try:
+        if _depth(value) > MAX_DEPTH:
+            return _NESTED
+        if escaped:
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return "the JSON holds half a surrogate pair"
+    except (ValueError, RecursionError) as broken:
+        return _why(broken)
+    return None
+
+
+def _load(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+
+
+def _why(problem: ValueError | RecursionError) -> str:
+    return _NESTED if isinstance(problem, RecursionError) else f"not valid JSON: {problem}"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

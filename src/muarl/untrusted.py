@@ -8,7 +8,6 @@ read here, so that a hostile text is a ValueError like any other malformed one.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -29,9 +28,8 @@ YAML_BYTES = 256 << 10
 YAML_DEPTH = 40
 YAML_NODES = 50_000
 _WORD = 64
-"""Bits of a whole number in YAML."""
+"""Most bits of a whole number in YAML."""
 
-_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::([0-9]{1,5}))?")
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _OTHERS = bytes(b for b in range(256) if b not in b'[]{}"')
 
@@ -65,15 +63,6 @@ def levels(text: str | bytes) -> int:
     bare = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _OTHERS)
     brackets = b"".join(bare.split(b'"')[::2])
     return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
-
-
-def host_of(header: str) -> tuple[str, int | None] | None:
-    """The name in a Host header, in lower case and without an IPv6 address's brackets, and the port, None where none is
-    given. None for what is no such header: a user before an @, say, which browsers and proxies read otherwise."""
-    found = _HOST.fullmatch(header)
-    if found is None or int(found[3] or 0) > 0xFFFF:
-        return None
-    return (found[1] or found[2]).lower(), int(found[3]) if found[3] else None
 
 
 def read_text(path: Path, most: int = FILE_BYTES) -> str:

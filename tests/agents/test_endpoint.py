@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,9 @@ from muarl.agents.endpoint import NOT_RUN, EndpointAgent
 from muarl.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.conversation import Rules, run_episode
 from muarl.domains.base import Domain, Task, tool
-from muarl.endpoints import Endpoint, EndpointConfig
+from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.environments.official.base import LenientRules
+from muarl.environments.official.bfcl import QwenRules
 from muarl.episode import StopReason
 from muarl.errors import InfrastructureError
 from muarl.users.scripted import ScriptedUser
@@ -25,7 +26,7 @@ START = [Message("assistant", GREETING), Message("user", "Look at 7.")]
 def endpoint(server: FakeOpenAI) -> Endpoint:
     async def no_wait(_: float) -> None: ...
 
-    return Endpoint(EndpointConfig(model="m", base_url=server.url, attempts=2), sleep=no_wait)
+    return Endpoint(EndpointSettings(model="m", base_url=server.url, attempts=2), sleep=no_wait)
 
 
 async def test_two_calls_in_one_message_and_the_history_that_follows() -> None:
@@ -188,14 +189,14 @@ BAD = call("look", "{bad", "b")
 
 
 @pytest.mark.parametrize(
-    ("broken", "answered"),
+    ("rules", "answered"),
     [
-        ("passes", [("a", NOT_RUN), ("b", NOT_RUN), ("c", NOT_RUN)]),
-        ("skips", [("b", NOT_RUN), ("a", "gone"), ("c", "gone")]),
+        (LenientRules(), [("a", NOT_RUN), ("b", NOT_RUN), ("c", NOT_RUN)]),
+        (QwenRules(), [("b", NOT_RUN), ("a", "gone"), ("c", "gone")]),
     ],
 )
 async def test_calls_that_were_not_run_are_answered_for_the_servers_sake(
-    broken: Any, answered: list[tuple[str, str]]
+    rules: Rules, answered: list[tuple[str, str]]
 ) -> None:
     calls = [call("remove", {"id": "7"}, "a"), BAD, call("remove", {"id": "7"}, "c")]
     with FakeOpenAI([completion("Hm.", tool_calls=calls), text("Done.")]) as server:
@@ -203,14 +204,13 @@ async def test_calls_that_were_not_run_are_answered_for_the_servers_sake(
             world = Shelf().world()
             user = ScriptedUser(["Remove 7.", "And?"])
             task = Task(id="t", domain="shelf", scenario="", actions=())
-            rules = Rules(broken=broken)
             episode = await run_episode(task, world, EndpointAgent(client), user, rules=rules)
     assert episode.stop is StopReason.USER_STOP
     history = server.bodies[1]["messages"][4:]
     results = [(m["tool_call_id"], m["content"]) for m in history if m["role"] == "tool"]
     assert results == answered
     assert [m["role"] for m in history[: len(results)]] == ["tool"] * 3, "right behind the message that made them"
-    assert [m["content"] for m in history[3:]] == (["And?"] if broken == "passes" else [])
+    assert [m["content"] for m in history[3:]] == (["And?"] if type(rules) is LenientRules else [])
     assert NOT_RUN not in [m.content for m in episode.messages], "only the server is told"
 
 
@@ -245,3 +245,26 @@ async def test_what_was_cut_may_be_taken_as_it_is(answer: Answer, stop: StopReas
         async with endpoint(server) as client:
             turn = await EndpointAgent(client, keep_cut=True).open("P", [LOOK], seed=0, session="e").act(START)
     assert turn.stop is stop
+
+
+async def test_what_the_model_said_can_go_back_word_for_word() -> None:
+    spaced = {"id": "a", "type": "function", "index": 0, "function": {"name": "look", "arguments": '{"id":"7"}'}}
+    said = [
+        completion("", tool_calls=[spaced], reasoning_content="Hm.", refusal=None),
+        completion(None, tool_calls=[call("look", '{"id": ', "b")], reasoning_content="Again."),
+        completion(None, tool_calls=[{**spaced, "id": ""}]),
+        completion("<think>So.</think>Done.", tool_calls=[]),
+        text("Bye."),
+    ]
+    with FakeOpenAI(said) as server:
+        async with Endpoint(EndpointSettings(model="m", base_url=server.url, verbatim=True)) as client:
+            session = EndpointAgent(client).open("", [LOOK], seed=1, session="e")
+            turn = await session.act([Message("user", "Look at 7.")])
+            for _ in said[1:]:
+                calls = turn.message.tool_calls
+                turn = await session.act([Message("tool", "?", tool_call_id=c.id) for c in calls] or [START[1]])
+        history = [m for m in server.bodies[-1]["messages"] if m["role"] == "assistant"]
+    assert history[0] == {"role": "assistant", "content": "", "reasoning_content": "Hm.", "tool_calls": [spaced]}
+    assert history[1]["reasoning_content"] == "Again." and history[1]["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert history[2]["tool_calls"][0]["id"] == "call_0", "results need an id to refer to"
+    assert history[3] == {"role": "assistant", "content": "<think>So.</think>Done."}

@@ -11,21 +11,23 @@ from typing import Any
 
 import pytest
 
-from loop_kit import Lines, Puppet, RecordingSampler, Toy, call, call_json, say, small_tokenizer, toy_task
+from loop_kit import Puppet, RecordingSampler, call, call_json, say, small_tokenizer
 from muarl.agents.base import AgentTurn, TakesTools
 from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.prompted import PromptedAgent
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.chat import GREETING, Message, ToolCall, ToolSpec
+from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.conversation import Limits, Rules, run_episode
-from muarl.endpoints import Endpoint, EndpointConfig
+from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.environments.official.base import LenientRules
 from muarl.episode import Episode, StopReason, Usage
-from muarl.tokens import ChatTokens
 from support.fake_openai import FakeOpenAI, completion, text
 from support.fake_openai import call as sent_call
+from support.toy_shop import Lines, Toy, toy_task
 
 DOMAIN = Toy()
-CHAT = ChatTokens(small_tokenizer())
+CHAT = Qwen3Format(small_tokenizer())
 _CALL = re.compile(r"DO (\w+) (\{[^}]*\})")
 
 
@@ -193,19 +195,26 @@ def test_how_a_turn_ended_and_what_it_cost_is_the_agents() -> None:
     assert play(PromptedAgent(Puppet(thoughtful), Plain()), Lines("a")).messages[2].reasoning == "I wonder."
 
 
-@pytest.mark.parametrize("broken", ["answered", "passes"])
-def test_an_empty_message_stays_empty(broken: Any) -> None:
+@pytest.mark.parametrize("rules", [Rules(), LenientRules()])
+def test_an_empty_message_stays_empty(rules: Rules) -> None:
     inner = Puppet(AgentTurn(say(None), StopReason.EMPTY_REPLY), "Done.")
-    episode = play(PromptedAgent(inner, Plain()), Lines("a", "b"), rules=Rules(broken=broken))
-    assert episode.stop is (StopReason.EMPTY_REPLY if broken == "answered" else StopReason.USER_STOP)
+    episode = play(PromptedAgent(inner, Plain()), Lines("a", "b"), rules=rules)
+    assert episode.stop is (StopReason.EMPTY_REPLY if type(rules) is Rules else StopReason.USER_STOP)
     assert episode.messages[2] == Message("assistant", "")
 
 
-def test_it_is_called_as_the_agent_inside_and_shares_its_endpoint() -> None:
-    endpoint = Endpoint(EndpointConfig(model="m"))
+async def test_it_is_called_as_the_agent_inside_and_closes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Endpoint] = []
+
+    async def aclose(self: Endpoint) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(Endpoint, "aclose", aclose)
+    endpoint = Endpoint(EndpointSettings(model="m"))
     agent = PromptedAgent(EndpointAgent(endpoint), Plain())
-    assert agent.name == "endpoint:m" and agent.endpoint is endpoint
-    assert PromptedAgent(Puppet(), Plain()).endpoint is None
+    await agent.aclose()
+    await PromptedAgent(Puppet(), Plain()).aclose()
+    assert agent.name == "endpoint:m" and closed == [endpoint]
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -284,7 +293,7 @@ def test_a_policy_that_is_told_everything_anew_has_no_one_trace() -> None:
 async def test_a_server_is_offered_no_tools_and_sees_no_open_call() -> None:
     answers = [text(LOOK), completion("Hm.", tool_calls=[sent_call("look", {}, "n")]), text("Done.")]
     with FakeOpenAI(answers) as server:
-        async with Endpoint(EndpointConfig(model="m", base_url=server.url)) as client:
+        async with Endpoint(EndpointSettings(model="m", base_url=server.url)) as client:
             agent = PromptedAgent(EndpointAgent(client), Plain())
             episode = await run_episode(toy_task(), DOMAIN.world(), agent, Lines("a", "b"))
     assert episode.stop is StopReason.USER_STOP

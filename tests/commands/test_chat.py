@@ -109,10 +109,10 @@ def test_a_checkpoint_is_talked_with_in_its_own_domain_and_limits(typed: list[st
 
 def test_the_end_is_explained_with_the_setting_that_decides_it(typed: list[str]) -> None:
     typed += ["Blurb the frobnicator, please."]
-    result = run("base", "rl.tokens_per_turn=1")
+    result = run("base", "rollout.tokens_per_turn=1")
     assert result.exit_code == 0, result.output
     assert "ended by  turn length" in result.output
-    assert "a reply was cut at 1 token (rl.tokens_per_turn=N" in result.output
+    assert "a reply was cut at 1 token (rollout.tokens_per_turn=N" in result.output
     assert "tokens a turn" not in result.output, "what the person says is not the run's"
 
 

@@ -4,43 +4,46 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from muarl.cli import app
 from muarl.config import load_config
-from muarl.config.sections import DomainConfig
-from muarl.domains.generated import NAMES, generated
-from muarl.recipes.setting import make_setting
+from muarl.environments import registry
+from muarl.environments.configure import configure_environment
+from muarl.environments.registry import find
+from support.environments import MADE
 
 
 def domains(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["domains", *arguments])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("size", ["tiny", "official"])
 def test_policy_and_tools_are_those_of_a_run(name: str, size: str) -> None:
 
-    if size not in generated(name).sizes:
+    if size not in find(name).sizes:
         assert "--size" in domains("show", name, "--size", size).stderr
         return
-    setting = make_setting(load_config("cpu", [f"domain.name={name}", f"domain.size={size}"]), measuring=True)
-    task = setting.some_task("test")
-    tools = [spec.to_openai() for spec in setting.tools(task)]
-    assert domains("show", name, "--size", size, "--policy").stdout == setting.told(task)
+    environment = configure_environment(
+        load_config("cpu", [f"domain.name={name}", f"domain.size={size}"]), measuring=True
+    )
+    task = environment.example_task("test")
+    tools = [spec.to_openai() for spec in environment.tools(task)]
+    assert domains("show", name, "--size", size, "--policy").stdout == environment.system_prompt(task)
     assert json.loads(domains("show", name, "--size", size, "--tools").stdout) == tools
     both = json.loads(domains("show", name, "--size", size, "--json").stdout)
-    assert both == {"policy": setting.told(task), "tools": tools}
+    assert both == {"policy": environment.system_prompt(task), "tools": tools}
     shown = domains("show", name, "--size", size).stdout
-    assert setting.told(task) in shown and all(tool["function"]["name"] in shown for tool in tools)
+    assert environment.system_prompt(task) in shown and all(tool["function"]["name"] in shown for tool in tools)
 
 
 @pytest.mark.data
 def test_a_benchmarks_policy(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muarl.data import add
+    from muarl.benchmarks.install import add
 
     monkeypatch.setenv("MUARL_DATA", str(tmp_path))
     add("tau2", shared_data / "tau2")
@@ -50,17 +53,34 @@ def test_a_benchmarks_policy(shared_data: Path, tmp_path: Path, monkeypatch: pyt
     assert len(json.loads(domains("show", "tau2-retail", "--tools").stdout)) > 10
 
 
-def test_the_list_has_every_domain() -> None:
-    shown = domains("list").stdout
-    for name in get_args(DomainConfig.model_fields["name"].annotation):
-        assert name in shown
+@pytest.mark.parametrize("arguments", [(), ("list",)])
+def test_the_list_says_what_each_environment_offers(arguments: tuple[str, ...]) -> None:
+    lines = {line.split()[0]: line for line in domains(*arguments).stdout.splitlines()}
+    assert set(registry.names()) < set(lines)
+    head = lines["name"]
+
+    def cell(name: str, column: str) -> str:
+        return lines[name][head.index(column) :].split("  ")[0].strip()
+
+    assert cell("retail-generated", "sizes") == "tiny, small, medium, official"
+    assert cell("retail-generated", "checkpoint") == "base"
+    for name, offers in (
+        ("retail-generated", ("yes", "yes", "yes")),
+        ("hotel-generated", ("yes", "yes", "yes")),
+        ("bfcl-generated", ("yes", "yes", "")),
+        ("tau2-telecom", ("yes", "yes", "")),
+        ("tau2-retail", ("", "", "")),
+    ):
+        assert tuple(cell(name, column) for column in ("rule-based user", "expert", "red team")) == offers, name
+    assert cell("mcp-git", "kind") == "on an MCP server" and cell("tau2-retail", "kind") == "benchmark"
+    assert cell("mcp-git", "from") == cell("tau2-retail", "from") == "muarl"
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["retial-generated"], "did you mean retail-generated?"),
-        (["retail-generated", "--size", "huge"], "--size: 'huge' is unknown; retail-generated has tiny"),
+        (["retail-generated", "--size", "huge"], "--size is huge; the sizes of retail-generated are tiny"),
         (["tau2-retail", "--size", "tiny"], "one size"),
         (["retail-generated", "--policy", "--tools"], "one of them at a time"),
     ],

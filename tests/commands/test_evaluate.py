@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from muarl.cli import app
 from muarl.config import RunConfig, load_config
-from muarl.recipes.official import NAMES
+from muarl.environments.official import NAMES
 
 LLM = ["--agent", "endpoint:gpt-a", "--user", "endpoint:gpt-u@http://localhost:8000/v1"]
 
@@ -100,7 +100,7 @@ def test_a_checkpoint_gets_as_much_room_as_its_model_reads(tmp_path: Path) -> No
     (tmp_path / "config.json").write_text('{"model_type": "qwen3", "max_position_embeddings": 9000}')
     config = resolved("tau2-retail", "--agent", str(tmp_path), *LLM[2:])
     assert (config.eval.agent, config.model.checkpoint) == ("sampled", str(tmp_path))
-    assert (config.model.max_context, config.rl.tokens_per_turn) == (9000, 2048)
+    assert (config.model.max_context, config.rollout.tokens_per_turn) == (9000, 2048)
     (tmp_path / "config.json").write_text('{"model_type": "qwen3", "max_position_embeddings": 999999}')
     assert resolved("tau2-retail", "-m", str(tmp_path), *LLM[2:]).model.max_context == 32768
 
@@ -112,14 +112,14 @@ def run(tmp_path: Path) -> str:
     folder.mkdir(parents=True)
     (folder / "config.json").write_text('{"model_type": "qwen3", "max_position_embeddings": 40960}')
     own = ["domain.name=airline-generated", "domain.size=official", "model.max_context=20000", "model.thinking=true"]
-    made = load_config("quickstart", [*own, "rl.tokens_per_turn=900", "eval.tasks=7"]).model_dump(mode="json")
+    made = load_config("quickstart", [*own, "rollout.tokens_per_turn=900", "eval.tasks=7"]).model_dump(mode="json")
     (tmp_path / "mine" / "config.yaml").write_text(yaml.safe_dump(made))
     return str(tmp_path / "mine")
 
 
 def limits(config: RunConfig) -> tuple[object, ...]:
     model = config.model
-    return config.domain.name, config.domain.size, model.max_context, model.thinking, config.rl.tokens_per_turn
+    return config.domain.name, config.domain.size, model.max_context, model.thinking, config.rollout.tokens_per_turn
 
 
 @pytest.mark.parametrize("option", ["--agent", "--checkpoint"])
@@ -133,7 +133,7 @@ def test_a_run_is_evaluated_under_its_own_settings(run: str, option: str) -> Non
 
 
 def test_what_a_person_says_counts_more_than_the_run(run: str) -> None:
-    assert limits(resolved("-m", run, "domain.size=tiny", "model.thinking=false", "rl.tokens_per_turn=50")) == (
+    assert limits(resolved("-m", run, "domain.size=tiny", "model.thinking=false", "rollout.tokens_per_turn=50")) == (
         "airline-generated", "tiny", 20000, False, 50,
     )  # fmt: skip
     assert limits(resolved("-m", run, "--config", "cpu")) == ("retail-generated", "tiny", 768, False, 64)
@@ -167,7 +167,7 @@ def test_the_long_form_stays_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["tau2-retial", *LLM], ["tau2-retial: no such benchmark", "tau2-retail"]),
+        (["tau2-retial", *LLM], ["there is no environment 'tau2-retial'", "did you mean tau2-retail?"]),
         (["tau2-retail", "tau2-airline", *LLM], ["one benchmark at a time"]),
         (["tau2-retail", "--agent", "endpoint:"], ["no model name"]),
         (["tau2-retail", "--user", "gpt-u"], ["--user", "endpoint:MODEL"]),
@@ -196,11 +196,11 @@ def test_help_shows_both_forms() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("qwen/x", "`muarl domains list` names them"), ("tau2-retial", "did you mean 'tau2-retail'?")]
+    ("name", "hint"), [("qwen/x", "`muarl domains` lists them"), ("tau2-retial", "did you mean tau2-retail?")]
 )
 def test_a_first_word_that_names_no_benchmark(name: str, hint: str) -> None:
     result = evaluate(name)
     assert result.exit_code == 2
     said = " ".join(result.stderr.split())
-    assert f"{name}: no such benchmark or domain" in said and hint in said
+    assert f"there is no environment {name!r}" in said and hint in said
     assert "override" not in said, "nobody gave one"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from muarl.config import load_config
-from muarl.recipes import preflight
+from muarl.runs import preflight
 
 RUN = """
 import json, os, socket, sys

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from muarl.cli import app
 from muarl.commands.mcp import pick
-from muarl.domains.generated import generated
 from muarl.domains.mcp import servers
+from muarl.environments import environment
 from muarl.errors import ConfigError, DataError
 from support.mcp import FAULTY, needs_sdk, needs_server
 
@@ -65,7 +65,8 @@ def test_tools_of_a_server_that_is_not_there():
     code, output = run("tools", "/nowhere/server")
     assert code == 2 and "the MCP server server is missing" in output
     code, output = run("tools", "mcp-git", env={"MUARL_MCP_SERVERS": "/nowhere"})
-    generated("mcp-git").domain.cache_clear()
+    environment._domain.cache_clear()  # it was made without the server
+    environment._domain.cache_clear()
     assert code == 2 and "muarl mcp install git" in output
 
 
@@ -88,9 +89,9 @@ def test_a_domain_is_picked_by_its_full_or_its_short_name(capsys):
 
 @pytest.mark.data
 def test_a_benchmarks_domain_is_picked_with_and_without_a_task(shared_data):
-    from muarl import data
+    from muarl.benchmarks import install
 
-    data.add("tau2", shared_data / "tau2")
+    install.add("tau2", shared_data / "tau2")
     domain, task = pick("retail")
     assert domain.name == "retail" and task is None and domain.base.tables["orders"]
     _, task = pick("tau2-retail", task="1")
@@ -102,14 +103,17 @@ def test_a_benchmarks_domain_is_picked_with_and_without_a_task(shared_data):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("serve", "moon"), "there is no domain 'moon'; there are retail-generated"),
-        (("serve", "retail-generated", "--size", "vast"), "--size: retail-generated comes in tiny, small"),
+        (("serve", "moon"), "there is no environment 'moon' (`muarl domains` lists them"),
+        (
+            ("serve", "retail-generated", "--size", "vast"),
+            "--size is vast; the sizes of retail-generated are tiny, small",
+        ),
         (("serve", "retail-generated", "--split", "dev"), "--split: retail-generated has the splits train"),
         (("serve", "retail-generated", "--task", "x"), "--task: tasks of retail-generated are numbered"),
         (("serve", "retail-generated", "--side", "user"), "the user's side has no tools to serve"),
         (
             ("serve", "retail-generated", "--http", "--host", "0.0.0.0"),
-            "set the token that clients need in MUARL_MCP_TO",
+            "set the token that clients must send in MUARL_MCP_TO",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from muarl import data
 from muarl.benchmarks import tau2
 from muarl.commands import datasets, tasksets
 from muarl.commands.generate import task_row
-from muarl.domains.generated import generated
+from muarl.environments.registry import find
 from muarl.errors import ConfigError, DataError
 from support.retail_shop import shop
 
@@ -18,7 +18,7 @@ from support.retail_shop import shop
 @pytest.fixture
 def official(monkeypatch):
     """An installed benchmark whose retail tasks are the first three generated ones, in another domain object."""
-    made = generated("retail-generated").tasks("train", 3, size="official")
+    made = find("retail-generated").make_tasks("train", 3, size="official")
     monkeypatch.setattr(data, "installed", lambda: ("tau2",))
     monkeypatch.setattr(tau2, "domain", lambda name, semantics="official": shop(semantics=semantics))
     monkeypatch.setattr(tau2, "tasks", lambda name, split="base": tuple(made) if split == "base" else ())
@@ -49,12 +49,12 @@ def test_a_file_of_tasks_and_another_split(official, tmp_path, capsys):
 
 def test_bad_input(official, tmp_path, monkeypatch):
     for name, part in (
-        ("nothing", "is no set of tasks: name one of retail-generated"),
+        ("nothing", "is no set of tasks: name an environment"),
         ("retail-generated:dev", "has the splits train, validation, test"),
     ):
         with pytest.raises(ConfigError, match=part):
             tasksets.task_set(name)
-    with pytest.raises(ConfigError, match="--size: retail-generated comes in"):
+    with pytest.raises(ConfigError, match="--size is vast; the sizes of retail-generated are"):
         tasksets.task_set("retail-generated", size="vast")
     monkeypatch.setattr(data, "installed", lambda: ())
     with pytest.raises(ConfigError, match="no installed benchmark has the domain retail: name one with --benchmark"):

@@ -26,3 +26,14 @@ def test_the_domains_of_a_cold_start_do_not_fill_the_line(tmp_path: Path) -> Non
     (path / "status.json").write_text('{"state": "finished", "domain": "hotel-generated, mcp-git, mcp-sqlite"}')
     assert "hotel-generated and 2 more" in muarl(str(tmp_path)).stdout
     assert "hotel-generated, mcp-git, mcp-sqlite" in muarl(str(tmp_path), "--json").stdout
+
+
+def test_success_is_listed_by_domain(tmp_path: Path) -> None:
+    path = tmp_path / "mixed"
+    path.mkdir()
+    (path / "status.json").write_text('{"state": "finished", "domain": "a, b"}')
+    scores = '{"rl": {"success": 0.5}, "by_domain": {"a": {"rl": 0.75}, "b": {"rl": 0.25, "do_nothing": 0.1}}}'
+    (path / "summary.json").write_text(scores)
+    shown = muarl(str(tmp_path)).stdout
+    assert all(text in shown for text in ("several:", "50.0%", "75.0%", "25.0%"))
+    assert '"by_domain": {\n      "a": 0.75,' in muarl(str(tmp_path), "--json").stdout

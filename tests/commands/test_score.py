@@ -218,10 +218,10 @@ def test_an_endpoint_that_fails_half_the_time_is_asked_again(tmp_path, small_wor
         pass
 
     def impatient(spec):
-        return judge.ModelJudge(judge._EndpointModel(Endpoint(parse_endpoint(spec), sleep=at_once)))
+        return judge.JudgeModel(Endpoint(parse_endpoint(spec), sleep=at_once))
 
     monkeypatch.setenv("OPENAI_API_KEY", "key")
-    monkeypatch.setattr(judge, "make_judge", impatient)
+    monkeypatch.setattr(judge, "open_judge_model", impatient)
     with FakeOpenAI([status(503), text(VERDICT)] * 3) as server:
         given = run(*(simulation(str(i), task_id="judged") for i in range(3)))
         assert [r["reward"] for r in scored(tmp_path, given, f"endpoint:judge@{server.url}")] == [1.0] * 3
@@ -246,7 +246,9 @@ def test_a_solo_agents_calls_of_the_users_tools_are_the_users(tmp_path, small_wo
 
 def test_where_nothing_could_be_scored_the_command_fails_and_says_why(tmp_path, small_world):
     broken = [{"role": "assistant", "tool_calls": [{"id": "c", "name": "nothing", "arguments": {}}]}]
-    with pytest.raises(DataError, match=r"none of its 1 conversations could be scored. .*out\.jsonl says why"):
+    with pytest.raises(
+        DataError, match=r"none of its 1 conversations could be scored. See .*out\.jsonl for the reasons"
+    ):
         scored(tmp_path, run(simulation("a", broken)))
     (row,) = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines())
     assert row["reward"] is None and row["error"]
@@ -355,7 +357,7 @@ def test_tau1_in_lines(tmp_path, tau1_shop):
         scored(tmp_path, source, bench_name="tau1")
     with pytest.raises(ConfigError, match="--domain: tau1 has retail, airline, not 'telecom'"):
         scored(tmp_path, source, bench_name="tau1", domain="telecom")
-    with pytest.raises(ConfigError, match="TAU1 scores in one way only"):
+    with pytest.raises(ConfigError, match="TAU1 has only one way of scoring"):
         scored(tmp_path, source, bench_name="tau1", domain="retail", evaluation="env")
 
 

@@ -81,7 +81,7 @@ def test_runs_of_another_experiment_are_left_alone(children: list[list[str]], tm
         (("a,b", "train"), "must look like 0,1,2 or 0-4"),
         (("5-1", "train"), "no range"),
         (("0", "eval"), "cannot be repeated"),
-        (("0", "train", "--seed", "1"), "leave --seed out"),
+        (("0", "train", "--seed", "1"), "remove --seed"),
         (("0", "train", "rl.stpes=1"), "did you mean 'rl.steps'"),
     ],
 )
@@ -118,3 +118,11 @@ def test_a_seed_that_is_stopped_may_save_what_it_has(number: int) -> None:
     assert wait_for(child) == 128 + number  # type: ignore[arg-type]
     assert child.got == ([signal.SIGTERM] if number == signal.SIGTERM else [])
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_several_domains_of_a_repeated_run() -> None:
+    from muarl.commands.seeds import _config
+
+    source, overrides = _config("train", ["--domain", "retail-generated", "-d", "airline-generated=2", "rl.steps=1"])
+    assert source == "cpu"
+    assert overrides == ["rl.steps=1", 'domain.name=["retail-generated", {"name": "airline-generated", "weight": 2.0}]']

@@ -16,12 +16,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.cli import app
 from muarl.config import load_config
 from muarl.errors import ConfigError
-from muarl.inference.server.http import listen
 from muarl.recipes.chat_server import ServeOptions, fitting_slots, served_config, settings_told, tiny_hint
-from muarl.recipes.common import checkpoint_folder
+from muarl.web.addresses import listen
 from support.chat_server import asked
 
 
@@ -78,7 +78,7 @@ def test_vllm_where_it_is_not_installed() -> None:
 
 def test_what_the_checkpoint_decides(tmp_path: Path) -> None:
     config = served_config(ServeOptions("base", slots=3))
-    assert (config.model.max_context, config.rl.concurrency, config.model.thinking) == (2048, 3, False)
+    assert (config.model.max_context, config.rollout.concurrency, config.model.thinking) == (2048, 3, False)
     assert served_config(ServeOptions("base", settings=("model.max_context=99",))).model.max_context == 99
     # A run's checkpoint thinks as the run did.
     folder = tmp_path / "run" / "checkpoints" / "step-000001"

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from muarl.audit import Finding, audit_episode
-from muarl.audit.rules import rules_for
 from muarl.chat import Message, ToolCall
 from muarl.episode import Episode, StopReason, Turn
+from support.environments import rules_of
 
 CASES = Path(__file__).parent.parent / "audit" / "cases"
 DOMAINS = ("retail", "airline", "telecom", "hotel")
@@ -45,7 +45,7 @@ class Case:
     def findings(self) -> tuple[Finding, ...]:
         """What the audit finds, with nothing but the log; by TAU's policies where it has one."""
         episode = Episode(self.id, self.id, self.domain, [Turn(m) for m in self.messages], StopReason.USER_STOP)
-        return audit_episode(episode, rules=rules_for(self.domain, benchmark=True))
+        return audit_episode(episode, rules=rules_of(self.domain, benchmark=True))
 
     def found(self) -> frozenset[Mark]:
         """The findings as marks."""

@@ -12,21 +12,20 @@ from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import ToolCall
 from muarl.domains.base import Task
-from muarl.domains.bfcl import generator, wishes
+from muarl.domains.bfcl import generator, recipes, requests
 from muarl.domains.bfcl.expert import BfclExpert
 from muarl.domains.bfcl.generated import generated_bfcl
-from muarl.domains.bfcl.reading import value_of
-from muarl.domains.bfcl.recipes import Draw, Recipe, Slots
+from muarl.domains.bfcl.recipes import Recipe, Scene, Slots
 from muarl.domains.bfcl.scenes import SIZES, make_scene
-from muarl.domains.drawing import Infeasible
-from muarl.domains.experts import Habits
+from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.kit.records import Record
+from muarl.domains.task_sampling import Infeasible
+from muarl.environments.configure import GENERATED_RULES
 from muarl.episode import Episode
-from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import outcome
-from muarl.rollout import LocalExecutor, Player, requests_for, rollout
-from muarl.users.agenda import AgendaUserFactory
+from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from support.environments import users_of
 
 
 @cache
@@ -36,19 +35,19 @@ def made(size: str, split: str, count: int, seed: int = 0) -> tuple[Task, ...]:
 
 def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny") -> list[Episode]:
     """One scored episode of every task."""
-    player = Player(
+    runner = EpisodeRunner(
         make_world=generated_bfcl(size).world,
         agent=agent,
-        make_user=AgendaUserFactory(seed=1),
+        make_user=users_of("bfcl", seed=1),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
         rules=GENERATED_RULES,
     )
-    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play))
+    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(runner.play))
     return asyncio.run(played).episodes
 
 
-def expert(tasks: Sequence[Task], size: str = "tiny", **habits: float) -> list[Episode]:
-    return play(ExpertAgent(Habits(**habits), BfclExpert), tasks, size)
+def expert(tasks: Sequence[Task], size: str = "tiny", **error_profile: float) -> list[Episode]:
+    return play(ExpertAgent(ErrorProfile(**error_profile), BfclExpert), tasks, size)
 
 
 BEFORE = {
@@ -75,7 +74,7 @@ def serve(kind: str, seed: int, size: str = "official") -> Served:
     """A request of a kind in a world that can host it."""
     rng = random.Random(f"{kind} {seed}")
     large = replace(SIZES[size], logins=0.0)
-    recipe = wishes.ALL[kind]
+    recipe = requests.ALL[kind]
     for _ in range(300):
         config = make_scene(rng, recipe.apis, large)
         if kind.endswith("_login"):
@@ -84,29 +83,24 @@ def serve(kind: str, seed: int, size: str = "official") -> Served:
                 state.pop("current_user", None)
         data = {"involved_classes": list(recipe.apis), "initial_config": config, "long_context": False}
         world = generated_bfcl("official").world(Task("one", "bfcl", "", None, initial_data=data))
-        memory: dict[str, Any] = {}
+        memory: dict[str, Any] = {"cwd": []}
 
         def run(
             what: Recipe, world: Any = world, memory: dict[str, Any] = memory
         ) -> tuple[Slots, list[tuple[str, dict[str, Any]]], str]:
-            slots = what.draw(Draw(rng, large, world.instances.state(), memory))
-            plan, seen, calls = what.plan(slots, memory), None, []
-            while True:
-                try:
-                    name, arguments = plan.send(seen)
-                except StopIteration as end:
-                    return slots, calls, end.value[1]
-                result = world.call("assistant", ToolCall("", name, arguments))
-                assert not result.error, (kind, name, arguments, result.content)
-                seen = value_of(result.content)
-                calls.append((name, arguments))
+            slots = what.draw(Scene(Record(world.instances.state()), Record(memory), "", {}, rng, large))
+            try:
+                actions, answer = recipes.serve(what, slots, memory, world)
+            except Infeasible as problem:
+                raise AssertionError(f"{kind} {slots}") from problem
+            return slots, [(a.name, dict(a.arguments)) for a in actions], answer
 
         try:
             if recipe.needs == "travel" or kind == "trip_insure" or kind == "trip_cancel_last":
                 token = world.instances.state()["TravelAPI"]["access_token"]
-                run(wishes.LOGINS["travel_token" if token else "travel_login"])
+                run(requests.LOGINS["travel_token" if token else "travel_login"])
             if kind in BEFORE:
-                run(wishes.ALL[BEFORE[kind]])
+                run(requests.ALL[BEFORE[kind]])
             before = seen_state(world)
             slots, calls, answer = run(recipe)
         except Infeasible:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from muarl.chat import GREETING, STOP_WORDS, Message
 from muarl.users.base import User
@@ -31,15 +30,3 @@ class Conversation:
 
 def ended(text: str) -> bool:
     return "###STOP###" in text
-
-
-def patience_with(user: User, texts: Sequence[str], most: int) -> int:
-    """How many messages a user says to an agent that says these texts over and over; AssertionError if more than
-    ``most``."""
-    talk = Conversation(user)
-    for turn in range(1, most):
-        if talk.over:
-            return turn
-        talk.hear(texts[(turn - 1) % len(texts)])
-    assert talk.over, [m.content for m in talk.messages]
-    return most

@@ -10,11 +10,12 @@ from typing import Any
 from openai import AsyncOpenAI, OpenAI
 
 from loop_kit import RecordingSampler
-from muarl.inference.base import Heard, Sampled, Sampler, SamplingParams
+from muarl.chat_formats.qwen3 import Qwen3Format
+from muarl.inference.base import OnTokens, Sampled, Sampler, SamplingParams
 from muarl.inference.server.engine import ServedEngine
-from muarl.inference.server.http import ChatServer, listen
+from muarl.inference.server.http import ChatServer
 from muarl.inference.server.service import ChatService
-from muarl.tokens import ChatTokens
+from muarl.web.addresses import listen
 
 TOKEN = "a-token-of-the-tests"
 
@@ -22,7 +23,7 @@ TOKEN = "a-token-of-the-tests"
 class TellingSampler(RecordingSampler):
     """A RecordingSampler that streams: ``step`` ids at a time, ``pause`` seconds apart. ``cancelled`` counts."""
 
-    def __init__(self, chat: ChatTokens, *replies: Any, step: int = 1, pause: float = 0.0) -> None:
+    def __init__(self, chat: Qwen3Format, *replies: Any, step: int = 1, pause: float = 0.0) -> None:
         super().__init__(chat, *replies)
         self.step, self.pause = step, pause
         self.cancelled = self.running = self.most = 0
@@ -31,7 +32,7 @@ class TellingSampler(RecordingSampler):
         return await self.stream(prompt_ids, params, lambda ids, logprobs: None, session=session)
 
     async def stream(
-        self, prompt_ids: Sequence[int], params: SamplingParams, heard: Heard, *, session: str | None = None
+        self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens, *, session: str | None = None
     ) -> Sampled:
         self.running += 1
         self.most = max(self.most, self.running)
@@ -39,7 +40,7 @@ class TellingSampler(RecordingSampler):
             sampled = await super().sample(prompt_ids, params, session=session)
             for at in range(0, len(sampled.ids), self.step):
                 await asyncio.sleep(self.pause)
-                heard(sampled.ids[at : at + self.step], sampled.logprobs[at : at + self.step])
+                on_tokens(sampled.ids[at : at + self.step], sampled.logprobs[at : at + self.step])
             return sampled
         except asyncio.CancelledError:
             self.cancelled += 1
@@ -61,10 +62,11 @@ def serving(
     grace: float = 5.0,
     body: int = 1 << 20,
     names: tuple[str, ...] = (),
+    drops_thoughts: bool = False,
     **service: Any,
 ) -> Iterator[ChatServer]:
-    """A server over this sampler, in a thread of its own."""
-    chats = (ChatTokens(tokenizer), ChatTokens(tokenizer, thinking=True))
+    """A server over this sampler, in a thread of its own. ``drops_thoughts``: as the chat format's."""
+    chats = (Qwen3Format(tokenizer), Qwen3Format(tokenizer, thinking=True, drops_thoughts=drops_thoughts))
     engine = ServedEngine(sampler, most=most, deadline=deadline)
     made = ChatService(engine, chats, name="m", max_context=context, **service)
     server = ChatServer(made, listen(host, 0), host=host, token=token, grace=grace, body=body, names=names).start()

@@ -72,6 +72,9 @@ class FakeCore:
         self.value = float(sum([len(part["names"]) async for part in parts]))
         self.version = version
 
+    async def sleep(self) -> None:
+        self.value = -1.0
+
     async def check(self) -> None:
         pass
 

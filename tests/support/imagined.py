@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from muarl.chat import ToolCall
-from muarl.domains import scenarios
 from muarl.domains.base import Task, World
-from muarl.domains.desk.generated import Desk
-from muarl.domains.generated import generated
-from muarl.endpoints import Endpoint, EndpointConfig
+from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.environments.registry import find
 from muarl.episode import Usage
 from support.fake_openai import Answer, FakeOpenAI, Script, text
 
@@ -23,7 +21,7 @@ async def no_wait(seconds: float) -> None:
 
 
 def endpoint(server: FakeOpenAI, **options: Any) -> Endpoint:
-    config = EndpointConfig(model="teacher", base_url=server.url, **{"attempts": 2, **options})
+    config = EndpointSettings(model="teacher", base_url=server.url, **{"attempts": 2, **options})
     return Endpoint(config, sleep=no_wait, jitter=lambda: 0.0)
 
 
@@ -50,7 +48,7 @@ class PerfectTeacher:
     of request."""
 
     def __init__(self, name: str, task: Task, faults: Mapping[int, Script] | None = None) -> None:
-        self.world = generated(f"{name}-generated").domain("medium").world(task)
+        self.world = find(f"{name}-generated").make_domain("medium").world(task)
         self.faults = dict(faults or {})
         self.asked = 0
 
@@ -72,10 +70,6 @@ class Saying:
         self.heard.append(list(messages))
         said = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
         return said(call) if callable(said) else said, Usage(prompt_tokens=10, completion_tokens=2, requests=1)
-
-
-def desk(name: str) -> Desk:
-    return scenarios.desk(name)
 
 
 def result(**fields: Any) -> str:

@@ -124,7 +124,7 @@ def serve(setup: str) -> None:
         order = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            os.setsid()
+            os.setpgid(0, 0)
             handle = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             os.dup2(handle, 1)
             os.dup2(handle, 2)
@@ -140,6 +140,8 @@ def serve(setup: str) -> None:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
+        with contextlib.suppress(PermissionError, ProcessLookupError):  # whoever of both comes first: it is done now
+            os.setpgid(pid, pid)
         print(json.dumps({"pid": pid}), file=out)
         _, how = os.waitpid(pid, 0)
         print(json.dumps({"ended": os.waitstatus_to_exitcode(how)}), file=out)
@@ -148,12 +150,12 @@ def serve(setup: str) -> None:
 def coin() -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
     from muarl.episode import Episode, Verdict
-    from muarl.player import Player
+    from muarl.episode_runner import EpisodeRunner
 
-    async def toss(self: Player, task: Any, world: Any, episode: Episode) -> Verdict:
+    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2))
 
-    Player._verdict = toss  # type: ignore[method-assign]
+    EpisodeRunner._verdict = toss  # type: ignore[method-assign]
 
 
 def live_and_die(
@@ -187,7 +189,7 @@ def live_and_die(
         time.sleep(rng.uniform(0, longest))
         assert not life.over(), f"it ended before death {death + 1}, see {log}:\n{log.read_text()[-2000:]}"
         life.kill()
-        assert life.ended == -signal.SIGKILL
+        assert life.ended == -signal.SIGKILL, f"{life.ended}, see {log}:\n{log.read_text()[-2000:]}"
         seen.append(progress(run))
     life = host.begin(recipe, _options(options, run), log, _config(run, config))
     assert life.wait() == 0, log.read_text()[-3000:]

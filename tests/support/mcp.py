@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,30 +12,30 @@ from typing import Any, ClassVar
 import pytest
 
 from muarl.agents.base import Agent
-from muarl.audit.figures import audit
+from muarl.audit.metrics import audit
 from muarl.chat import ToolCall, ToolResult
-from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Task
 from muarl.domains.database import Database
-from muarl.domains.generated import generated
 from muarl.domains.mcp import servers
 from muarl.domains.mcp.domain import McpDomain, McpWorld
-from muarl.domains.mcp.launch import Bounds, over_stdio
+from muarl.domains.mcp.launch import ServerLimits, over_stdio
 from muarl.domains.mcp.sdk import available
+from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.registry import find
 from muarl.episode import Episode
-from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import outcome
-from muarl.rollout import LocalExecutor, Player, requests_for, rollout
-from muarl.users.agenda import AgendaUserFactory
+from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from support.environments import users_of
 
 FAULTY = Path(__file__).parent / "faulty_mcp.py"
-needs_sdk = pytest.mark.skipif(not available(), reason="the mcp package is not installed: pip install 'mcp>=2.3,<3'")
+_marks = itertools.count()
+needs_sdk = pytest.mark.skipif(not available(), reason="the mcp package is not installed: pip install '.[mcp]'")
 
 
 def needs_server(name: str) -> None:
     """Skip the test where one of the public servers is not installed, saying so."""
     if not available():
-        pytest.skip("the mcp package is not installed: pip install 'mcp>=2.3,<3'")
+        pytest.skip("the mcp package is not installed: pip install '.[mcp]'")
     missing = servers.server(name.removeprefix("mcp-")).missing()
     if missing is not None:
         pytest.skip(missing)
@@ -49,10 +50,10 @@ class Faulty(McpDomain):
 
 def faulty(mode: str = "ok", *, call: float = 5.0, start: float = 10.0, output: int = 1000, **more: Any) -> Faulty:
     """The domain with a server in one of its modes; each call has a pool of its own."""
-    bounds = Bounds(start=start, call=call, output=output, wire=1 << 20)
+    bounds = ServerLimits(start=start, call=call, output=output, wire=1 << 20)
     options = {"keeps": "folder", **more}
     places = options.pop("places", 0)
-    env = {"MARK": str(object())}  # no pool is shared with another test
+    env = {"MARK": str(next(_marks))}  # no pool is shared with another test
     launch = over_stdio("faulty", sys.executable, str(FAULTY), mode, "{folder}", env=env, bounds=bounds, **options)
     return Faulty(launch=launch, places=places)
 
@@ -72,15 +73,15 @@ def play(
     name: str, agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, seed: int = 1, concurrency: int = 8
 ) -> list[Episode]:
     """One scored and audited episode of every task of a scenario."""
-    domain = generated(name).domain(size)
-    player = Player(
+    domain, rules = find(name).make_domain(size), find(name).audit_rules()
+    runner = EpisodeRunner(
         make_world=domain.world,
         agent=agent,
-        make_user=AgendaUserFactory(seed=seed),
+        make_user=users_of(name, seed=seed),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
-        audit=lambda task, world, episode: audit(episode, task, domain.kind_of, AuditRules()),
+        audit=lambda task, world, episode: audit(episode, task, domain.kind_of, rules),
         rules=GENERATED_RULES,
         retries=0,
     )
-    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(player.play, concurrency))
+    played = rollout(requests_for(tasks, 1, seed=0), LocalExecutor(runner.play, concurrency))
     return asyncio.run(played).episodes

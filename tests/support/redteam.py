@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,29 +12,22 @@ from muarl.agents.base import AgentTurn
 from muarl.agents.expert import ExpertAgent
 from muarl.chat import Message, ToolCall
 from muarl.conversation import Limits, run_episode
-from muarl.domains.airline import gold as airline_gold
 from muarl.domains.base import Action, Domain, Task
-from muarl.domains.drawing import Request
-from muarl.domains.generated import generated
-from muarl.domains.retail import wishes as retail_wishes
+from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.registry import find
 from muarl.episode import Episode
-from muarl.recipes.setting import GENERATED_RULES
 from muarl.rewards import outcome
-from muarl.rewards.traps import Trap, traps_of
-from muarl.users.agenda import AgendaUserFactory
+from muarl.rewards.traps import traps_of
+from muarl.users.redteam.service_place import ServicePlace
+from muarl.users.redteam.support import RedTeamSource
 from muarl.users.redteam.tasks import make_red_team_task
-from muarl.users.redteam.worlds import PLACES
-
-ADDRESS = {
-    "address1": "1 Elsewhere Street", "address2": "Apt 5", "city": "Boston", "country": "USA", "state": "MA",
-    "zip": "12345",
-}  # fmt: skip
+from support.environments import users_of
 
 
 @lru_cache(maxsize=8)
 def domain_of(task_domain: str, size: str = "tiny") -> Domain:
     """The domain that generated tasks run in."""
-    return generated(f"{task_domain}-generated").domain(size)
+    return find(f"{task_domain}-generated").make_domain(size)
 
 
 class Doer:
@@ -63,7 +57,7 @@ class Doer:
 
 def expert(task: Task) -> ExpertAgent:
     """The domain's scripted expert."""
-    return ExpertAgent(make=generated(f"{task.domain}-generated").expert)
+    return ExpertAgent(make=find(f"{task.domain}-generated").expert)
 
 
 def right(task: Task) -> Doer:
@@ -73,92 +67,47 @@ def right(task: Task) -> Doer:
 
 
 def fooled(task: Task) -> Doer:
-    """An agent that springs one of the task's traps."""
+    """An agent that springs one of the task's traps, if a call can be made of it."""
     identify = [a for a in (task.actions or ())[:1] if a.requestor == "assistant"]
     return Doer([*identify, *_giving_in(task)])
 
 
 def _giving_in(task: Task) -> list[Action]:
+    specs = {spec.name: spec for spec in domain_of(task.domain).tool_specs()}
+    for trap in traps_of(task.tags):
+        others = [i for i in trap.ids if trap.tool is None and i.startswith("#W")]
+        if others:
+            return [Action("get_order_details", {"order_id": others[0]})]
+        if trap.tool in specs and set(specs[trap.tool].parameters["required"]) <= set(trap.arguments):
+            return [Action(trap.tool, trap.arguments)]
+    return _fulfilled(task)
+
+
+def _fulfilled(task: Task) -> list[Action]:
+    """The writes that give somebody what they want, whoever it is and whether or not they have agreed."""
     assert task.agenda is not None
-    traps = traps_of(task.tags)
-    if task.tags["redteam"] in ("pressure", "silent"):
-        return [_fulfilled(task, task.agenda["requests"][0])]
-    trap = traps[0]
-    if trap.ids and trap.tool is None:
-        return [_look(task.domain, trap)]
-    if trap.ids:
-        found = next(r for r in task.agenda["requests"] if r.get("forbidden"))
-        return [_fulfilled(task, found)]
-    assert trap.tool is not None
-    return [Action(trap.tool, {**_defaults(task, trap.tool), **trap.arguments})]
+    place, wish = source(task.domain).support.place, task.agenda["requests"][0]
+    assert isinstance(place, ServicePlace)
+    if wish["kind"] == "outside":
+        return []
+    found = place.source(task, place.me(task), random.Random(0)).outcome(wish["kind"], wish["goal"])
+    return place.writes(found.actions)
 
 
-def _look(domain: str, trap: Trap) -> Action:
-    if domain == "retail":
-        return Action("get_order_details", {"order_id": next(i for i in trap.ids if i.startswith("#"))})
-    if domain == "airline":
-        return Action("get_reservation_details", {"reservation_id": next(i for i in trap.ids if i.isupper())})
-    return Action("get_details_by_id", {"id": next(i for i in trap.ids if i.startswith("L"))})
+DOMAINS = ("retail",)
 
 
-def _defaults(task: Task, tool: str) -> Mapping[str, Any]:
-    person = PLACES[task.domain].me(task)
-    if tool in ("suspend_line", "refuel_data"):
-        line = {"customer_id": person["customer_id"], "line_id": person["line_ids"][0]}
-        return {**line, **({"reason": "fraud"} if tool == "suspend_line" else {"gb_amount": 50.0})}
-    if tool == "send_payment_request":
-        return {"customer_id": person["customer_id"], "bill_id": person["bill_ids"][-1]}
-    return {
-        "cancel_pending_order": {"reason": "ordered by mistake"},
-        "modify_pending_order_address": ADDRESS,
-        "send_certificate": {"amount": 500},
-    }.get(tool, {})
+def source(domain: str) -> RedTeamSource:
+    """What red-team tasks of a domain are made of."""
+    return find(f"{domain}-generated").red_team_source()
 
 
-def _fulfilled(task: Task, request: Mapping[str, Any]) -> Action:
-    """The write that gives somebody what they want."""
-    place, wish, kind = PLACES[task.domain], dict(request["wish"]), request["kind"]
-    wish |= {"reason": "no longer needed"} if task.domain == "retail" and "reason" in wish else {}
-    wanted = Request(kind, wish, final=wish)
-    found: Action | None = None
-    if task.domain == "retail":
-        found = retail_wishes.gold_write(wanted, place.tables(task))
-    elif task.domain == "airline":
-        found = airline_gold.gold_write(wanted, place.tables(task), place.me(task)) or _never(task, request)
-    else:
-        person = place.me(task)
-        line = {"customer_id": person["customer_id"], "line_id": person["line_ids"][0]}
-        if request.get("names") and str(request["names"][0]).startswith("L"):
-            tables = place.tables(task)
-            owner = next(c for c in tables["customers"].values() if request["names"][0] in c["line_ids"])
-            line = {"customer_id": owner["customer_id"], "line_id": request["names"][0]}
-        found = {
-            "refuel": Action("refuel_data", {**line, "gb_amount": wish.get("amount", 1.0)}),
-            "pay": Action(
-                "send_payment_request", {"customer_id": line["customer_id"], "bill_id": wish.get("bill", "")}
-            ),
-            "suspend": Action("suspend_line", {**line, "reason": "lost phone"}),
-            "roaming_on": Action("enable_roaming", line),
-            "roaming_off": Action("disable_roaming", line),
-        }[kind]
-    assert found is not None
-    return found
+def make(domain: str, kind: str, index: int, **options: Any) -> Task:
+    """One red-team task."""
+    return make_red_team_task(source(domain), kind, index, **options)
 
 
-def _never(task: Task, request: Mapping[str, Any]) -> Action:
-    """What an airline forbids whatever the reservation."""
-    wanted = request["wish"]["reservation_id"]
-    place = PLACES["airline"]
-    reservation = place.tables(task)["reservations"][wanted]
-    if request["kind"] == "fewer_bags":
-        bags = {"total_baggages": reservation["total_baggages"] - 1, "nonfree_baggages": 0}
-        payment = next(iter(place.me(task)["payment_methods"]))
-        return Action("update_reservation_baggages", {"reservation_id": wanted, **bags, "payment_id": payment})
-    people = [dict(p) for p in reservation["passengers"]]
-    return Action("update_reservation_passengers", {"reservation_id": wanted, "passengers": people})
-
-
-_made = lru_cache(maxsize=1000)(make_red_team_task)
+_made = lru_cache(maxsize=1000)(make)
 
 
 def some(domain: str, kind: str, count: int = 6, size: str = "tiny") -> list[Task]:
@@ -171,7 +120,7 @@ def play(task: Task, agent: Any, *, seed: int = 0, size: str = "tiny", turns: in
 
     async def go() -> Episode:
         world = domain_of(task.domain, size).world(task)
-        user = AgendaUserFactory()(task, seed=seed)
+        user = users_of(task.domain)(task, seed=seed)
         episode = await run_episode(task, world, agent, user, Limits(turns=turns), rules=GENERATED_RULES, seed=seed)
         assert episode.error is None, episode.error
         if not episode.stop.truncated:

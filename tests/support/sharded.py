@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 
+from muarl.inference.base import AdapterWeights
 from muarl.learning.checkpoints import load_policy
 from muarl.learning.group import ShardingConfig
 from muarl.learning.learner import Learner, LearnerConfig, PolicyLossConfig, TorchLearner
@@ -16,7 +18,7 @@ from muarl.learning.packing import Sample
 from muarl.learning.workers import MultiProcessLearner
 
 VOCAB = 40
-WAITS = ShardingConfig(deadline=120.0)
+WAITS = ShardingConfig(deadline=900.0)
 TIMES = ("seconds", "tokens_per_second")
 SPREAD = ("padding", "shared")
 """Figures that say how the work was spread, and so differ with it."""
@@ -67,6 +69,19 @@ def same_weights(ours: Learner, theirs: Learner, tolerance: float = 1e-5) -> Non
     assert mine.keys() == others.keys()
     for name in mine:
         torch.testing.assert_close(mine[name], others[name].cpu(), atol=tolerance, rtol=0.0, msg=name)
+
+
+def same_adapters(many: Learner, alone: TorchLearner, folder: Path) -> None:
+    """What samplers that take adapters get, if the learners train any."""
+    ours, theirs = many.weights, alone.weights
+    assert isinstance(ours, AdapterWeights) == isinstance(theirs, AdapterWeights) == (alone.config.lora is not None)
+    if isinstance(ours, AdapterWeights) and isinstance(theirs, AdapterWeights):
+        for name, weights in (("many", ours), ("alone", theirs)):
+            weights.write_adapter(folder / name)
+        found, expected = (load_file(folder / name / "adapter_model.safetensors") for name in ("many", "alone"))
+        assert found.keys() == expected.keys()
+        for name, value in found.items():
+            torch.testing.assert_close(value, expected[name], atol=1e-4, rtol=1e-3)
 
 
 def run(learner: Learner, steps: Sequence[int]) -> list[dict[str, float]]:

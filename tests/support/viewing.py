@@ -21,7 +21,9 @@ from tokenizers import Tokenizer
 import muarl
 from muarl.chat import GREETING, Message, ToolCall
 from muarl.domains.base import Task
-from muarl.domains.generated import generated
+from muarl.environments.audit_rules import RulesOfRuns
+from muarl.environments.recorded import replay_recorded
+from muarl.environments.registry import find
 from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
 from muarl.observe.rundir import RunDirectory
 from muarl.view.runs import Library
@@ -41,7 +43,7 @@ def _tokenizer() -> Tokenizer:
 def play(task: Task, good: bool, name: str, *, version: int = 0, advantage: float | None = None) -> Episode:
     """An episode that does the gold actions, or all but its last one, with tokens as a sampler leaves them."""
     tokenizer = _tokenizer()
-    world = generated("retail-generated").domain("tiny").world(task)
+    world = find("retail-generated").make_domain("tiny").world(task)
     turns = [Turn(Message("assistant", GREETING)), Turn(Message("user", "I want to change an order."))]
     trace = TokenTrace()
     trace.append_given(tokenizer.encode("<|im_start|>user\nI want to change an order.", add_special_tokens=False).ids)
@@ -68,9 +70,9 @@ def play(task: Task, good: bool, name: str, *, version: int = 0, advantage: floa
 
 def writing_tasks(split: str, count: int) -> list[Task]:
     """Tasks whose last gold action changes the database, so that leaving it out is a failure."""
-    source = generated("retail-generated")
+    source = find("retail-generated")
     kinds = dict.fromkeys(("modify_payment", "modify_address", "cancel", "exchange", "return", "modify_items"))
-    return [t for t in source.tasks(split, count * 6) if t.tags["intent"] in kinds][:count]
+    return [t for t in source.make_tasks(split, count * 6) if t.tags["intent"] in kinds][:count]
 
 
 def make_run(root: Path, name: str = "mine", *, state: str = "finished", skill: float = 0.0) -> RunDirectory:
@@ -120,7 +122,7 @@ def make_run(root: Path, name: str = "mine", *, state: str = "finished", skill: 
 
 def indexed(folder: Path, *runs: Path) -> Library:
     """Runs with indexes of their own in ``folder``, complete."""
-    library = Library(list(runs), index=folder)
+    library = Library(list(runs), index=folder, replay=replay_recorded, rules=RulesOfRuns())
     for each in library.runs:
         each.store.refresh()
     return library
@@ -130,9 +132,7 @@ def indexed(folder: Path, *runs: Path) -> Library:
 def serving(library: Library, **options: Any) -> Iterator[ViewServer]:
     """A server for the time of a block."""
     with ViewServer(library, port=0, token=TOKEN, **options) as server:
-        server.start()
-        yield server
-        server.shutdown()
+        yield server.start()
 
 
 CHROMIUM = next(

@@ -12,8 +12,8 @@ from muarl.chat import Message, ToolCall
 from muarl.episode import Episode, StopReason, TokenTrace, Turn, Verdict
 from muarl.observe.rundir import RunDirectory
 from muarl.view import queries
-from muarl.view.layout import Server
-from muarl.view.queries import Filter, Found
+from muarl.view.layout import ServerLinks
+from muarl.view.queries import Filter, IndexedEpisode
 from muarl.view.routes import page_of
 from muarl.view.runs import Library
 from support.pages import Page as PlainPage
@@ -33,10 +33,10 @@ class Page(PlainPage):
 
 
 def look(library: Library, *parts: str, **query: str) -> Page:
-    return Page(page_of(Server(), library, parts, query))
+    return Page(page_of(ServerLinks(), library, parts, query))
 
 
-def found(library: Library, n: int = 0, **wanted: str) -> list[Found]:
+def found(library: Library, n: int = 0, **wanted: str) -> list[IndexedEpisode]:
     run = library.runs[n]
     with run.store.reading() as db:
         return queries.episodes(db, Filter.of(wanted), size=1000)

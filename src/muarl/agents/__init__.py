@@ -1,1 +1,2 @@
-"""The side that serves: a sampled policy, a model behind an endpoint, the scripted expert, and two that do not try."""
+"""The side that serves: a sampled policy, a model behind an endpoint, the scripted expert, and two trivial
+baselines."""

@@ -55,7 +55,11 @@ class TakesTools(Protocol):
 
 
 class Agent(Protocol):
-    """A policy that can serve many episodes at once."""
+    """The side that serves the user: a protocol, with one session for each of many episodes at once.
+
+    ``EndpointAgent``, ``SampledAgent`` and ``ExpertAgent`` are such agents; write another by giving it ``name`` and
+    ``open``.
+    """
 
     name: str
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.agents.base import AgentTurn
@@ -17,7 +17,7 @@ _ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 class EndpointAgent:
-    """Serves episodes through an endpoint; the endpoint bounds how many requests run at once.
+    """An agent that is a model behind an ``Endpoint``, which bounds how many requests run at once.
 
     ``temperature`` and ``max_tokens`` (tokens a turn may take): None for the endpoint's settings. The episode's seed
     goes with every request unless ``send_seed`` is off. ``tool_choice``: "required" for an agent that may only call
@@ -47,6 +47,10 @@ class EndpointAgent:
         self.top_p = top_p
         self.max_tokens = max_tokens
         self.name = name or f"endpoint:{endpoint.model}"
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        await self.endpoint.aclose()
 
     def open(self, system: str, tools: Sequence[ToolSpec], *, seed: int, session: str) -> EndpointAgentSession:
         """Start an episode. ``session`` is not needed: the server gets the whole conversation each time."""
@@ -95,7 +99,7 @@ class EndpointAgentSession:
             return AgentTurn(Message("assistant", None), stop=StopReason.CONTEXT_FULL)
         calls = reply.tool_calls[:1] if agent.one_call else reply.tool_calls
         message = Message("assistant", reply.content, tool_calls=calls, reasoning=reply.reasoning)
-        self._history.append(_as_sent_back(message))
+        self._history.append(_as_sent_back(message, reply.said if agent.endpoint.config.verbatim else None))
         return AgentTurn(message, stop=_stop_of(reply, agent.keep_cut), usage=reply.usage)
 
     def offer(self, tools: Sequence[ToolSpec]) -> None:
@@ -104,7 +108,7 @@ class EndpointAgentSession:
 
     def _answer_open_calls(self, new: Sequence[Message]) -> None:
         """Servers refuse a conversation in which a call stays unanswered, as it does where a message with a broken call
-        passes the word to the user (see Rules.broken)."""
+        passes the word to the user (see Rules.calls_to_run)."""
         answered = {m.tool_call_id for m in new if m.role == "tool"}
         last = self._history[-1] if self._history else {}
         for call in last.get("tool_calls", ()):
@@ -121,10 +125,12 @@ def _stop_of(reply: Reply, keep_cut: bool) -> StopReason | None:
     return StopReason.EMPTY_REPLY if reply.empty else None
 
 
-def _as_sent_back(message: Message) -> dict[str, Any]:
-    """The agent's own message as history. Servers refuse the whole request over a call that is not well formed, so a
-    broken one goes back with empty arguments; the error observation that answers it says what was wrong. They refuse a
-    message without calls whose content is null, too."""
+def _as_sent_back(message: Message, said: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The agent's own message as history; ``said``: as the server said it, where it is to go back so.
+
+    Servers refuse the whole request over a call that is not well formed, so a broken one goes back with empty
+    arguments; the error observation that answers it says what was wrong. They refuse a message without calls whose
+    content is null, too."""
     out = to_openai(message)
     if not message.tool_calls:
         out["content"] = message.content or ""
@@ -132,4 +138,17 @@ def _as_sent_back(message: Message) -> dict[str, Any]:
         sent["function"]["name"] = _ILLEGAL_IN_NAME.sub("_", call.name)[:64] or "unknown"
         if call.invalid is not None:
             sent["function"]["arguments"] = json.dumps(dict(call.arguments))
+    return out if said is None else _verbatim(message, said, out)
+
+
+def _verbatim(message: Message, said: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """The message as the server said it, but for its calls where one is broken, was left out or got another id."""
+    out = {"role": "assistant", **{name: value for name, value in said.items() if value is not None}}
+    if not message.tool_calls:
+        out.pop("tool_calls", None)  # an empty list is refused
+        return {"content": "", **out}
+    as_said = [(call.get("id"), call["function"].get("name")) for call in said["tool_calls"]]
+    as_usual = [(call["id"], call["function"]["name"]) for call in usual["tool_calls"]]
+    if as_said != as_usual or any(call.invalid is not None for call in message.tool_calls):
+        out["tool_calls"] = usual["tool_calls"]
     return out

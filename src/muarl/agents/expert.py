@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from muarl.agents.base import AgentTurn, TakesTools
 from muarl.chat import Message, ToolSpec
-from muarl.domains.experts import Expert, Habits
-from muarl.domains.generated import MakeExpert, generated
+from muarl.domains.error_profile import ErrorProfile, Expert
+from muarl.domains.generated import MakeExpert
+from muarl.domains.kit.expert import ServiceExpert
+from muarl.domains.retail.intents import SERVICE
 from muarl.episode import TokenTrace
+from muarl.errors import ConfigError
 
 
 class ExpertSession:
@@ -20,8 +24,17 @@ class ExpertSession:
         self._brain = brain
 
     async def act(self, new: Sequence[Message]) -> AgentTurn:
-        """Hear the caller, read what the tools answered, and take the next step: one call or one sentence."""
-        return AgentTurn(self._brain.act(new))
+        """Hear the user, read what the tools answered, and take the next step: one call or one sentence."""
+        said = self._brain.act(new)
+        if not isinstance(said, Message) or said.role != "assistant":
+            found = (
+                f"a message with the role {said.role!r}" if isinstance(said, Message) else f"a {type(said).__name__}"
+            )
+            raise ConfigError(
+                f"expert {type(self._brain).__name__}: act returned {found}, and must return "
+                "Message('assistant', TEXT) or Message('assistant', None, CALLS)"
+            )
+        return AgentTurn(said)
 
     def offer(self, tools: Sequence[ToolSpec]) -> None:
         """Tell an expert of its tools that minds them."""
@@ -33,15 +46,19 @@ class ExpertSession:
 
 
 class ExpertAgent:
-    """Opens a domain's scripted experts, retail's by default; ``habits`` makes them imperfect (domains/experts.py)."""
+    """An agent of rules that solves the tasks of a domain.
 
-    def __init__(self, habits: Habits = Habits(), make: MakeExpert | None = None) -> None:
-        self._habits = habits
-        self._make = generated("retail-generated").expert if make is None else make
-        self.name = "expert" if habits == Habits() else "expert with bad habits"
+    ``make``: makes a domain's scripted expert (``Environment.needed_expert``), None for retail's. ``error_profile``:
+    which errors it makes.
+    """
+
+    def __init__(self, error_profile: ErrorProfile = ErrorProfile(), make: MakeExpert | None = None) -> None:
+        self._error_profile = error_profile
+        self._make: MakeExpert = partial(ServiceExpert, SERVICE) if make is None else make
+        self.name = "expert" if error_profile == ErrorProfile() else "expert with errors"
 
     def open(self, system: str, tools: Sequence[ToolSpec], *, seed: int, session: str) -> ExpertSession:
         """Start an episode. It knows the policy, so ``system`` is not read; ``tools`` are by experts that mind them."""
-        opened = ExpertSession(self._make(seed=seed, habits=self._habits))
+        opened = ExpertSession(self._make(seed=seed, error_profile=self._error_profile))
         opened.offer(tools)
         return opened

@@ -9,6 +9,7 @@ from typing import Protocol
 from muarl.agents.base import Agent, AgentSession, AgentTurn
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.episode import TokenTrace
+from muarl.event_loop import Closable
 from muarl.seeds import derive_seed
 from muarl.toolcalls import call_text
 
@@ -48,10 +49,10 @@ class PromptedAgent:
         self.agent, self.codec = agent, codec
         self.name = agent.name
 
-    @property
-    def endpoint(self) -> object:
-        """The endpoint behind it, None if there is none."""
-        return getattr(self.agent, "endpoint", None)
+    async def aclose(self) -> None:
+        """Close the agent inside, if it holds something."""
+        if isinstance(self.agent, Closable):
+            await self.agent.aclose()
 
     def open(self, system: str, tools: Sequence[ToolSpec], *, seed: int, session: str) -> PromptedSession:
         """Start an episode."""

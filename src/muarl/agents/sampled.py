@@ -6,19 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message, ToolSpec
+from muarl.chat import Message, ToolCall, ToolSpec
+from muarl.chat_formats.base import ChatFormat
+from muarl.chat_formats.choice import chat_format
+from muarl.chat_formats.families import EarlierThoughts
+from muarl.chat_formats.guarded import HuggingFaceTokenizer
+from muarl.chat_formats.rendered import with_tool_names
 from muarl.episode import StopReason, TokenTrace, Usage
 from muarl.inference.base import Sampler, SamplingParams
 from muarl.seeds import derive_seed
-from muarl.tokens import ChatTokens
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How the policy speaks, and how long.
 
-    ``turn_tokens``: cap on one reply. ``context``: cap on a whole episode, given tokens included. Temperature 0 is
-    greedy; ``top_p`` 1 and ``top_k`` 0 are off.
+    ``turn_tokens``: cap on one reply. ``context``: cap on the tokens before the agent, its reply included: on a whole
+    episode, unless the format drops earlier thoughts. Temperature 0 is greedy; ``top_p`` 1 and ``top_k`` 0 are off.
     """
 
     turn_tokens: int = 1024
@@ -29,15 +33,34 @@ class Sampling:
 
 
 class SampledAgent:
-    """Serves users by sampling. What it sampled is kept id for id, with log-probabilities and policy version."""
+    """The agent that is trained: it samples replies, and keeps them id for id with log-probabilities and versions."""
 
     def __init__(
-        self, sampler: Sampler, chat: ChatTokens, sampling: Sampling | None = None, *, name: str = "policy"
+        self, sampler: Sampler, chat: ChatFormat, sampling: Sampling | None = None, *, name: str = "policy"
     ) -> None:
         self.sampler = sampler
         self.chat = chat
         self.sampling = sampling or Sampling()
         self.name = name
+
+    @classmethod
+    def of(
+        cls,
+        sampler: Sampler,
+        tokenizer: HuggingFaceTokenizer,
+        *,
+        turn_tokens: int = 1024,
+        context: int = 32768,
+        temperature: float = 1.0,
+        thinking: bool = False,
+        earlier_thoughts: EarlierThoughts = "family",
+        name: str = "policy",
+    ) -> SampledAgent:
+        """An agent that samples in the chat format of a tokenizer. ``turn_tokens``, ``context``, ``temperature``: see
+        ``Sampling``; ``thinking``, ``earlier_thoughts``: see ``chat_format``. CheckpointError if the tokenizer's chat
+        format is not known."""
+        chat = chat_format(tokenizer, thinking=thinking, earlier_thoughts=earlier_thoughts)
+        return cls(sampler, chat, Sampling(turn_tokens, context, temperature), name=name)
 
     def open(self, system: str, tools: Sequence[ToolSpec], *, seed: int, session: str) -> SampledSession:
         """Start an episode. Its context is built from policy text and tools when the first message comes."""
@@ -50,8 +73,10 @@ class SampledSession:
     def __init__(self, agent: SampledAgent, system: str, tools: Sequence[ToolSpec], seed: int, session: str) -> None:
         self._agent, self._system, self._tools, self._seed, self._session = agent, system, tools, seed, session
         self._trace = TokenTrace()
+        self._said: list[Message] = []  # for formats that write contexts anew
         self._turns = 0
         self._calls = 0
+        self._asked: tuple[ToolCall, ...] = ()
 
     @property
     def tokens(self) -> TokenTrace:
@@ -59,16 +84,24 @@ class SampledSession:
         return self._trace
 
     async def act(self, new: Sequence[Message]) -> AgentTurn:
-        """Append what is new, sample a reply, parse it.
+        """Append what is new (or begin a new segment, where the format drops earlier thoughts), sample a reply, parse
+        it.
 
         ``stop``: ``turn_length`` or ``context_full`` if the reply was cut by that limit, ``context_full`` too if there
         was no room to begin one, ``empty_reply`` if it has neither text nor tool calls.
         """
         chat, limits, trace = self._agent.chat, self._agent.sampling, self._trace
-        given = chat.extend(trace.ids, new) if trace.ids else chat.prompt(self._system, self._tools, new)
-        room = limits.context - len(trace) - len(given)
+        new = with_tool_names(new, self._asked)
+        anew = chat.written_anew(trace.context(), self._system, self._tools, self._said, new)
+        if anew is None:
+            given = chat.extend(trace.context(), new) if trace.ids else chat.prompt(self._system, self._tools, new)
+        else:
+            given = anew
+        room = limits.context - len(given) - (trace.context_length if anew is None else 0)
         if room < 1:
             return AgentTurn(Message("assistant", ""), StopReason.CONTEXT_FULL)
+        if anew is not None:
+            trace.restart()
         trace.append_given(given)
         params = SamplingParams(
             max_tokens=min(limits.turn_tokens, room),
@@ -79,10 +112,13 @@ class SampledSession:
             seed=derive_seed(self._seed, self._turns),
         )
         self._turns += 1
-        sampled = await self._agent.sampler.sample(tuple(trace.ids), params, session=self._session)
-        usage = Usage(prompt_tokens=len(trace), completion_tokens=len(sampled.ids), requests=1)
+        sampled = await self._agent.sampler.sample(tuple(trace.context()), params, session=self._session)
+        usage = Usage(prompt_tokens=trace.context_length, completion_tokens=len(sampled.ids), requests=1)
         span = trace.append_sampled(sampled.ids, sampled.logprobs, sampled.version)
-        message = chat.parse(sampled.ids, first_call=self._calls)
+        message = chat.parse(sampled.ids, first_call=self._calls, tools=self._tools)
+        self._asked = message.tool_calls
+        if chat.drops_thoughts:
+            self._said += [*new, message]
         self._calls += len(message.tool_calls)
         stop = None
         if sampled.finish_reason == "length":

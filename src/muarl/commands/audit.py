@@ -1,4 +1,4 @@
-"""``muarl audit``: the five layers of operators' questions, asked of runs and of conversations from anywhere."""
+"""``muarl audit``: rule-based evaluation of runs and of other conversations, in five layers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from muarl.commands.named import approved_rules
+
 if TYPE_CHECKING:
     from muarl.audit import Finding
     from muarl.audit.summary import AuditSummary
-    from muarl.commands.audited import Heard
+    from muarl.commands.audited import AuditedConversation
 
 FAILED = 3
 """The exit code where --fail-on has found what it is to fail on."""
@@ -34,8 +36,12 @@ def audit(
         str | None,
         typer.Option(
             "--domain",
+            "-d",
+            metavar="NAME",
             help="Whose rules to use where a conversation names no domain: retail, airline, telecom (TAU's policies), "
-            "retail-generated... (muarl's own), hotel... Default: the one whose tools it has.",
+            "hotel; or an environment of `muarl domains`. Default: the one whose tools it has. FILE.py:NAME or "
+            "package.module:NAME: your own environment, for its conversations and runs.",
+            callback=approved_rules,
         ),
     ] = None,
     rules: Annotated[
@@ -68,16 +74,19 @@ def audit(
         ),
     ] = "never",
 ) -> None:
-    """Audit conversations: outcome, policy, communication, safety, recovery, each finding pointing at a turn.
+    """Audit conversations by rules: outcome, policy, communication, safety, recovery.
 
-    Where the task can be made again, its world is brought to the state before each call and tells whose data are meant
-    and what was allowed; else what the tools' results show must do. Nothing is written unless --out names a folder.
+    Each finding points at a turn. Where the task is known, the writes are replayed, so that the rules see whose data
+    each call accessed and what the policy allowed; otherwise only the logged results are used. Nothing is written
+    unless --out names a folder.
 
     [bold]Examples[/bold]
 
       muarl audit runs/eval-tau2-retail
 
       muarl audit live-logs.jsonl --domain airline --out audited --fail-on catastrophic
+
+      muarl audit runs/clinic --domain ./clinic.py:CLINIC
 
       muarl audit live-logs.jsonl --rules my-domain.yaml --judge endpoint:MODEL@http://localhost:8000/v1
     """
@@ -86,13 +95,16 @@ def audit(
     from muarl.audit.report import tables
     from muarl.audit.rules_file import read_rules
     from muarl.audit.summary import AuditSummary
-    from muarl.commands.audited import Reader
+    from muarl.commands.audited import ConversationReader
     from muarl.errors import ConfigError
     from muarl.files import write_json
+    from muarl.formats.logs import what_is_lost
 
     if fail_on not in ("catastrophic", "violation", "never"):
         raise ConfigError(f"--fail-on must be catastrophic, violation or never, not {fail_on!r}")
-    reader = Reader(domain) if rules is None else Reader(domain, read_rules(rules).rules, rules.name)
+    reader = (
+        ConversationReader(domain) if rules is None else ConversationReader(domain, read_rules(rules).rules, rules.name)
+    )
     asked = None if judge is None else _Judge(judge, concurrency, max_cost, price)
     whole = AuditSummary(str(source))
     parts: dict[str, AuditSummary] = {}
@@ -101,15 +113,17 @@ def audit(
     unsafe: dict[str, int] = {}
 
     def audited() -> Iterator[tuple[Mapping[str, Any], Sequence[Finding]]]:
-        for heard, found, judged in _audited(reader.read(source, tuple(episodes or ())), asked):
-            part = str(heard.where["file"])
+        for conversation, found, judged in _audited(reader.read(source, tuple(episodes or ())), asked):
+            part = str(conversation.where["file"])
             for summary in (whole, parts.setdefault(part, AuditSummary(part))):
-                summary.add(heard.episode, found, heard.where, rules=heard.rules, judged=judged)
-            used[heard.named] = used.get(heard.named, 0) + 1
-            in_code.update(dict.fromkeys(heard.in_code))
-            if heard.episode.stop.value != "infrastructure" and "safety" not in checked_layers(heard.rules):
-                unsafe[heard.named] = unsafe.get(heard.named, 0) + 1
-            yield heard.where, found
+                summary.add(conversation.episode, found, conversation.where, rules=conversation.rules, judged=judged)
+            used[conversation.named] = used.get(conversation.named, 0) + 1
+            in_code.update(dict.fromkeys(conversation.in_code))
+            if conversation.episode.stop.value != "infrastructure" and "safety" not in checked_layers(
+                conversation.rules
+            ):
+                unsafe[conversation.named] = unsafe.get(conversation.named, 0) + 1
+            yield conversation.where, found
 
     if out is None:
         for _ in audited():
@@ -128,6 +142,8 @@ def audit(
     _show(tables(whole), parts, asked)
     for line in _closing(whole, used, tuple(in_code)):
         typer.echo(line)
+    if left := what_is_lost(reader.lost):
+        typer.echo(left)
     if out is not None:
         typer.echo(f"{out / 'findings.jsonl'}, {out / 'summary.json'}")
     wanted = {"catastrophic": ("catastrophic",), "violation": ("catastrophic", "violation"), "never": ()}[fail_on]
@@ -154,17 +170,19 @@ def _closing(whole: AuditSummary, used: Mapping[str, int], in_code: Sequence[str
         yield f"Declared in the domain's code and not applied here: {', '.join(in_code)}."
 
 
-def _audited(heard: Iterator[Heard], judge: _Judge | None) -> Iterator[tuple[Heard, Sequence[Finding], bool]]:
+def _audited(
+    conversations: Iterator[AuditedConversation], judge: _Judge | None
+) -> Iterator[tuple[AuditedConversation, Sequence[Finding], bool]]:
     """Each conversation with its findings, and whether the judge saw it."""
     from itertools import islice
 
     from muarl.audit import findings_in
 
-    while chunk := list(islice(heard, CHUNK)):
-        scenes = [h.scene() for h in chunk]
-        answers = [None] * len(scenes) if judge is None else judge.ask(scenes)
-        for one, scene, answer in zip(chunk, scenes, answers, strict=True):
-            found: Sequence[Finding] = findings_in(scene)
+    while chunk := list(islice(conversations, CHUNK)):
+        transcripts = [h.transcript() for h in chunk]
+        answers = [None] * len(transcripts) if judge is None else judge.ask(transcripts)
+        for one, transcript, answer in zip(chunk, transcripts, answers, strict=True):
+            found: Sequence[Finding] = findings_in(transcript)
             yield one, found if answer is None else answer.upon(found), answer is not None
 
 
@@ -177,11 +195,11 @@ class _Judge:
         from muarl.audit.judge import AuditJudge
         from muarl.endpoints import Price
         from muarl.errors import ConfigError
-        from muarl.rewards.judge import make_judge
+        from muarl.rewards.judge import open_judge_model
 
-        if not spec.startswith("endpoint:"):
+        model = open_judge_model(spec) if spec.startswith("endpoint:") else None
+        if model is None:
             raise ConfigError(f"--judge must be endpoint:MODEL or endpoint:MODEL@URL, not {spec!r}")
-        model: Any = getattr(make_judge(spec), "model")  # noqa: B009  a judge of that name is an endpoint's
         self._endpoint, self._judge = model.endpoint, AuditJudge(model)
         if price is not None:
             try:
@@ -196,23 +214,18 @@ class _Judge:
         self.failures: list[str] = []
         self.answered = self.dropped = 0
 
-    def ask(self, scenes: Sequence[Any]) -> list[Any]:
+    def ask(self, transcripts: Sequence[Any]) -> list[Any]:
         """What the judge says of each conversation, None where it failed."""
-        import asyncio
-
         from muarl.audit.judge import judge_all
         from muarl.budgets import Budget
+        from muarl.event_loop import event_loop
 
         budget = Budget(self._most, besides=lambda: self._endpoint.usage)
 
-        async def run() -> tuple[list[Any], list[str]]:
-            told = [(s, "" if s.domain is None or s.task is None else s.domain.policy_for(s.task)) for s in scenes]
-            try:
-                return await judge_all(self._judge, told, concurrency=self._concurrency, turn=budget.turn)
-            finally:
-                await self._endpoint.aclose()
-
-        answers, failures = asyncio.run(run())
+        told = [(s, "" if s.domain is None or s.task is None else s.domain.policy_for(s.task)) for s in transcripts]
+        with event_loop() as loop:
+            loop.closes(self._endpoint)
+            answers, failures = loop.run(judge_all(self._judge, told, concurrency=self._concurrency, turn=budget.turn))
         self.failures += failures
         self.answered += sum(a is not None for a in answers)
         self.dropped += sum(a.dropped for a in answers if a is not None)

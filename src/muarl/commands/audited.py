@@ -5,35 +5,36 @@ Files of lines are read line by line, so that their length does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muarl.benchmarks.messages import items
-from muarl.commands.audited_logs import message_of, stop_of
+from muarl.commands.log_files import is_lines, lines_of, parquet_rows, rows_in, rows_of_file, whole_value
+from muarl.commands.log_messages import message_of, stop_of
 from muarl.errors import ConfigError, DataError, MuarlError
+from muarl.formats.logs import LogRow, conversations
 from muarl.untrusted import parse_json, read_lines, read_yaml
 
 if TYPE_CHECKING:
     from muarl.audit.rules_file import RulesFile
-    from muarl.audit.scene import Scene
+    from muarl.audit.transcript import Transcript
     from muarl.chat import Message
     from muarl.domains.auditing import AuditRules
     from muarl.domains.base import Domain, Task
+    from muarl.environments.audit_rules import NamedRules
+    from muarl.environments.environment import Environment
     from muarl.episode import Episode
-
-OWN = "-generated"
-"""What a domain's name ends in where muarl's own policy holds, and not TAU's."""
 
 NONE = "none"
 """What is named where no rules were declared for a conversation."""
 
 
 @dataclass(frozen=True)
-class Heard:
-    """A conversation to be audited. ``where``: what a finding's line says of it. ``beside``: see ``audit.Scene``.
+class AuditedConversation:
+    """A conversation to be audited. ``where``: what a finding's line says of it. ``beside``: see ``audit.Transcript``.
     ``named``: the rules that were used, for people. ``in_code``: rules that its domain's class declares in code, which
     nobody could apply."""
 
@@ -46,15 +47,15 @@ class Heard:
     named: str = ""
     in_code: tuple[str, ...] = ()
 
-    def scene(self) -> Scene:
+    def transcript(self) -> Transcript:
         """The conversation as the audit reads it."""
-        from muarl.audit import scene_of
+        from muarl.audit import transcript_of
 
-        return scene_of(self.episode, self.task, domain=self.domain, rules=self.rules, beside=self.beside)
+        return transcript_of(self.episode, self.task, domain=self.domain, rules=self.rules, beside=self.beside)
 
 
 @dataclass
-class Reader:
+class ConversationReader:
     """Reads conversations. ``domain``: where a conversation names none; ``rules``: in place of any domain's own, from
     the file of the name ``rules_name``.
 
@@ -64,18 +65,32 @@ class Reader:
     domain: str | None = None
     rules: AuditRules | None = None
     rules_name: str = ""
-    kept: RulesFile | None = None
+    kept: tuple[RulesFile, ...] = ()
     """What the run's domain declares itself (``rules_file.FILE``)."""
     config: Mapping[str, Any] = field(default_factory=dict)
     tasks: Mapping[str, Task] = field(default_factory=dict)
     """By id: the tasks as the run's tasks.jsonl has them, scenario and gold actions. A task made again that has another
     scenario is not that task."""
 
+    lost: Counter[str] = field(default_factory=Counter)
+    """How often something of a log, by kind, had no place in a conversation."""
+
+    environment: Environment | None = field(default=None, init=False)
+    """The environment that ``domain`` names, where it is not one of those whose rules go by a name of their own."""
+
     def __post_init__(self) -> None:
-        if self.domain is not None:
+        from muarl.environments.audit_rules import rules_named
+        from muarl.environments.registry import BUILT_IN, find, is_reference, names
+
+        if self.domain is None:
+            return
+        own = is_reference(self.domain) or (self.domain in names() and self.domain not in BUILT_IN)
+        if own or (self.domain in BUILT_IN and rules_named(self.domain) is None):
+            self.environment = find(self.domain)
+        else:
             self._known(self.domain, "--domain")
 
-    def read(self, path: Path, only: tuple[str, ...] = ()) -> Iterator[Heard]:
+    def read(self, path: Path, only: tuple[str, ...] = ()) -> Iterator[AuditedConversation]:
         """The conversations of a run's folder, a folder or file of TAU2's, a file of TAU1's, or a file of lines.
         ``only``: of a run, the files with these names."""
         from muarl.benchmarks.tau2 import results
@@ -88,16 +103,23 @@ class Reader:
             raise ConfigError(f"--episodes: {path} is no run with several files of episodes")
         elif (folder := results.folder_of(path)) is not None and (folder / "results.json").is_file():
             yield from self._tau2(results.read_folder(folder))
+        elif path.is_dir() and not any(path.glob("*.json")):
+            raise DataError(
+                f"{path}: neither a run (episodes/) nor a run of TAU2 (results.json and simulations/), and without "
+                "trajectories (*.json)"
+            )
         elif path.is_dir():
-            raise DataError(f"{path}: neither a run (episodes/) nor a run of TAU2 (results.json and simulations/)")
-        elif _is_lines(path):
+            yield from self._rows(rows_of_file(path), path)
+        elif path.suffix == ".parquet":
+            yield from self._rows(parquet_rows(path), path)
+        elif is_lines(path):
             yield from self._of_run(path)._lines(path)
         else:
             yield from self._whole(path)
 
     # The kinds of sources.
 
-    def _run(self, path: Path, only: tuple[str, ...]) -> Iterator[Heard]:
+    def _run(self, path: Path, only: tuple[str, ...]) -> Iterator[AuditedConversation]:
         files = sorted((path / "episodes").glob("*.jsonl"))
         names = {f.stem for f in files}
         if missing := [n for n in only if n not in names]:
@@ -108,69 +130,52 @@ class Reader:
             if not only or file.stem in only:
                 yield from self._of_run(file)._lines(file)
 
-    def _of_run(self, file: Path) -> Reader:
+    def _of_run(self, file: Path) -> ConversationReader:
         """This reader with what the run that a file belongs to says of itself."""
-        from muarl.audit.rules_file import FILE, read_rules
+        from muarl.audit.rules_file import kept_rules, read_rules
 
         folder = file.parent.parent
-        config, declared = folder / "config.yaml", folder / FILE
+        config = folder / "config.yaml"
         if file.parent.name != "episodes":
             return self
         given = read_yaml(config) if config.is_file() else {}
         told = {task.id: task for task in _tasks(folder / "tasks.jsonl")}
-        kept = read_rules(declared, "") if declared.is_file() and self.rules is None else None
+        kept = tuple(read_rules(path, "") for path in kept_rules(folder)) if self.rules is None else ()
         return replace(self, config=given if isinstance(given, Mapping) else {}, tasks=told, kept=kept)
 
-    def _lines(self, path: Path) -> Iterator[Heard]:
-        with open(path, encoding="utf-8", errors="surrogateescape") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                place = f"{path}, line {number}"
-                try:
-                    row = parse_json(line)
-                except ValueError as problem:
-                    if not line.endswith("\n") and path.parent.name == "episodes":
-                        return  # a run that still writes, or was killed
-                    raise DataError(f"{place}: not JSON: {problem}. Mend or remove that line.") from None
-                if not isinstance(row, Mapping):
-                    raise DataError(f"{place}: must be an object with messages (or turns, for an episode of muarl)")
-                yield self._row(row, place, path, number)
+    def _lines(self, path: Path) -> Iterator[AuditedConversation]:
+        yield from self._rows(lines_of(path, unfinished_ok=path.parent.name == "episodes"), path)
 
-    def _whole(self, path: Path) -> Iterator[Heard]:
+    def _rows(self, rows: Iterable[LogRow], path: Path) -> Iterator[AuditedConversation]:
+        for row in conversations(rows, self.lost):
+            yield self._row(row.value, row.place, path, row.number)
+
+    def _whole(self, path: Path) -> Iterator[AuditedConversation]:
         from muarl.benchmarks import tau1_trajectories
         from muarl.benchmarks.tau2 import results
 
-        try:
-            found = parse_json(path.read_text(encoding="utf-8"))
-        except (ValueError, OSError) as problem:
-            raise DataError(f"{path}: neither JSON lines nor one JSON value: {problem}") from None
+        found = whole_value(path)
         if results.is_results(found):
             yield from self._tau2(results.results(found, path))
         elif tau1_trajectories.is_historical(found):
             for i, row in enumerate(found):
                 yield self._tau1(row, f"{path}, entry {i}", i)
-        elif isinstance(found, list):
-            for i, row in enumerate(found):
-                if not isinstance(row, Mapping):
-                    raise DataError(f"{path}, entry {i}: must be an object with messages")
-                yield self._row(row, f"{path}, entry {i}", path, i)
-        elif isinstance(found, Mapping):
-            yield self._row(found, str(path), path, 1)
         else:
-            raise DataError(f"{path}: must hold conversations: objects with messages, one a line")
+            yield from self._rows(rows_in(found, path), path)
 
-    def _row(self, row: Mapping[str, Any], place: str, path: Path, number: int) -> Heard:
+    def _row(self, row: Mapping[str, Any], place: str, path: Path, number: int) -> AuditedConversation:
         if "traj" in row:
             return self._tau1(row, place, number)
         if "turns" in row and "messages" not in row:
             return self._episode(row, place, path)
         return self._messages(row, place, path, number)
 
-    def _episode(self, row: Mapping[str, Any], place: str, path: Path) -> Heard:
+    def _episode(self, row: Mapping[str, Any], place: str, path: Path) -> AuditedConversation:
         from muarl.audit.rules_file import FILE
+        from muarl.environments.audit_rules import rules_recorded
+        from muarl.environments.recorded import usable, world_of
         from muarl.episode import Episode
-        from muarl.view.worlds import CannotReplay, world_of
+        from muarl.rewards.state_changes import CannotReplay
 
         try:
             episode = Episode.from_json(row)
@@ -187,20 +192,27 @@ class Reader:
         told = self.tasks.get(episode.task_id)
         if task is not None and told is not None and told.scenario != task.scenario:
             domain = task = None
-        if self.rules is None and self.kept is not None and self.kept.domain in ("", episode.domain):
+        if (declared := self._declared(episode.domain, domain)) is not None:
+            task = told if task is None else task
+            return AuditedConversation(episode, declared[0], where, task, domain, named=declared[1])
+        kept = next((found for found in self.kept if found.domain in ("", episode.domain)), None)
+        at_hand = any(e.task_domain == episode.domain for e in usable(self.config))
+        if self.rules is None and kept is not None and not at_hand:
             name = f"{episode.domain} ({FILE})"
-            return Heard(episode, self.kept.rules, where, told, named=name, in_code=self.kept.in_code)
-        known = episode.domain if self._official(task) else episode.domain + OWN
-        rules = self._rules(known, task, domain)
-        named = self._named(rules, known, episode.domain)
-        return Heard(episode, rules, where, told if task is None else task, domain, named=named)
+            return AuditedConversation(episode, kept.rules, where, told, named=name, in_code=kept.in_code)
+        found = rules_recorded(self.config, episode, task, domain)
+        rules = found.rules if self.rules is None else self.rules
+        named = self._named(rules, found.name, episode.domain)
+        return AuditedConversation(episode, rules, where, told if task is None else task, domain, named=named)
 
-    def _official(self, task: Task | None) -> bool:
-        """Whether a benchmark's policy held, rather than muarl's own."""
-        if task is not None:
-            return task.benchmark
-        domain = self.config.get("domain")
-        return not str(domain.get("name", OWN) if isinstance(domain, Mapping) else OWN).endswith(OWN)
+    def _declared(self, name: str | None, domain: Domain | None = None) -> tuple[AuditRules, str] | None:
+        """The rules of the environment that the person has named, and what to call them; None for another one's
+        conversation, and where a file of rules counts instead."""
+        environment = self.environment
+        if self.rules is not None or environment is None or name not in (environment.name, environment.task_domain):
+            return None
+        rules = environment.audit_rules(domain or environment.make_domain())
+        return rules, environment.name if rules.declared else f"{NONE} for {environment.name}"
 
     def _named(self, rules: AuditRules, name: str | None, domain: str = "") -> str:
         """The rules that are used, for people; of a domain that has none, whose they would be."""
@@ -210,14 +222,19 @@ class Reader:
             return name
         return f"{NONE} for {domain or name}" if domain or name else NONE
 
-    def _messages(self, row: Mapping[str, Any], place: str, path: Path, number: int) -> Heard:
+    def _messages(self, row: Mapping[str, Any], place: str, path: Path, number: int) -> AuditedConversation:
+        from muarl.domains.auditing import UNDECLARED
         from muarl.episode import Episode, StopReason, Turn, Verdict
 
         messages = tuple(message_of(m, p) for m, p in items(row, "messages", place))
-        name = row.get("domain", self.domain)
+        given = self.domain if self.environment is None else self.environment.task_domain
+        name = row.get("domain", given)
         if name is not None and not isinstance(name, str):
             raise DataError(f"{place}: domain must be a string, not {type(name).__name__}")
-        known = name if self.rules is not None else self._guess(name, messages, row.get("tools"), place)
+        declared = self._declared(name)
+        known = None
+        if self.rules is None and declared is None:
+            known = self._guess(name, messages, row.get("tools"), place)
         identity = str(row.get("id", row.get("task_id", f"{path.stem}:{number}")))
         task_id = str(row.get("task_id", identity))
         reward = row.get("reward")
@@ -226,17 +243,18 @@ class Reader:
         episode = Episode(
             identity,
             task_id,
-            (known or "").removesuffix(OWN),
+            (name or "") if known is None else known.domain,
             [Turn(m) for m in messages],
             StopReason(stop),
             verdict=Verdict(float(reward), {"reward": float(reward)}) if scored else None,  # type: ignore[arg-type]
             system=next((m.content for m in messages if m.role == "system"), None),
         )
         where = {"file": path.stem, "episode": identity, "task_id": task_id}
-        rules = self._rules(known)
-        return Heard(episode, rules, where, beside=True, named=self._named(rules, known))
+        rules = self.rules or (UNDECLARED if known is None else known.rules)
+        rules, named = declared or (rules, self._named(rules, name if known is None else known.name))
+        return AuditedConversation(episode, rules, where, beside=True, named=named)
 
-    def _tau1(self, row: Any, place: str, number: int) -> Heard:
+    def _tau1(self, row: Any, place: str, number: int) -> AuditedConversation:
         from muarl.benchmarks import tau1, tau1_trajectories
         from muarl.episode import Episode, StopReason, Turn, Verdict
 
@@ -260,9 +278,9 @@ class Reader:
         episode = Episode(identity, str(found.index), name, turns, StopReason(stop), verdict=verdict)
         where = {"file": Path(place.split(",")[0]).stem, "episode": identity, "task_id": str(found.index)}
         rules = self._rules(name, task, domain)
-        return Heard(episode, rules, where, task, domain, named=self._named(rules, name))
+        return AuditedConversation(episode, rules, where, task, domain, named=self._named(rules, name))
 
-    def _tau2(self, found: Any) -> Iterator[Heard]:
+    def _tau2(self, found: Any) -> Iterator[AuditedConversation]:
         from muarl.benchmarks import tau2
         from muarl.episode import Episode, StopReason, Turn, Verdict
 
@@ -285,70 +303,51 @@ class Reader:
             where = {"file": found.path.stem, "episode": identity, "task_id": task_id}
             own = domain if task is not None else None
             rules = self._rules(found.domain, task, own)
-            yield Heard(episode, rules, where, task, own, named=self._named(rules, found.domain))
+            yield AuditedConversation(episode, rules, where, task, own, named=self._named(rules, found.domain))
 
     # By which rules.
 
-    def _rules(self, name: str | None, task: Task | None = None, domain: Domain | None = None) -> AuditRules:
-        from muarl.audit.rules import rules_for, rules_of
+    def _rules(self, name: str, task: Task | None = None, domain: Domain | None = None) -> AuditRules:
+        """The rules of a benchmark's domain."""
         from muarl.domains.auditing import UNDECLARED
+        from muarl.environments.by_domain import environment_of
 
         if self.rules is not None:
             return self.rules
-        if task is not None and domain is not None:
-            return rules_of(task, domain)
-        if name is None:
-            return UNDECLARED
-        return rules_for(name.removesuffix(OWN), benchmark=not name.endswith(OWN))
+        environment = environment_of(name, benchmark=True)
+        return UNDECLARED if environment is None else environment.audit_rules(None if task is None else domain)
 
-    def _known(self, name: str, place: str) -> str:
-        from muarl.audit.rules import RULES
+    def _known(self, name: str, place: str) -> NamedRules | None:
+        from muarl.environments.audit_rules import known_names, rules_named
 
-        if name.removesuffix(OWN) not in RULES and self.rules is None:
+        found = rules_named(name)
+        if found is None and self.rules is None:
             raise ConfigError(
-                f"{place}: there are no rules for {name!r}; there are some for {', '.join(RULES)} (by TAU's policies) "
-                f"and the same with {OWN} (by muarl's own). For a domain of your own, describe it in a file: --rules"
+                f"{place}: there are no rules for {name!r}; there are some for {', '.join(known_names())} (by a "
+                "benchmark's policy, where there is one), and by the names of `muarl domains`. For a domain of your "
+                "own, describe it in a file: --rules, or name its environment: --domain FILE.py:NAME"
             )
-        return name
+        return found
 
-    def _guess(self, name: str | None, messages: tuple[Message, ...], tools: Any, place: str) -> str | None:
-        """The domain that a conversation names, else the one whose tools it has; None if that is no known one."""
+    def _guess(self, name: str | None, messages: tuple[Message, ...], tools: Any, place: str) -> NamedRules | None:
+        """The rules of the domain that a conversation names, else of the one whose tools it has; None if that is no
+        known one."""
+        from muarl.environments.audit_rules import domain_with_tools, rules_named
+
         if name is not None:
             return self._known(name, place)
-        names = {c.name for m in messages for c in m.tool_calls if m.role == "assistant"}
+        used = {c.name for m in messages for c in m.tool_calls if m.role == "assistant"}
+        if isinstance(tools, str):  # as rows of datasets have them
+            try:
+                tools = parse_json(tools)
+            except ValueError as problem:
+                raise DataError(f"{place}: tools is text, and no JSON: {problem}") from None
         for given in tools if isinstance(tools, list) else []:
             made = given.get("function", given) if isinstance(given, Mapping) else None
             if isinstance(made, Mapping) and isinstance(made.get("name"), str):
-                names.add(made["name"])
-        return _domain_of(frozenset(names))
-
-
-TELLING = 3
-"""Tools that must have a known domain's names for a conversation to be taken for that domain's."""
-
-
-@cache
-def _domain_of(names: frozenset[str]) -> str | None:
-    from muarl.audit.rules import RULES
-
-    own = {n: names & (r.kinds.keys() - r.transfer_tools) for n, r in RULES.items()}
-    best = max(own, key=lambda n: len(own[n]))
-    rest = len(names - own[best] - RULES[best].transfer_tools)
-    return best if len(own[best]) >= TELLING and rest <= len(own[best]) / 4 else None
-
-
-def _is_lines(path: Path) -> bool:
-    """Whether a file has a JSON object on its first line, and is not one JSON value of several lines."""
-    with open(path, encoding="utf-8", errors="surrogateescape") as lines:
-        first = next((line for line in lines if line.strip()), "")
-        rest = next((line for line in lines if line.strip()), "")
-    if not first:
-        raise DataError(f"{path}: is empty")
-    try:
-        found = parse_json(first)
-    except ValueError:
-        return first.strip() not in ("{", "[") and not first.lstrip().startswith("[")
-    return isinstance(found, Mapping) and not ({"simulations", "tasks"} <= set(found) and not rest)
+                used.add(made["name"])
+        guessed = domain_with_tools(used)
+        return None if guessed is None else rules_named(guessed)
 
 
 def _tasks(path: Path) -> Iterator[Task]:

@@ -12,11 +12,11 @@ import typer
 from muarl.benchmarks.messages import items, read_call
 from muarl.commands import traces
 from muarl.commands.datasets import data
-from muarl.commands.recorded import BENCHMARKS, Job, Worlds, conversation, rows, whole_file
+from muarl.commands.recorded import BENCHMARKS, RecordedWorlds, ScoringJob, conversation, rows, whole_file
 from muarl.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from muarl.benchmarks.tau2.results import Results, Simulation
+    from muarl.benchmarks.tau2.results import Simulation, Tau2Results
 
 __all__ = ["data", "replay", "score"]
 
@@ -57,7 +57,7 @@ def replay(
         _write(out, answers)
         typer.echo(f"{traces.replay_report(answers)}: {out}")
         return
-    worlds = Worlds(bench, domain, split)
+    worlds = RecordedWorlds(bench, domain, split)
     jobs = []
     for row, place in rows(calls):
         found, task = worlds.task(row, place, optional=True)
@@ -119,10 +119,9 @@ def score(
     """Score recorded conversations again, as the benchmark scores them.
 
     Every line is {"domain", "task_id", "messages", "termination_reason"}, or an episode of a run of muarl. It comes
-    back as {"domain", "task_id", "reward", "breakdown"}. A conversation whose writing tool calls can't be replayed (out
-    of order, or the tools answer otherwise than recorded), that the judge could not be brought to answer about, or an
-    episode that infrastructure ended, has reward null and an "error"; the others are scored all the same. Exit code 2
-    if not one conversation could be scored.
+    back as {"domain", "task_id", "reward", "breakdown"}. Reward is null, with an "error", for a conversation whose
+    writes cannot be replayed (out of order, or with other results than recorded), that the judge did not answer about,
+    or that an infrastructure failure ended; the others are scored. Exit code 2 if no conversation could be scored.
 
     BFCL: {"id", "calls": [turn][message][call]} gets "valid", "error_type" and the strict score. ACEBench: {"id",
     "language", "final_state", "process"} gets "end_to_end" and "process", as upstream has them and with its defects
@@ -151,26 +150,29 @@ def score(
     import asyncio
 
     from muarl.commands.scoring import Scoring, report, score_all
-    from muarl.rewards.judge import make_judge
+    from muarl.rewards.judge import FixedJudge, ModelJudge, open_judge_model
 
     if bench == "tau1" and evaluation != "all":
-        raise ConfigError("--evaluation: TAU1 scores in one way only; leave it at all")
+        raise ConfigError("--evaluation: TAU1 has only one way of scoring; keep the default, all")
     how = Scoring(evaluation, strict=not lenient, details=details)
-    who = make_judge(judge)
-    if (endpoint := getattr(getattr(who, "model", None), "endpoint", None)) is not None:
-        typer.echo(f"judge: {endpoint.about}", err=True)
-    worlds = Worlds(bench, domain, split)
+    model = open_judge_model(judge)
+    who = FixedJudge(judge == "pass") if model is None else ModelJudge(model)
+    if model is not None:
+        typer.echo(f"judge: {model.endpoint.about}", err=True)
+    worlds = RecordedWorlds(bench, domain, split)
     jobs = list(_jobs(worlds, trajectories, fresh_tasks))
     if jobs and all(job.problem is not None for job in jobs):
         raise DataError(f"{trajectories}: none of its {len(jobs)} conversations can be scored. {jobs[0].problem}")
     lines = asyncio.run(score_all(jobs, who, how))
     _write(out, lines)
     if lines and all("error" in line for line in lines):
-        raise DataError(f"{trajectories}: none of its {len(lines)} conversations could be scored. {out} says why")
+        raise DataError(
+            f"{trajectories}: none of its {len(lines)} conversations could be scored. See {out} for the reasons"
+        )
     typer.echo(f"{report(lines, judge, how)}: {out}")
 
 
-def _jobs(worlds: Worlds, path: Path, fresh_tasks: bool) -> Iterator[Job]:
+def _jobs(worlds: RecordedWorlds, path: Path, fresh_tasks: bool) -> Iterator[ScoringJob]:
     from muarl.benchmarks import tau1_trajectories
     from muarl.benchmarks.tau2 import results
 
@@ -198,10 +200,10 @@ def _jobs(worlds: Worlds, path: Path, fresh_tasks: bool) -> Iterator[Job]:
         messages, stop, solo = conversation(row, place, told=worlds.bench == "tau2")
         told = {"domain": worlds.named(row, place), "task_id": row.get("task_id", task.id)}
         told |= {name: row[name] for name in ("id", "trial", "split") if name in row and "turns" not in row}
-        yield Job(told, worlds.bench, domain, task, messages, stop, solo)
+        yield ScoringJob(told, worlds.bench, domain, task, messages, stop, solo)
 
 
-def _historical(worlds: Worlds, row: Mapping[str, Any], place: str) -> Job:
+def _historical(worlds: RecordedWorlds, row: Mapping[str, Any], place: str) -> ScoringJob:
     """One entry of a run of TAU1; what is wrong with it is told of it alone."""
     from muarl.benchmarks import tau1, tau1_trajectories
 
@@ -212,12 +214,12 @@ def _historical(worlds: Worlds, row: Mapping[str, Any], place: str) -> Job:
             told["recorded_reward"] = found.reward
         task = tau1.recorded_task(found, domain_name=worlds.domain, split=worlds.split)
         told |= {"domain": task.domain, "task": task.id}
-        return Job(told, "tau1", worlds.find(task.domain, place), task, found.messages, found.stop)
+        return ScoringJob(told, "tau1", worlds.find(task.domain, place), task, found.messages, found.stop)
     except DataError as problem:
-        return Job(told, "tau1", problem=str(problem))
+        return ScoringJob(told, "tau1", problem=str(problem))
 
 
-def _simulations(worlds: Worlds, found: Results, fresh_tasks: bool) -> Iterator[Job]:
+def _simulations(worlds: RecordedWorlds, found: Tau2Results, fresh_tasks: bool) -> Iterator[ScoringJob]:
     """The simulations of a run of TAU2; what is wrong with one of them is told of that one alone."""
     name = found.domain
     domain = worlds.find(name, f"{found.path}: info.environment_info")
@@ -228,9 +230,9 @@ def _simulations(worlds: Worlds, found: Results, fresh_tasks: bool) -> Iterator[
             stop = simulation.termination_reason
             # What was said matters only where a participant ended it, and other simulations may have been cut anywhere.
             messages = tuple(simulation.messages) if stop in ("user_stop", "agent_stop") else ()
-            yield Job(told, "tau2", domain, task, messages, stop, found.solo)
+            yield ScoringJob(told, "tau2", domain, task, messages, stop, found.solo)
         except DataError as problem:
-            yield Job(told, "tau2", problem=str(problem))
+            yield ScoringJob(told, "tau2", problem=str(problem))
 
 
 def _about(simulation: Simulation, name: str) -> dict[str, Any]:

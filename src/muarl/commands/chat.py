@@ -1,4 +1,4 @@
-"""``muarl chat``: a person, or a simulated user, talks with an agent about a generated task at the terminal."""
+"""``muarl chat``: a person, or a simulated user, talks with an agent about a task at the terminal."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from muarl.domains.generated import NAMES
+from muarl.commands.named import Domain, approved_settings, single
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from muarl.config import RunConfig
+    from muarl.endpoints import Endpoint
+    from muarl.environments.environment import Environment
     from muarl.users.base import UserFactory
 
 TURNS = 100
@@ -31,25 +33,19 @@ def chat(
         typer.Argument(
             metavar="[KEY=VALUE]...",
             help="Settings of a checkpoint, such as model.max_context=4096.",
+            callback=approved_settings,
             show_default=False,
         ),
     ] = None,
     user: Annotated[
         str, typer.Option("--user", "-u", help="Who plays the customer: human (you), agenda, or endpoint:MODEL@URL.")
     ] = "human",
-    domain: Annotated[
-        str | None,
-        typer.Option(
-            "--domain",
-            help=f"The generated domain: {', '.join(NAMES)}. Default: that of the run, or {NAMES[0]}.",
-            show_default=False,
-        ),
-    ] = None,
+    domain: Domain = None,
     size: Annotated[
         str | None,
         typer.Option(
             "--size",
-            help="The domain's size, such as tiny or official. Default: that of the run, or tiny.",
+            help="The environment's size, such as tiny or official. Default: that of the run, or tiny.",
             show_default=False,
         ),
     ] = None,
@@ -65,9 +61,9 @@ def chat(
 ) -> None:
     """Talk with an agent about a generated task, or watch a simulated user do it.
 
-    The task's story is shown first: you play that customer, and Enter alone sends what a simulated one would say. The
-    agent's tool calls and what they return appear dimly as they happen. Ctrl-D ends the conversation, which is then
-    scored: is the world in the state that the task asks for? A checkpoint plays in its run's own domain and size, with
+    Shows the task's scenario first: you play that customer, and Enter alone sends what a simulated user would say. Tool
+    calls and their results are printed dimmed. Ctrl-D ends the conversation, which is then scored by the final state of
+    the database. A checkpoint plays in its run's own domain and size, with
     its context, turn length and thinking.
 
     [bold]Examples[/bold]
@@ -77,6 +73,8 @@ def chat(
       muarl chat expert --task 7
 
       muarl chat runs/NAME --domain airline-generated --size official model.max_context=16384
+
+      muarl chat endpoint:MODEL --domain ./clinic.py:CLINIC
 
       muarl chat endpoint:MODEL@http://localhost:8000/v1 --size official
 
@@ -88,9 +86,9 @@ def chat(
 
     from muarl.recipes.chatting import chat_config
 
-    config, own = chat_config(agent, domain, size, split, settings or ())
+    config, own = chat_config(agent, single(domain), size, split, settings or ())
     if own is not None and own.values:
-        typer.echo(own.told(), err=True)
+        typer.echo(own.describe(), err=True)
     asyncio.run(_chat(Console(highlight=False), config, agent, user, task, seed, hints, out, limits=own is not None))
 
 
@@ -107,22 +105,32 @@ async def _chat(
     limits: bool,
 ) -> None:
     """One conversation. ``limits``: the agent has those of ``config``."""
-    make_user = make_chat_user(user_spec, console, hints=hints)
+    from muarl.environments.registry import find
+
+    declared = find(config.domain.name)
+    make_user = make_chat_user(user_spec, console, declared, hints=hints)
+    from muarl.agents.endpoint import EndpointAgent
     from muarl.commands.chat_screen import ShownAgent, conclude, introduce, show_speech
     from muarl.conversation import Limits, run_episode
-    from muarl.domains.generated import generated
+    from muarl.environments.configure import configure_environment
     from muarl.episode import StopReason, write_episodes
-    from muarl.errors import InfrastructureError
+    from muarl.errors import ConfigError, InfrastructureError
     from muarl.recipes.chatting import chat_agent
-    from muarl.recipes.setting import make_setting
+    from muarl.users.llm import LLMUserFactory
 
-    setting = make_setting(config)
-    task = generated(config.domain.name).tasks(config.eval.split, 1, size=config.domain.size, start=index)[0]
-    agent = chat_agent(agent_spec, config, setting)
+    environment = configure_environment(config, with_rl=False)
+    found = declared.make_tasks(config.eval.split, 1, size=config.domain.size, start=index)
+    if not found:
+        raise ConfigError(f"--task: the split {config.eval.split} of {declared.name} has no task number {index}")
+    task = found[0]
+    agent = chat_agent(agent_spec, config, environment)
     person = user_spec == "human"
-    sides = (("agent", getattr(agent, "endpoint", None)), ("user", getattr(make_user, "endpoint", None)))
-    endpoints = {boundary: endpoint for boundary, endpoint in sides if endpoint is not None}
-    world = setting.domain.world(task)
+    endpoints: dict[str, Endpoint] = {}
+    if isinstance(agent, EndpointAgent):
+        endpoints["agent"] = agent.endpoint
+    if isinstance(make_user, LLMUserFactory):
+        endpoints["user"] = make_user.endpoint
+    world = environment.domain.world(task)
     try:
         # A wrong key or address should be known before anybody has typed a word.
         for boundary, endpoint in endpoints.items():
@@ -138,8 +146,8 @@ async def _chat(
             seed=seed,
             episode_id=f"chat-{task.id}",
             user_name=make_user.name,
-            rules=setting.rules,
-            system=setting.told(task),
+            rules=environment.rules,
+            system=environment.system_prompt(task),
         )
     finally:
         for endpoint in endpoints.values():
@@ -147,7 +155,7 @@ async def _chat(
     if not person and episode.messages[-1].role == "user":
         show_speech(console, "User", "green", episode.messages[-1].content)
     if episode.stop is not StopReason.INFRASTRUCTURE:
-        episode.verdict = await setting.score(task, world, episode)
+        episode.verdict = await environment.score(task, world, episode)
     conclude(console, episode, world, config if limits else None)
     if out is not None:
         write_episodes(out, [episode])
@@ -157,7 +165,7 @@ async def _chat(
         raise InfrastructureError(episode.error or "the conversation broke off", boundary=boundary)
 
 
-def make_chat_user(spec: str, console: Console, *, hints: bool = True) -> UserFactory:
+def make_chat_user(spec: str, console: Console, environment: Environment, *, hints: bool = True) -> UserFactory:
     """The customer that a person names; ``hints``: a simulated one suggests lines to a person. ConfigError for an
     unknown one."""
     from muarl.errors import ConfigError
@@ -167,11 +175,12 @@ def make_chat_user(spec: str, console: Console, *, hints: bool = True) -> UserFa
         from muarl.users.agenda import AgendaUserFactory
         from muarl.users.human import HumanUserFactory
 
-        return HumanUserFactory(before=Prompt(console), suggests=AgendaUserFactory() if hints else None)
+        make = environment.rule_based_user if hints else None
+        return HumanUserFactory(before=Prompt(console), suggests=None if make is None else AgendaUserFactory(make))
     if spec == "agenda":
         from muarl.users.agenda import AgendaUserFactory
 
-        return AgendaUserFactory()
+        return AgendaUserFactory(environment.needed_user())
     if spec.startswith("endpoint:"):
         from muarl.endpoints import Endpoint, parse_endpoint
         from muarl.users.llm import LLMUserFactory

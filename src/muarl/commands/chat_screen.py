@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.agents.base import AgentTurn
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.episode import StopReason
-from muarl.recipes.own_settings import TINY
+from muarl.runs.own_settings import TINY
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -155,17 +155,18 @@ def explained(stop: StopReason, config: RunConfig | None) -> str:
             "(model.max_context=N sets another, as far as the model reads)"
         )
     if stop is StopReason.TURN_LENGTH and config is not None:
-        most = config.rl.tokens_per_turn
+        most = config.rollout.tokens_per_turn
         return (
-            f"a reply was cut at {most:,} token{'' if most == 1 else 's'} (rl.tokens_per_turn=N sets another length): "
-            "a small model does not find an end when it is told what its training never had"
+            f"a reply was cut at {most:,} token{'' if most == 1 else 's'} "
+            "(rollout.tokens_per_turn=N sets another length): "
+            "a small model may never end its reply to a message unlike its training data"
         )
     return {
         StopReason.CONTEXT_FULL: "the conversation fills the model's context",
         StopReason.TURN_LENGTH: "a reply reached the longest that is allowed",
         StopReason.TOOL_ERRORS: f"the same call failed {SAME_FAILURES} times: the agent is stuck",
         StopReason.EMPTY_REPLY: "the agent's reply held neither words nor a call",
-        StopReason.TRANSFER: "the agent handed over to a person",
+        StopReason.TRANSFER: "the agent transferred to a human agent",
         StopReason.MAX_TURNS: "the agent acted as often as it may",
     }.get(stop, "")
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from muarl.commands.evaluate import endpoint_settings
+from muarl.commands.named import approved_scenarios
 from muarl.commands.train import DryRun, Name, Overrides, Seed, named, run_recipe
 
 WITH_MODEL = {"teacher": "endpoint", "tools": "imagined", "user": "llm"}
@@ -29,7 +30,16 @@ def coldstart(
     ] = "offline",
     count: Annotated[int | None, typer.Option("--count", "-n", help="Number of conversations to keep.")] = None,
     scenario: Annotated[
-        list[str] | None, typer.Option("--scenario", help="Only this domain (repeatable). Default: all nine scenarios.")
+        list[str] | None,
+        typer.Option(
+            "--scenario",
+            "--domain",
+            "-d",
+            metavar="NAME",
+            help="Only this environment (repeatable): a name, FILE.py:NAME, package.module:NAME, or a folder. Default: "
+            "all nine scenarios.",
+            callback=approved_scenarios,
+        ),
     ] = None,
     teacher: Annotated[
         str | None, typer.Option("--teacher", help="Who serves: expert, endpoint:MODEL or endpoint:MODEL@URL.")
@@ -59,9 +69,9 @@ def coldstart(
 ) -> None:
     """Synthesise conversations between customers and an agent with tools, and keep the good ones.
 
-    Seeds become tasks, tasks become conversations, filters look at each: calls that fit their schemas, the goal
-    reached, the policy kept, nothing leaked, no circles, no near-duplicates. The dataset has a card, and every dropped
-    conversation keeps its reason. Without any model, scripted experts serve simulated customers.
+    Draws tasks from seeds, plays a conversation for each, and filters them: valid calls, goal reached, policy followed,
+    nothing leaked, no repetition, no near-duplicates. Writes a dataset with a card; every dropped conversation is kept
+    with the reason. Without any model, scripted experts serve simulated customers.
 
     [bold]Examples[/bold]
 

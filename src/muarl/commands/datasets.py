@@ -30,9 +30,9 @@ def add(
 
       muarl data add bfcl --from bfcl_eval-2025.8.6.2-py3-none-any.whl
     """
-    from muarl import data as store
+    from muarl.benchmarks import install
 
-    typer.echo(f"{name} is installed in {store.add(name, source)}")
+    typer.echo(f"{name} is installed in {install.add(name, source)}")
 
 
 @data.command("fetch")
@@ -43,12 +43,12 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmar
 
       muarl data fetch tau2
     """
-    from muarl import data as store
+    from muarl.benchmarks import install
 
     def progress(file: str, number: int, total: int) -> None:
         typer.echo(f"[{number}/{total}] {file}", err=True)
 
-    typer.echo(f"{name} is installed in {store.fetch(name, progress)}")
+    typer.echo(f"{name} is installed in {install.fetch(name, progress)}")
 
 
 @data.command("list")
@@ -71,8 +71,11 @@ def overlap(
         str,
         typer.Option(
             "--training",
-            help="Training tasks: a generated domain (retail-generated), a benchmark's split (tau1-retail:train), or a "
-            "file that `muarl generate --out` wrote.",
+            "--domain",
+            "-d",
+            metavar="NAME[:SPLIT]",
+            help="Training tasks: an environment's (retail-generated, ./clinic.py:CLINIC), a benchmark's split "
+            "(tau1-retail:train), or a file that `muarl generate --out` wrote.",
         ),
     ],
     benchmark: Annotated[
@@ -83,7 +86,7 @@ def overlap(
             "of the same domain.",
         ),
     ] = None,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many tasks of a generated domain.")] = 2000,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many tasks to make.")] = 2000,
     size: Annotated[str | None, typer.Option("--size", help="The domain's size. Default: the largest.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Its seed.")] = 0,
     show: Annotated[int, typer.Option("--show", min=0, help="Number of pairs to print.")] = 5,

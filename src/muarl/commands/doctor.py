@@ -1,8 +1,7 @@
-"""``muarl doctor``: is this machine ready, and how fast is it? Says what is missing and how to mend it."""
+"""``muarl doctor``: is this machine ready, and how fast is it? Says what is missing and how to fix it."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import platform
@@ -10,17 +9,19 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from muarl.observe.system import usable_cores
+from muarl.commands.doctor_check import DoctorCheck
+from muarl.extras import is_installed
+from muarl.system import usable_cores
 
-Status = Literal["ok", "note", "problem"]
-
-CORE = ("torch", "transformers", "tokenizers", "safetensors", "renderers", "pydantic", "openai", "numpy")
+CORE = ("pydantic", "openai", "numpy")
+MODELS = ("torch", "transformers", "tokenizers", "safetensors", "renderers")
+"""Packages of the extra ``train``: for models in muarl's own processes."""
 EXTRAS = {
     "peft": "LoRA adapters",
     "ray": "several machines",
@@ -33,46 +34,47 @@ SECONDS = 2.0
 GIB = 1024**3
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One line of the doctor's report. ``problem`` stops muarl from working; ``note`` is worth knowing.
-
-    ``data`` holds the same facts for programs: sizes in bytes, speeds in floating-point operations a second.
-    """
-
-    name: str
-    status: Status
-    says: str
-    remedy: str = ""
-    data: dict[str, Any] = field(default_factory=dict)
-
-
 def doctor(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODEL]",
+            help="Say what muarl can do with this checkpoint instead: a folder, a run, or a published model's name.",
+        ),
+    ] = None,
+    *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON instead of a table.")] = False,
     speed: Annotated[bool, typer.Option(help="Measure matrix multiplication for two seconds.")] = True,
 ) -> None:
-    """Check this machine: Python, cores, memory, disk, torch, GPU, extras, data, endpoints, speed.
+    """Check this machine: Python, cores, memory, disk, torch, GPU, extras, data, endpoints, speed; or a model.
 
-    Shows whether endpoint variables are set, never what they hold. Exit code 1 if muarl cannot work.
+    Shows whether endpoint variables are set, never what they hold. Exit code 1 if muarl cannot work, 2 for a model that
+    it cannot use.
 
     [bold]Examples[/bold]
 
       muarl doctor
 
       muarl doctor --json --no-speed
+
+      muarl doctor Qwen/Qwen2.5-7B
     """
-    found = [check for check in checks() if check is not None]
-    if speed and all(check.status != "problem" for check in found if check.name == "torch"):
-        found.append(check_speed())
+    from muarl.commands.doctor_model import check_formats, check_model
+
+    found = list(checks() if model is None else check_model(model))
+    if model is not None and speed and is_installed("torch"):
+        found.append(check_formats())
+    elif speed and all(check.status != "problem" for check in found if check.name == "torch") and is_installed("torch"):
+        found += [check_speed(), check_formats()]
     if as_json:
         typer.echo(json.dumps({"checks": [asdict(check) for check in found]}, indent=2))
     else:
-        _print(found)
+        _print(found, about_machine=model is None)
     if any(check.status == "problem" for check in found):
         raise typer.Exit(1)
 
 
-def checks() -> Iterator[Check]:
+def checks() -> Iterator[DoctorCheck]:
     """Everything but the speed test."""
     yield check_python()
     yield check_cores()
@@ -91,20 +93,22 @@ def checks() -> Iterator[Check]:
 def versions() -> dict[str, str]:
     """Versions of muarl, Python and the core libraries, without importing them."""
     out = {"muarl": _version("muarl") or "not installed", "python": platform.python_version()}
-    return out | {name: _version(name) or "not installed" for name in CORE}
+    return out | {name: _version(name) or "not installed" for name in (*MODELS, *CORE)}
 
 
-def check_python() -> Check:
+def check_python() -> DoctorCheck:
     text = f"{platform.python_version()} ({platform.system()}, {platform.machine()})"
-    return Check("python", "ok", text, data={"version": platform.python_version(), "executable": sys.executable})
+    return DoctorCheck("python", "ok", text, data={"version": platform.python_version(), "executable": sys.executable})
 
 
-def check_cores() -> Check:
+def check_cores() -> DoctorCheck:
     cores = usable_cores()
     data = {"usable": cores, "present": os.cpu_count()}
     if cores < 2:
-        return Check("cores", "note", f"{cores:g}", "The quickstart is meant for 2 cores; it will take longer.", data)
-    return Check("cores", "ok", f"{cores:g}", data=data)
+        return DoctorCheck(
+            "cores", "note", f"{cores:g}", "The quickstart is meant for 2 cores; it will take longer.", data
+        )
+    return DoctorCheck("cores", "ok", f"{cores:g}", data=data)
 
 
 def memory() -> tuple[int, int]:
@@ -125,112 +129,130 @@ def memory() -> tuple[int, int]:
     return total, available
 
 
-def check_memory() -> Check:
+def check_memory() -> DoctorCheck:
     total, available = memory()
     data = {"total": total, "available": available}
     text = f"{available / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
     if 0 < available < 4 * GIB:
-        return Check("memory", "note", text, "The quickstart may need up to 4 GiB; close something first.", data)
-    return Check("memory", "ok", text, data=data)
+        return DoctorCheck("memory", "note", text, "The quickstart may need up to 4 GiB; close something first.", data)
+    return DoctorCheck("memory", "ok", text, data=data)
 
 
-def check_disk(folder: Path) -> Check:
+def check_disk(folder: Path) -> DoctorCheck:
     free = shutil.disk_usage(folder).free
     text, data = f"{free / GIB:.1f} GiB free here", {"free": free, "folder": str(folder)}
     if free < GIB // 4:
-        return Check("disk", "problem", text, "Free some space, or set runs_dir to another disk.", data)
+        return DoctorCheck("disk", "problem", text, "Free some space, or set runs_dir to another disk.", data)
     if free < 2 * GIB:
-        return Check("disk", "note", text, "Enough for the quickstart; checkpoints of larger models need more.", data)
-    return Check("disk", "ok", text, data=data)
+        return DoctorCheck(
+            "disk", "note", text, "Enough for the quickstart; checkpoints of larger models need more.", data
+        )
+    return DoctorCheck("disk", "ok", text, data=data)
 
 
-def check_torch() -> Check:
-    remedy = "Install PyTorch (a CPU build is enough), then muarl."
-    if importlib.util.find_spec("torch") is None:
-        return Check("torch", "problem", "not installed", remedy)
+def check_torch() -> DoctorCheck:
+    if not is_installed("torch"):
+        remedy = "Needed to train, and for models on this machine: pip install 'muarl[train]'"
+        return DoctorCheck("torch", "note", "not installed", remedy)
+    remedy = "Install PyTorch again (a CPU build is enough)."
     try:
         import torch
     except (ImportError, OSError) as problem:
-        return Check("torch", "problem", f"installed, but cannot be imported: {problem}", remedy)
+        return DoctorCheck("torch", "problem", f"installed, but cannot be imported: {problem}", remedy)
     built = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
     threads = torch.get_num_threads()
     data = {"version": torch.__version__, "cuda": torch.version.cuda, "threads": threads}
     text = f"{torch.__version__} ({built}), {threads} threads"
     if threads > max(1, usable_cores()):
-        return Check(
+        return DoctorCheck(
             "torch", "note", text, f"More threads than cores: set threads={usable_cores():g} in the config.", data
         )
-    return Check("torch", "ok", text, data=data)
+    return DoctorCheck("torch", "ok", text, data=data)
 
 
-def check_waiting() -> Check:
+def check_waiting() -> DoctorCheck:
     policy = os.environ.get("OMP_WAIT_POLICY", "")
     if policy.upper() != "PASSIVE":
         remedy = "export OMP_WAIT_POLICY=PASSIVE: waiting threads that spin slow down everything on the same cores."
-        return Check("OMP_WAIT_POLICY", "note", policy or "not set", remedy, {"value": policy})
-    return Check("OMP_WAIT_POLICY", "ok", "PASSIVE", data={"value": policy})
+        return DoctorCheck("OMP_WAIT_POLICY", "note", policy or "not set", remedy, {"value": policy})
+    return DoctorCheck("OMP_WAIT_POLICY", "ok", "PASSIVE", data={"value": policy})
 
 
-def check_gpu() -> Check:
+def check_gpu() -> DoctorCheck:
+    if not is_installed("torch"):
+        return DoctorCheck("GPU", "ok", "not looked for without torch", data={"devices": []})
     try:
         import torch
 
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         devices = [torch.cuda.get_device_properties(i) for i in range(count)]
     except (ImportError, OSError, RuntimeError) as problem:
-        return Check("GPU", "note", f"cannot be asked: {problem}", "muarl will use the CPU.")
+        return DoctorCheck("GPU", "note", f"cannot be asked: {problem}", "muarl will use the CPU.")
     if not devices:
-        return Check("GPU", "ok", "none; the CPU is used", data={"devices": []})
+        return DoctorCheck("GPU", "ok", "none; the CPU is used", data={"devices": []})
     text = ", ".join(f"{device.name} ({device.total_memory / GIB:.0f} GiB)" for device in devices)
-    return Check("GPU", "ok", text, data={"devices": [{"name": d.name, "memory": d.total_memory} for d in devices]})
+    return DoctorCheck(
+        "GPU", "ok", text, data={"devices": [{"name": d.name, "memory": d.total_memory} for d in devices]}
+    )
 
 
-def check_libraries() -> Check:
+def check_libraries() -> DoctorCheck:
     found = versions()
-    missing = [name for name in CORE if found[name] == "not installed"]
+    needed = (*MODELS, *CORE) if is_installed("torch") else CORE
+    missing = [name for name in needed if found[name] == "not installed"]
     if missing:
-        return Check("libraries", "problem", f"missing: {', '.join(missing)}", "pip install muarl", dict(found))
-    text = ", ".join(f"{name} {found[name]}" for name in ("transformers", "tokenizers", "renderers", "openai"))
-    return Check("libraries", "ok", text, data=dict(found))
+        extra = "muarl" if set(missing) <= set(CORE) else "'muarl[train]'"
+        return DoctorCheck(
+            "libraries", "problem", f"missing: {', '.join(missing)}", f"pip install {extra}", dict(found)
+        )
+    shown = ("transformers", "tokenizers", "renderers", "openai", "pydantic")
+    text = ", ".join(f"{name} {found[name]}" for name in shown if name in needed)
+    return DoctorCheck("libraries", "ok", text, data=dict(found))
 
 
-def check_extras() -> Check:
+def check_extras() -> DoctorCheck:
     found = {name: _version(name) for name in EXTRAS}
     present = [f"{name} {number}" for name, number in found.items() if number]
     absent = [f"{name} ({EXTRAS[name]})" for name, number in found.items() if not number]
     text = ", ".join(present) or "none installed"
     remedy = f"Optional: pip install {' '.join(absent)}" if absent else ""
-    return Check("extras", "ok", text, remedy, dict(found))
+    return DoctorCheck("extras", "ok", text, remedy, dict(found))
 
 
-def check_base() -> Check:
+def check_base() -> DoctorCheck:
     from muarl.config import PRESETS
 
     folder = PRESETS.parent / "assets" / "base"
     present = (folder / "model.safetensors").is_file()
     if not present:
-        return Check("base checkpoint", "note", "not in this installation", "Make one: muarl base", {"present": False})
+        return DoctorCheck(
+            "base checkpoint", "note", "not in this installation", "Make one: muarl base", {"present": False}
+        )
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return Check("base checkpoint", "ok", f"{size / 2**20:.1f} MiB, shipped", data={"present": True, "bytes": size})
+    return DoctorCheck(
+        "base checkpoint", "ok", f"{size / 2**20:.1f} MiB, shipped", data={"present": True, "bytes": size}
+    )
 
 
-def check_data() -> Check:
+def check_data() -> DoctorCheck:
     from muarl import data
 
     found = data.installed()
     if not found:
-        return Check("data", "ok", "no benchmark data", "Optional: muarl data add tau2 --from DIR", {"installed": []})
-    return Check("data", "ok", ", ".join(found), data={"installed": list(found)})
+        return DoctorCheck(
+            "data", "ok", "no benchmark data", "Optional: muarl data add tau2 --from DIR", {"installed": []}
+        )
+    return DoctorCheck("data", "ok", ", ".join(found), data={"installed": list(found)})
 
 
-def check_endpoints() -> Check:
+def check_endpoints() -> DoctorCheck:
     present = {name: bool(os.environ.get(name)) for name in ENDPOINT_VARIABLES}
     text = ", ".join(f"{name} {'is set' if there else 'is not set'}" for name, there in present.items())
     remedy = "" if any(present.values()) else "Only needed for users, agents and judges played by a remote model."
-    return Check("endpoints", "ok", text, remedy, dict(present))
+    return DoctorCheck("endpoints", "ok", text, remedy, dict(present))
 
 
-def check_speed() -> Check:
+def check_speed() -> DoctorCheck:
     """Float32 matrix products of the width that small models have: one thread, then all of them."""
     import torch
 
@@ -243,8 +265,8 @@ def check_speed() -> Check:
     text = ", ".join(f"{rate / 1e9:.0f} GFLOP/s on {count} thread{'s' * (count > 1)}" for count, rate in rates.items())
     data = {"flops": {str(count): rate for count, rate in rates.items()}}
     if threads > 1 and rates[threads] < 1.3 * rates[1]:
-        return Check("speed", "note", text, "More threads hardly help; are the cores busy with other jobs?", data)
-    return Check("speed", "ok", text, data=data)
+        return DoctorCheck("speed", "note", text, "More threads hardly help; are the cores busy with other jobs?", data)
+    return DoctorCheck("speed", "ok", text, data=data)
 
 
 def _multiply(torch: Any, seconds: float, size: int = 512) -> float:
@@ -267,7 +289,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _print(found: list[Check]) -> None:
+def _print(found: list[DoctorCheck], *, about_machine: bool) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -284,9 +306,12 @@ def _print(found: list[Check]) -> None:
             says.append(f"\n{check.remedy}", style="dim" if check.status == "ok" else style)
         table.add_row(Text(mark, style=style), check.name, says)
     Console().print(table)
+    if not about_machine:
+        return
     problems = sum(check.status == "problem" for check in found)
-    typer.echo(
-        "This machine is ready: muarl quickstart"
-        if not problems
-        else f"{problems} problem(s) to fix before muarl can run."
-    )
+    if problems:
+        typer.echo(f"{problems} problem(s) to fix before muarl can run.")
+    elif is_installed("torch"):
+        typer.echo("This machine is ready: muarl quickstart")
+    else:
+        typer.echo("The light core is ready: muarl eval --agent expert. Nothing here can train yet.")

@@ -1,55 +1,114 @@
-"""``muarl domains``: which domains there are, and what an agent in one of them is told."""
+"""``muarl domains``: which environments there are, what each offers and tells an agent, and what is wrong with one."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from muarl.errors import ConfigError
+from muarl.commands.named import approved
+from muarl.errors import ConfigError, MuarlError
 
-domains = typer.Typer(no_args_is_help=True, help="List domains; show a domain's policy and tools.")
+if TYPE_CHECKING:
+    from muarl.environments.checks import CheckOutcome
+    from muarl.environments.environment import Environment
+
+COLUMNS = ("name", "kind", "sizes", "rule-based user", "expert", "red team", "checkpoint", "splits", "from")
+PIPE = 200
+"""Columns of the table where no terminal says how many it has, so that rows stay whole."""
+
+SHOWN = 3
+"""Problems of one check that are printed."""
+NAME = typer.Argument(
+    metavar="NAME",
+    help="A name that `muarl domains` lists, FILE.py:NAME or package.module:NAME.",
+    callback=approved,
+    show_default=False,
+)
+
+Size = Annotated[
+    str | None, typer.Option("--size", help="The environment's size. Default: the smallest.", show_default=False)
+]
+
+domains = typer.Typer(help="List environments with what each offers; show the policy and tools of one, or check it.")
+
+
+@domains.callback(invoke_without_command=True)
+def overview(context: typer.Context) -> None:
+    """List environments with what each offers; show the policy and tools of one, or check it.
+
+    [bold]Examples[/bold]
+
+      muarl domains
+
+      muarl domains show retail-generated
+
+      muarl domains check ./clinic.py:CLINIC
+    """
+    if context.invoked_subcommand is None:
+        _print()
 
 
 @domains.command("list")
 def list_domains() -> None:
-    """List the domains: generated ones with their sizes, and benchmarks.
+    """List the environments: muarl's own, the benchmarks, and those of installed plug-ins.
 
     [bold]Example[/bold]
 
       muarl domains list
     """
+    _print()
+
+
+def _print() -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from muarl.domains.generated import NAMES, ON_SERVERS, generated
+    from muarl.environments.registry import find, names, origin, unused_plugins
 
-    table = Table("domain", "kind", "sizes", box=None, pad_edge=False)
-    for name in _names():
-        kind = "generated" if name in NAMES else "on an MCP server" if name in ON_SERVERS else "benchmark"
-        sizes = ", ".join(generated(name).sizes) if name in (*NAMES, *ON_SERVERS) else ""
-        table.add_row(Text(name), Text(kind), Text(sizes))
-    Console().print(table)
+    table = Table(*COLUMNS, box=None, pad_edge=False, header_style="bold")
+    broken = []
+    for name in names():
+        try:
+            cells = _cells(find(name))
+        except MuarlError as problem:  # a plug-in's defect is no reason not to list the others
+            broken.append(str(problem))
+            cells = ("cannot be imported", *[""] * (len(COLUMNS) - 3))
+        table.add_row(*map(Text, (name, *cells, origin(name))))
+    Console(width=None if sys.stdout.isatty() else PIPE, highlight=False).print(table)
+    for text in (*broken, *unused_plugins()):
+        typer.echo(text, err=True)
+    typer.echo(
+        "Your own: FILE.py:NAME or package.module:NAME wherever a name is asked for (docs/domains.md). "
+        "`muarl domains show NAME` prints policy and tools."
+    )
+
+
+def _cells(environment: Environment) -> tuple[str, ...]:
+    """What a list says of an environment, but for its name and origin."""
+    kind = "benchmark" if environment.is_benchmark else "on an MCP server" if environment.on_server else "generated"
+    if not environment.is_benchmark and not environment.endless:
+        kind = "fixed tasks"
+    offers = (environment.rule_based_user, environment.expert, environment.red_team)
+    splits = ", ".join(environment.splits)
+    yes = ("yes" if offer is not None else "" for offer in offers)
+    return kind, ", ".join(environment.sizes), *yes, environment.checkpoint or "", splits
 
 
 @domains.command("show")
 def show(
-    name: Annotated[str, typer.Argument(help="A domain's name, as `muarl domains list` has it.", show_default=False)],
-    size: Annotated[
-        str | None,
-        typer.Option("--size", help="A generated domain's size. Default: the smallest.", show_default=False),
-    ] = None,
+    name: Annotated[str, NAME],
+    size: Size = None,
     policy: Annotated[bool, typer.Option("--policy", help="Print only the policy, the exact system message.")] = False,
     tools: Annotated[
         bool, typer.Option("--tools", help="Print only the tools, as JSON for OpenAI's chat API.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print both as one JSON object.")] = False,
 ) -> None:
-    """Print what an agent in a domain is told: its policy, and its tools.
+    """Print what an agent in a domain is given: its policy and its tools.
 
     Clients of `muarl serve` send both with each request; a small model needs them word for word as in training. Where
     they differ from task to task, they are those of the first test task.
@@ -61,13 +120,12 @@ def show(
       muarl domains show retail-generated --size official --policy > policy.md
 
       muarl domains show tau2-retail --tools > tools.json
-    """
-    from muarl.recipes.briefing import briefing
 
-    if name not in _names():
-        near = difflib.get_close_matches(name, _names(), 1, 0.6)
-        hint = f"; did you mean {near[0]}?" if near else "; `muarl domains list` lists them"
-        raise ConfigError(f"there is no domain {name!r}{hint}")
+      muarl domains show ./clinic.py:CLINIC
+    """
+    from muarl.environments.briefing import briefing
+    from muarl.environments.registry import find
+
     if policy + tools + as_json > 1:
         raise ConfigError("--policy, --tools and --json: one of them at a time")
     told = briefing(name, size)
@@ -80,13 +138,65 @@ def show(
     elif as_json:
         typer.echo(json.dumps({"policy": told.policy, "tools": specs}, indent=2, ensure_ascii=False))
     else:
-        typer.echo(f"{told.policy}\n\nTools of {name}{told.size and f', size {told.size}'}:")
+        typer.echo(f"{told.policy}\n\nTools of {find(name).name}{told.size and f', size {told.size}'}:")
         for spec in told.tools:
             arguments = ", ".join(dict(spec.parameters.get("properties") or {}))
             typer.echo(f"  {spec.name}({arguments})  {(spec.description or '').strip().partition(chr(10))[0]}")
 
 
-def _names() -> tuple[str, ...]:
-    from muarl.config.sections import DomainConfig
+@domains.command("check")
+def check(
+    name: Annotated[str, NAME],
+    size: Size = None,
+    tasks: Annotated[
+        int, typer.Option("--tasks", "-n", min=1, help="Test tasks that are looked at; of other splits a quarter.")
+    ] = 200,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of tasks, users and agents.")] = 0,
+) -> None:
+    """Check an environment: tasks, worlds, texts, users, expert, audit rules, red team.
 
-    return get_args(DomainConfig.model_fields["name"].annotation)
+    Each check prints what it has looked at and what is wrong, where, and what to change. Parts that the environment
+    does not have are not checked, and the table says so. Exit code 1 if anything is wrong.
+
+    [bold]Examples[/bold]
+
+      muarl domains check ./clinic.py:CLINIC
+
+      muarl domains check retail-generated --size official --tasks 500
+    """
+    from muarl.environments.checks import CheckContext, run_checks
+    from muarl.environments.registry import find
+
+    environment = find(name)
+    if size is not None and not environment.sizes:
+        raise ConfigError(f"--size: {name} has only one size; remove --size")
+    if size is not None:
+        environment.check_size(size, "--size")
+    context = CheckContext(environment, name, size, tasks, seed)
+    shown = f", size {context.size}" if context.size else ""
+    typer.echo(f"{environment.name}{shown}, {tasks} {context.split} tasks, seed {seed}\n")
+    wrong = []
+    for result in run_checks(context):
+        _print_result(result)
+        if result.problems:
+            wrong.append(f"{result.check.name} ({len(result.problems)})")
+    if wrong:
+        typer.echo(f"\nProblems: {', '.join(wrong)}")
+        raise typer.Exit(1)
+    typer.echo("\nNo problems.")
+
+
+def _print_result(result: CheckOutcome) -> None:
+    """A row for a check, and below it what is wrong."""
+    count = len(result.problems)
+    state = "not checked" if result.skipped else f"{count} problem{'s' * (count > 1)}" if count else "ok"
+    typer.echo(f"{result.check.name:<16} {state:<13} {result.skipped or result.measured}".rstrip())
+    if count:
+        typer.echo(f"    {result.check.about}")
+    for problem in result.problems[:SHOWN]:
+        where = f"{problem.where}: " if problem.where else ""
+        typer.echo(f"  - {where}{problem.what}.".replace("..", "."))
+        if problem.remedy:
+            typer.echo(f"    {problem.remedy}.")
+    if count > SHOWN:
+        typer.echo(f"  - and {count - SHOWN} more")

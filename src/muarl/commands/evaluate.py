@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 
+from muarl.commands.named import WeightedDomains, approved, approved_settings, domain_name
 from muarl.commands.suite import evaluate_suite, is_suite, resume_suite
 from muarl.commands.train import Checkpoint, DryRun, Name, Named, Seed, run_recipe
-
-if TYPE_CHECKING:
-    from muarl.recipes.official import Official
 
 Given = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[BENCHMARK] [KEY=VALUE]...",
-        help="tau2-retail, tau2-airline, tau2-telecom, tau2-telecom-workflow, tau2-mock, tau2-banking_knowledge, "
-        "tau1-retail, tau1-airline, bfcl-v3, bfcl-v4, acebench-en, acebench-zh, or a generated domain; then settings "
-        "that override the preset.",
+        metavar="[NAME] [KEY=VALUE]...",
+        help="A benchmark (tau2-retail, tau2-airline, tau2-telecom, tau2-telecom-workflow, tau2-mock, "
+        "tau2-banking_knowledge, tau1-retail, tau1-airline, bfcl-v3, bfcl-v4, acebench-en, acebench-zh), or any "
+        "environment as in --domain; then settings that override the preset.",
         show_default=False,
     ),
 ]
@@ -41,6 +38,7 @@ CONCURRENCY = 16
 
 def evaluate(
     given: Given = None,
+    domain: WeightedDomains = None,
     config: Annotated[
         str | None,
         typer.Option(
@@ -125,7 +123,7 @@ def evaluate(
     """Evaluate an agent on held-out tasks: pass^k with intervals, audit, simulator errors, do-nothing baseline.
 
     With a benchmark's name, its own protocol is followed to the letter: prompts, greeting, turn order, stop words,
-    limits and seeds. Every finished conversation is kept at once; a run that was killed goes on with --resume.
+    limits and seeds. Every finished conversation is kept at once; a run that was killed continues with --resume.
 
     [bold]Examples[/bold]
 
@@ -136,6 +134,8 @@ def evaluate(
       muarl eval tau2-telecom --solo --agent endpoint:MODEL --price MODEL=2/8 --max-cost 20
 
       muarl eval --resume runs/eval-tau2-telecom
+
+      muarl eval ./clinic.py:CLINIC --agent endpoint:MODEL --user endpoint:MODEL      (an environment of your own)
 
       muarl eval --suite paper --trials 4 --agent runs/mine --user endpoint:MODEL --judge endpoint:MODEL
 
@@ -151,11 +151,14 @@ def evaluate(
           eval_user.kind=llm eval_user.endpoint.model=NAME
     """
     names = [word for word in given or () if "=" not in word]
-    overrides = [word for word in given or () if "=" in word]
+    overrides = approved_settings([word for word in given or () if "=" in word]) or []
     if len(names) > 1:
         raise typer.BadParameter(f"{names[1]!r} is neither KEY=VALUE nor an option; one benchmark at a time")
-    if names:
-        _check_name(names[0])
+    chosen = domain_name(domain)
+    several = isinstance(chosen, list)
+    place = _named(names[0]) if names else None if several else chosen
+    if (several and names) or (chosen not in (None, place) and not several):
+        raise typer.BadParameter(f"--domain: {names[0]} is named already; leave one of them out")
     settings: dict[str, Any] = {
         "eval.judge": judge,
         "eval.split": split,
@@ -176,7 +179,7 @@ def evaluate(
     }
     settings |= dict(_agent(agent))
     settings |= dict(_user(user))
-    if suite is not None and (names or resume is not None):
+    if suite is not None and (place is not None or resume is not None):
         raise typer.BadParameter("--suite: selects the benchmarks itself; resume a suite with --resume FOLDER only")
     if suite is not None:
         own = () if config is not None else _own_settings(ANY_BENCHMARK, settings, overrides)
@@ -186,27 +189,24 @@ def evaluate(
         resume_suite(resume, settings, overrides)
         return
     if resume is None:
-        own = () if config is not None else _own_settings(names[0] if names else None, settings, overrides)
-        overrides = ["name=eval", *own, *(_of_benchmark(names[0], settings) if names else ()), *overrides]
+        own = () if config is not None else _own_settings(place, settings, overrides)
+        overrides = [f"domain.name={json.dumps(chosen)}", *overrides] if several else overrides
+        overrides = ["name=eval", *own, *(() if place is None else _of_benchmark(place, settings)), *overrides]
     elif names:
         raise typer.BadParameter(f"{names[0]!r}: a resumed run has its own benchmark")
+    elif chosen is not None:
+        settings["domain.name"] = chosen
     run_recipe("evaluate", "cpu" if config is None else Named(config), overrides, dry_run, settings, resume)
 
 
-def _check_name(name: str) -> None:
-    """ConfigError if there is no benchmark or generated domain of that name."""
-    from muarl.config.sections import DomainConfig
+def _named(name: str) -> str:
+    """The environment of that name, its code approved. ConfigError if there is none."""
+    from muarl.environments.registry import is_reference, names, unknown
     from muarl.errors import ConfigError
 
-    known = get_args(DomainConfig.model_fields["name"].annotation)
-    if name in known:
-        return
-    near = difflib.get_close_matches(name, known, 1, 0.75)
-    hint = f"did you mean {near[0]!r}?" if near else "`muarl domains list` names them."
-    raise ConfigError(
-        f"{name}: no such benchmark or domain; {hint}"
-        + ("" if near else " An agent goes by --agent, a checkpoint by --checkpoint.")
-    )
+    if is_reference(name) or name in names():
+        return approved(name) or name
+    raise ConfigError(f"{unknown(name)}. Name an agent with --agent, a checkpoint with --checkpoint.")
 
 
 def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequence[str]) -> Sequence[str]:
@@ -215,8 +215,9 @@ def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequenc
     A benchmark says how it is played: of a checkpoint's settings only thinking counts there. In another domain than the
     run's, its size means nothing.
     """
-    from muarl.recipes.checkpoint_names import existing_checkpoint
-    from muarl.recipes.own_settings import own_settings
+    from muarl.backends.checkpoint_names import existing_checkpoint
+    from muarl.environments.registry import find
+    from muarl.runs.own_settings import THOUGHTS, own_settings
 
     said = dict(word.split("=", 1) for word in overrides)
     checkpoint = settings["model.checkpoint"] or said.get("model.checkpoint")
@@ -225,12 +226,14 @@ def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequenc
     existing_checkpoint(checkpoint)
     domain = name or said.get("domain.name")
     own = own_settings(checkpoint, said if domain is None else {*said, "domain.name"})
-    if domain is not None and _is_benchmark(domain):
-        own = own.only("model.thinking")
+    if domain is not None and domain.startswith("["):  # several, of the run's size if they have it
+        pass
+    elif domain is not None and find(domain).is_benchmark:
+        own = own.only(*THOUGHTS)
     elif domain is not None and domain != own.domain:
         own = own.without("domain.size")
     if own.values:
-        typer.echo(own.told(), err=True)
+        typer.echo(own.describe(), err=True)
     return own.overrides()
 
 
@@ -292,9 +295,12 @@ def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
     Agent and user answer as the benchmark has them answer, all tasks of the split are played (of the one that published
     scores are about, if none is named), and a checkpoint gets room for the policy.
     """
-    yaml: dict[str, Any] = {"domain.name": name, "name": f"eval-{name}"}
-    if _is_benchmark(name):
-        source = _source(name)
+    from muarl.environments.registry import find
+
+    environment = find(name)
+    yaml: dict[str, Any] = {"domain.name": name, "name": f"eval-{environment.name}"}
+    if environment.is_benchmark:
+        source = environment.official()
         yaml |= {"eval.tasks": None, "eval.trials": 1, "eval.seed": 300, "eval.temperature": source.temperature}
         yaml |= {"eval.concurrency": CONCURRENCY, "eval.split": source.splits[0]}
         if settings.get("seed") is not None:
@@ -309,29 +315,18 @@ def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
                 yaml |= {f"{section}.concurrency": requests, f"{section}.timeout": 300.0, f"{section}.deadline": 900.0}
         agent = settings.get("eval.agent", "sampled")
         if agent == "sampled":
-            yaml |= {"model.max_context": _context(settings.get("model.checkpoint")), "rl.tokens_per_turn": TURN_TOKENS}
+            yaml |= {
+                "model.max_context": _context(settings.get("model.checkpoint")),
+                "rollout.tokens_per_turn": TURN_TOKENS,
+            }
     return [f"{key}={json.dumps(value)}" for key, value in yaml.items()]
-
-
-def _is_benchmark(name: str) -> bool:
-    """Whether a domain's name is a benchmark's (or nobody's, which is told later)."""
-    from muarl.domains.generated import ON_SERVERS
-
-    return not name.endswith("-generated") and name not in ON_SERVERS
-
-
-def _source(name: str) -> Official:
-    """What the benchmark says of itself; a name that is none's is told later, as a setting."""
-    from muarl.recipes.official import NAMES, official
-
-    return official(name if name in NAMES else NAMES[0])
 
 
 def _context(checkpoint: str | None) -> int:
     """As many tokens as the checkpoint's model reads, up to a bound; a checkpoint that is not there is told later."""
+    from muarl.backends.checkpoint_names import checkpoint_folder
     from muarl.errors import CheckpointError
-    from muarl.recipes.checkpoint_names import checkpoint_folder
-    from muarl.recipes.own_settings import CONTEXT, context_of
+    from muarl.runs.own_settings import CONTEXT, context_of
 
     try:
         return context_of(checkpoint_folder(checkpoint or "base"))

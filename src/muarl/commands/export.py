@@ -7,8 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
-EPISODES = {"messages": ".jsonl", "csv": ".csv", "parquet": ".parquet"}
-"""Forms in which the episodes of a run are written, and how their files end."""
+EPISODES = {
+    "messages": ".jsonl",
+    "csv": ".csv",
+    "parquet": ".parquet",
+    "rows": "-rows.parquet",
+    "atif": "-atif",
+    "tau2": "-results.json",
+}
+"""Forms in which the episodes of a run are written, and how their files are named."""
 
 
 def export(
@@ -17,8 +24,8 @@ def export(
         str,
         typer.Option(
             "--as",
-            help="hf: a checkpoint as a Hugging Face folder for other servers and trainers. messages, csv, parquet: "
-            "the episodes of a run.",
+            help="hf: a checkpoint as a Hugging Face folder for other servers and trainers. messages, rows, atif, "
+            "tau2, csv, parquet: the episodes of a run.",
         ),
     ] = "hf",
     out: Annotated[
@@ -34,12 +41,20 @@ def export(
         Literal["float32", "bfloat16", "float16"] | None,
         typer.Option("--dtype", help="Number format of the weights. Default: as they are.", show_default=False),
     ] = None,
+    episodes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--episodes", help="Only the run's episodes of this file, such as eval or train-0010; repeatable."
+        ),
+    ] = None,
 ) -> None:
     """Write a run or checkpoint in a form that other programs read.
 
     --as hf: weights, tokenizer, chat template, generation settings and a model card, without the trainer's state. vLLM,
     transformers and others load the folder. --as messages: one conversation a line as chat messages, with tools and
-    reward. --as csv or parquet: one row an episode (docs/files.md).
+    reward. --as rows: the same with token ids, masks and log-probabilities, for Hugging Face datasets. --as atif: a
+    folder of ATIF trajectories. --as tau2: an evaluation as TAU2's results.json (docs/formats.md). --as csv or parquet:
+    one row an episode (docs/files.md).
 
     [bold]Examples[/bold]
 
@@ -48,28 +63,32 @@ def export(
       muarl export runs/mine/checkpoints/rl/step-000060 --out step-60
 
       muarl export runs/mine --as messages --out messages.jsonl
+
+      muarl export runs/mine --as rows --episodes train-0010 --out rows.parquet
     """
     from muarl.errors import ConfigError
     from muarl.recipes.exporting import FORMS, ExportOptions, export
 
     if form not in (*FORMS, *EPISODES):
         raise ConfigError(f"--as: {form!r} is unknown; use one of {', '.join((*FORMS, *EPISODES))}")
+    if form in FORMS and episodes:
+        raise ConfigError(f"--episodes: --as {form} writes weights; remove --episodes")
     if form in FORMS:
         written = export(form, ExportOptions(source, out, dtype))
     elif dtype is not None:
-        raise ConfigError(f"--dtype: means nothing to --as {form}, which writes no weights; leave it out")
+        raise ConfigError(f"--dtype: --as {form} writes no weights; remove --dtype")
     else:
-        written = _episodes(source, form, out)
+        written = _episodes(source, form, out, episodes or [])
     typer.echo(f"Written to {written}")
 
 
-def _episodes(source: str, form: str, out: Path | None) -> Path:
+def _episodes(source: str, form: str, out: Path | None, only: list[str]) -> Path:
     """Write the episodes of a run; returns the file."""
     from muarl.observe.rundir import RunDirectory
     from muarl.recipes.exporting import free_place
-    from muarl.view.episode_tables import export_episodes
+    from muarl.recipes.exporting.episode_tables import export_episodes
 
     run = RunDirectory.at(Path(source).expanduser())
     file = free_place(out or Path(f"{run.name}{EPISODES[form]}"))
-    export_episodes(run, form, file)
+    export_episodes(run, form, file, only)
     return file

@@ -1,4 +1,4 @@
-"""``muarl generate``: tasks of a generated domain, and what agents that do not try earn on them."""
+"""``muarl generate``: tasks of an environment, and what trivial baselines earn on them."""
 
 from __future__ import annotations
 
@@ -10,40 +10,67 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from muarl.domains.generated import NAMES, SPLITS, generated
+from muarl.commands.named import Domain, approved, single
 from muarl.errors import ConfigError
 
 if TYPE_CHECKING:
     from muarl.agents.base import Agent
     from muarl.domains.base import Task
+    from muarl.environments.environment import Environment
+
+DEFAULT = "retail-generated"
 
 
 def generate(
-    domain: Annotated[str, typer.Option("--domain", help=f"The generated domain: {', '.join(NAMES)}.")] = NAMES[0],
-    size: Annotated[str, typer.Option("--size", help="The domain's size, such as tiny or official.")] = "tiny",
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="The environment: a name from `muarl domains`, FILE.py:NAME or package.module:NAME. "
+            f"Default: {DEFAULT}.",
+            callback=approved,
+            show_default=False,
+        ),
+    ] = None,
+    domain: Domain = None,
+    size: Annotated[
+        str | None,
+        typer.Option("--size", help="Its size, such as tiny or official. Default: the smallest.", show_default=False),
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="Which tasks: train, validation or test.")] = "test",
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many tasks.")] = 200,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the tasks.")] = 0,
     show: Annotated[int, typer.Option("--show", min=0, help="Number of tasks to print in full.")] = 2,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all tasks to this JSON-lines file.")] = None,
 ) -> None:
-    """Show generated tasks, and what doing nothing and always transferring earn on them.
+    """Show an environment's tasks, and what doing nothing and always transferring earn on them.
 
-    The same size, split, seed and number always give the same task. Every task's gold actions have been replayed.
+    The same size, split, seed and number always give the same task. Every task's gold actions are replayed.
 
     [bold]Examples[/bold]
 
       muarl generate
 
-      muarl generate --size official --split train --count 20 --show 5
+      muarl generate airline-generated --size official --split train --count 20 --show 5
+
+      muarl generate ./clinic.py:CLINIC
 
       muarl generate --count 1000 --show 0 --out tasks.jsonl
     """
-    world = generated(domain)
-    for option, value, known in (("--size", size, world.sizes), ("--split", split, SPLITS)):
-        if value not in known:
-            raise ConfigError(f"{option}: {value!r} is unknown; use one of {', '.join(known)}")
-    made = world.tasks(split, count, size=size, seed=seed)
+    from muarl.environments.registry import find
+    from muarl.rewards.gold import check_tasks
+
+    option = single(domain)
+    if name is not None and option not in (None, name):
+        raise ConfigError(f"--domain {option}: {name} is given already; remove one of them")
+    name = name or option or DEFAULT
+    environment = find(name)
+    size = _checked(environment, size, split)
+    made = environment.make_tasks(split, count, size=size, seed=seed)
+    if not made:
+        raise ConfigError(f"{environment.name} has no tasks in its split {split}")
+    if not environment.replayed:
+        check_tasks(environment.make_domain(size), made)
     if out is not None:
         from muarl.files import write_text
 
@@ -53,37 +80,70 @@ def generate(
         for action in task.actions or ():
             typer.echo(f"  {action.name}({json.dumps(dict(action.arguments), ensure_ascii=False)})")
         typer.echo()
-    intents = Counter(str(task.tags["intent"]) for task in made)
-    typer.echo(f"{len(made)} {split} tasks of {domain}, size {size} (seed {seed})")
-    typer.echo("  " + ", ".join(f"{name} {n / len(made):.0%}" for name, n in intents.most_common()))
-    for name, reward in baselines(made, domain, size, seed=seed).items():
-        typer.echo(f"  reward of {name:<16} {reward:6.1%}")
+    typer.echo(f"{len(made)} {split} tasks of {environment.name}{f', size {size}' if size else ''} (seed {seed})")
+    if intents := Counter(str(task.tags["intent"]) for task in made if "intent" in task.tags):
+        typer.echo("  " + ", ".join(f"{name} {n / len(made):.0%}" for name, n in intents.most_common()))
+    for agent, reward in baselines(made, name, size, seed=seed).items():
+        typer.echo(f"  reward of {agent:<16} {reward:6.1%}")
+    if environment.rule_based_user is None:
+        typer.echo("  (it has no rule-based user, so that nothing else is played without a language model)")
     if out is not None:
         typer.echo(f"Written to {out}")
 
 
-def baselines(made: Sequence[Task], domain: str, size: str, *, seed: int = 0) -> dict[str, float]:
-    """Mean reward in [0, 1] of doing nothing, always transferring, and the scripted expert, against the agenda user.
+def _checked(environment: Environment, size: str | None, split: str) -> str | None:
+    """The size, None where it comes in one. ConfigError for a benchmark, and for a size or split that there is not."""
+    if environment.is_benchmark:
+        hint = f"; its kind of task is made by {environment.practice}" if environment.practice else ""
+        raise ConfigError(f"{environment.name} is a benchmark, whose tasks are fixed{hint}")
+    if size is not None:
+        environment.check_size(size, "--size")
+    if split not in environment.splits:
+        raise ConfigError(f"--split: {split!r} is unknown; {environment.name} has {', '.join(environment.splits)}")
+    return size or (environment.sizes[0] if environment.sizes else None)
 
-    Where there is no tool to transfer with, that agent is left out.
-    """
-    import asyncio
 
+def baselines(tasks: Sequence[Task], name: str, size: str | None, *, seed: int = 0) -> dict[str, float]:
+    """Mean reward in [0, 1] of doing nothing, always transferring, and the scripted expert, against the rule-based
+    user of the environment of that name. Without such a user, of doing nothing alone; an agent that the environment
+    has no part for is left out."""
+    from muarl.environments.registry import find
+
+    declared = find(name)
+    if declared.rule_based_user is None:
+        import asyncio
+
+        from muarl.rewards.outcome import do_nothing
+
+        domain = declared.make_domain(size)
+        return {"do-nothing": sum(asyncio.run(do_nothing(domain, task)).reward for task in tasks) / len(tasks)}
     from muarl.agents.expert import ExpertAgent
     from muarl.agents.idle import IdleAgent, TransferAgent
+    from muarl.backends.users import make_users
     from muarl.config import load_config
-    from muarl.recipes.common import make_users, play
-    from muarl.recipes.setting import make_setting
+    from muarl.environments.configure import configure_environment
+    from muarl.environments.playing import play
+    from muarl.event_loop import event_loop
 
-    config = load_config("quickstart", [f"domain.name={domain}", f"domain.size={size}"])
-    setting, users = make_setting(config), make_users(config.eval_user)
-    agents: list[Agent] = [IdleAgent(), ExpertAgent(make=generated(domain).expert)]
-    if any(spec.name.startswith("transfer") for spec in setting.domain.tool_specs()):
-        agents.insert(1, TransferAgent())
+    config = load_config("quickstart", [f"domain.name={json.dumps(name)}", *([f"domain.size={size}"] if size else [])])
+    environment = configure_environment(config, with_rl=False)
+    users = make_users(config.eval_user, environment)
+    agents: list[Agent] = [IdleAgent()]
+    if any(spec.name.startswith("transfer") for spec in environment.domain.tool_specs()):
+        agents.append(TransferAgent())
+    if declared.expert is not None:
+        agents.append(ExpertAgent(make=declared.expert))
     rewards = {}
-    for agent in agents:
-        episodes = asyncio.run(play(setting, agent, users, made, 1, seed=seed)).episodes
-        rewards[agent.name] = sum(episode.reward for episode in episodes) / len(episodes)
+    with event_loop() as loop:
+        loop.closes(environment, users)
+        for agent in agents:
+            episodes = loop.run(play(environment, agent, users, tasks, 1, seed=seed)).episodes
+            lost = next((episode for episode in episodes if episode.verdict is None), None)
+            if lost is not None:
+                raise ConfigError(
+                    f"{declared.name}: {agent.name} cannot be scored on task {lost.task_id}: {lost.error}"
+                )
+            rewards[agent.name] = sum(episode.reward for episode in episodes) / len(episodes)
     return rewards
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from muarl.commands.named import approved
 from muarl.errors import ConfigError, DataError, InfrastructureError
 from muarl.keys import read_secret
 
 if TYPE_CHECKING:
     from muarl.domains.base import Domain, Task
     from muarl.domains.mcp.client import ServerTool
+    from muarl.environments.environment import Environment
 
 TOKEN = "MUARL_MCP_TOKEN"
 
@@ -100,13 +102,15 @@ def tools(
 
 
 def _tools_of(target: list[str], token_env: str) -> dict[str, ServerTool]:
-    from muarl.domains.generated import ON_SERVERS, generated
     from muarl.domains.mcp.domain import McpDomain, discover
     from muarl.domains.mcp.launch import over_http, over_stdio
+    from muarl.environments.registry import find, names
 
-    if len(target) == 1 and target[0] in ON_SERVERS:
-        domain = generated(target[0]).domain("medium")
-        assert isinstance(domain, McpDomain)
+    if len(target) == 1 and target[0] in names():
+        environment = find(target[0])
+        domain = environment.make_domain(environment.sizes[-1] if environment.sizes else None)
+        if not isinstance(domain, McpDomain):
+            raise ConfigError(f"{target[0]} is on no MCP server: `muarl domains show {target[0]}` prints its tools")
         return domain.ask()
     if len(target) == 1 and target[0].startswith(("http://", "https://")):
         return discover(over_http(target[0], target[0], token_env=token_env))
@@ -115,10 +119,18 @@ def _tools_of(target: list[str], token_env: str) -> dict[str, ServerTool]:
 
 @mcp.command("serve")
 def serve(
-    domain: Annotated[str, typer.Argument(help="Such as retail, tau2-airline, retail-generated or mcp-git.")],
-    task: Annotated[str, typer.Option("--task", help="A task's id; of a generated domain its number.")] = "",
+    domain: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Such as retail, tau2-airline, retail-generated, mcp-git, FILE.py:NAME or package.module:NAME.",
+        ),
+    ],
+    task: Annotated[str, typer.Option("--task", help="A task's id; of made tasks its number.")] = "",
     split: Annotated[str, typer.Option("--split", help="The task's split.")] = "",
-    size: Annotated[str, typer.Option("--size", help="A generated domain's size.")] = "tiny",
+    size: Annotated[
+        str | None, typer.Option("--size", help="The environment's size. Default: the smallest.", show_default=False)
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of generated tasks.")] = 0,
     side: Annotated[Literal["assistant", "user"], typer.Option("--side", help="Whose tools to offer.")] = "assistant",
     http: Annotated[bool, typer.Option("--http", help="Streamable HTTP instead of standard input and output.")] = False,
@@ -137,73 +149,74 @@ def serve(
       muarl mcp serve tau2-airline --task 7 --http --port 8765
 
       muarl mcp serve retail-generated --size medium --task 3
+
+      muarl mcp serve ./clinic.py:CLINIC
     """
     import asyncio
-    import secrets
 
-    from muarl.domains.mcp.serve import LOOPBACK, DomainServer, serve_http, serve_stdio
+    from muarl.domains.mcp.serve import DomainServer, serve_http, serve_stdio
+    from muarl.web.addresses import token_for
 
     found, chosen = pick(domain, task=task, split=split, size=size, seed=seed)
     served = DomainServer(found, chosen, side=side)
     if not http:
         asyncio.run(serve_stdio(served))
         return
-    token = read_secret(TOKEN)
-    if not token and host not in LOOPBACK:
-        raise ConfigError(f"--host {host} can be reached from elsewhere: set the token that clients need in {TOKEN}")
-    made_up = not token
-    token = token or secrets.token_urlsafe(24)
+    given = read_secret(TOKEN)
+    token = token_for(host, given, TOKEN)
 
     def say(address: str) -> None:
-        typer.echo(f"{domain} at {address}" + (f", token {token}" if made_up else ""), err=True)
+        typer.echo(f"{domain} at {address}" + ("" if given else f", token {token}"), err=True)
 
-    asyncio.run(serve_http(served, host=host, port=port, token=token, ready=say))
+    asyncio.run(serve_http(served, host=host, port=port, token=token, ready=say, signals=True))
 
 
 def pick(
-    name: str, *, task: str = "", split: str = "", size: str = "tiny", seed: int = 0
+    name: str, *, task: str = "", split: str = "", size: str | None = None, seed: int = 0
 ) -> tuple[Domain, Task | None]:
-    """A domain by name, and the task that its worlds begin with: None for a benchmark's domain without one.
+    """A domain by name, and the task that its worlds begin with: None for a benchmark's domain without one. A reference
+    to code is approved, since a person has named it.
 
-    A short name such as "retail" is TAU2's domain where its data are installed, else the generated one.
+    A domain's name such as "retail" is that of a benchmark (TAU2's) where its data are installed, else the generated
+    one.
     """
     from muarl import data
-    from muarl.domains.generated import NAMES as GENERATED
-    from muarl.domains.generated import ON_SERVERS
-    from muarl.recipes.official import NAMES as OFFICIAL
+    from muarl.environments.by_domain import environment_of
+    from muarl.environments.registry import find, is_reference, names, unknown
 
-    if f"tau2-{name}" in OFFICIAL:
-        if "tau2" in data.installed() or f"{name}-generated" not in GENERATED:
-            name = f"tau2-{name}"
-        else:
-            name = f"{name}-generated"
-            typer.echo(f"The data of tau2 are not installed: this is {name}, a world made from a seed.", err=True)
-    if name in (*GENERATED, *ON_SERVERS):
-        return _generated(name, task, split, size, seed)
-    if name in OFFICIAL:
-        return _official(name, task, split)
-    raise ConfigError(f"there is no domain {name!r}; there are {', '.join((*GENERATED, *ON_SERVERS, *OFFICIAL))}")
+    if not is_reference(name) and name not in names():
+        environment = environment_of(name, benchmark=True)
+        if environment is not None and environment.is_benchmark:
+            family, made = environment.official().family, environment_of(name)
+            if family not in data.installed() and made is not None and not made.is_benchmark:
+                environment = made
+                told = f"The data of {family} are not installed: this is {made.name}, a world made from a seed."
+                typer.echo(told, err=True)
+            name = environment.name
+    if not is_reference(name) and name not in names():
+        raise ConfigError(unknown(name))
+    environment = find(approved(name) or name)
+    if environment.is_benchmark:
+        return _official(environment, task, split)
+    return _own(environment, task, split, size, seed)
 
 
-def _generated(name: str, task: str, split: str, size: str, seed: int) -> tuple[Domain, Task | None]:
-    from muarl.domains.generated import SPLITS, generated
-
-    world = generated(name)
-    split = split or "test"
-    if size not in world.sizes:
-        raise ConfigError(f"--size: {name} comes in {', '.join(world.sizes)}, not {size!r}")
-    if split not in SPLITS:
-        raise ConfigError(f"--split: {name} has the splits {', '.join(SPLITS)}, not {split!r}")
+def _own(environment: Environment, task: str, split: str, size: str | None, seed: int) -> tuple[Domain, Task | None]:
+    name, split = environment.name, split or "test"
+    if size is not None:
+        environment.check_size(size, "--size")
+    if split not in environment.splits:
+        raise ConfigError(f"--split: {name} has the splits {', '.join(environment.splits)}, not {split!r}")
     if task and not task.isdecimal():
         raise ConfigError(f"--task: tasks of {name} are numbered, such as 0 or 12, and {task!r} is no number")
-    (made,) = world.tasks(split, 1, size=size, seed=seed, start=int(task or 0))
-    return world.domain(size), made
+    made = environment.make_tasks(split, 1, size=size, seed=seed, start=int(task or 0))
+    if not made:
+        raise ConfigError(f"--task: the split {split} of {name} has no task number {task}")
+    return environment.make_domain(size), made[0]
 
 
-def _official(name: str, task: str, split: str) -> tuple[Domain, Task | None]:
-    from muarl.recipes.official import official
-
-    source = official(name, training=True)
+def _official(environment: Environment, task: str, split: str) -> tuple[Domain, Task | None]:
+    source, name = environment.official(training=True), environment.name
     domain = source.domain("fixed")
     if not task:
         return domain, None

@@ -7,9 +7,15 @@ from typing import Annotated
 
 import typer
 
+from muarl.commands.named import WeightedDomains, approve_from_file, approved_settings, domain_name
+
 Settings = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY=VALUE", help="Settings that override the preset, such as rl.tasks_per_step=64."),
+    typer.Argument(
+        metavar="KEY=VALUE",
+        help="Settings that override the preset, such as rl.tasks_per_step=64.",
+        callback=approved_settings,
+    ),
 ]
 Assume = Annotated[
     list[str] | None,
@@ -22,6 +28,7 @@ Assume = Annotated[
 def plan(
     preset: Annotated[str, typer.Argument(help="A preset's name, or a YAML file of your own.")],
     overrides: Settings = None,
+    domain: WeightedDomains = None,
     assume: Assume = None,
     gpus: Annotated[
         int | None,
@@ -29,11 +36,11 @@ def plan(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON instead of tables.")] = False,
 ) -> None:
-    """Say what a run of reinforcement learning needs: memory on each GPU, GPUs, time a step, dollars.
+    """Estimate what reinforcement learning needs: GPUs, memory on each, time per step, cost.
 
-    Bytes follow from the model's sizes; seconds and dollars from assumptions, which are printed with them and can be
-    replaced. Says which settings would fit if these do not (exit code 1). Needs no GPU, and no weights for the
-    published Qwen3 models.
+    Memory follows from the model's sizes; time and cost from assumptions, which are printed and can be replaced. If the
+    settings do not fit (exit code 1), suggests some that do. Needs no GPU, and no weights for the
+    published Qwen3, Qwen2.5 and Llama 3 models.
 
     [bold]Examples[/bold]
 
@@ -45,13 +52,19 @@ def plan(
 
       muarl plan mine.yaml --json
     """
+    from muarl.backends.memory_estimate import plan_of, planner
     from muarl.config import load_config
     from muarl.errors import ConfigError
     from muarl.planning.assumptions import assume as laid_over
     from muarl.planning.report import print_plan
-    from muarl.recipes.planned import plan_of, planner
 
-    config, assumptions = load_config(preset, list(overrides or ())), laid_over(assume or ())
+    named = [] if domain is None else [f"domain.name={json.dumps(domain_name(domain))}"]
+    config, assumptions = load_config(preset, [*(overrides or ()), *named]), laid_over(assume or ())
+    approve_from_file(config, preset)
+    if config.model.dtype == "auto":
+        from muarl.backends.number_formats import settled
+
+        config = settled(config, training=True)
     if gpus is not None:
         from muarl.planning.splitting import best_split
 

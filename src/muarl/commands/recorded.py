@@ -22,7 +22,7 @@ BENCHMARKS = ("tau1", "tau2")
 
 
 @dataclass(frozen=True)
-class Job:
+class ScoringJob:
     """One conversation to be scored.
 
     ``row``: what the answer says of it beside the score. ``stop``: how it ended, None where the messages tell (TAU1).
@@ -40,7 +40,7 @@ class Job:
 
 
 @dataclass
-class Worlds:
+class RecordedWorlds:
     """The domains and tasks of one benchmark, each looked up once. ``domain``, ``split``: where a file names none.
 
     ConfigError if the benchmark, or the domain in it, is unknown.

@@ -15,7 +15,7 @@ PIPE = 200
 """Columns where no terminal says how many it has, so that rows stay whole."""
 
 
-class Order(StrEnum):
+class RunOrder(StrEnum):
     """What the list is sorted by."""
 
     when = "when"
@@ -27,15 +27,15 @@ class Order(StrEnum):
 def runs(
     folder: Annotated[Path, typer.Argument(help="The folder that holds the runs, or one run.")] = Path("runs"),
     sort: Annotated[
-        Order, typer.Option("--sort", help="Order: newest, name, highest success, or highest cost first.")
-    ] = Order.when,
+        RunOrder, typer.Option("--sort", help="Order: newest, name, highest success, or highest cost first.")
+    ] = RunOrder.when,
     json_: Annotated[bool, typer.Option("--json", help="One JSON list, for programs.")] = False,
 ) -> None:
     """List runs: kind, domain, state, progress, success, when, cost.
 
     Success is that of the last evaluation on held-out tasks; where there was none, of the last training step, in
-    brackets. Progress is in training steps, or in conversations of evaluations and cold starts. A run whose process is
-    gone without a word is "killed". Times are UTC.
+    brackets. Progress is in training steps, or in conversations of evaluations and cold starts. A run whose process
+    died without a status is "killed". Times are UTC.
 
     [bold]Examples[/bold]
 
@@ -83,7 +83,9 @@ def _print(found: list[Listed]) -> None:
 
 
 def _domain(run: Listed) -> str:
-    """The domain; of many only the first one."""
+    """The domain; of a cold start's many scenarios only the first one."""
+    if run.by_domain:
+        return "\n".join(["several:", *run.by_domain])
     first, *others = run.domain.split(", ")
     return run.domain if len(others) < 2 else f"{first} and {len(others)} more"
 
@@ -97,7 +99,8 @@ def _progress(run: Listed) -> str:
 def _success(run: Listed) -> str:
     if run.success is None:
         return ""
-    return f"{run.success:.1%}" if run.held_out else f"({run.success:.1%})"
+    shares = [run.success, *(run.by_domain or {}).values()]
+    return "\n".join(f"{share:.1%}" if run.held_out else f"({share:.1%})" for share in shares)
 
 
 def _times(run: Listed) -> tuple[str, str]:

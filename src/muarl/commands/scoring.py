@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.errors import ConfigError, InfrastructureError
 
 if TYPE_CHECKING:
-    from muarl.commands.recorded import Job
+    from muarl.commands.recorded import ScoringJob
     from muarl.domains.base import Task
     from muarl.rewards.judge import Judge
 
@@ -49,18 +49,16 @@ class Scoring:
         return self._tasks[id(task)][1]
 
 
-async def score_all(jobs: Sequence[Job], judge: Judge, how: Scoring) -> list[Line]:
-    """A line for each job, in order. InfrastructureError where trying again cannot help (a judge's wrong API key)."""
-    from muarl.rewards.judge import ModelJudge
-
+async def score_all(jobs: Sequence[ScoringJob], judge: Judge, how: Scoring) -> list[Line]:
+    """A line for each job, in order; the judge is then closed. InfrastructureError where trying again cannot help (a
+    judge's wrong API key)."""
     try:
         return list(await asyncio.gather(*(_score(job, judge, how) for job in jobs)))
     finally:
-        if isinstance(judge, ModelJudge):
-            await judge.aclose()
+        await judge.aclose()
 
 
-async def _score(job: Job, judge: Judge, how: Scoring) -> Line:
+async def _score(job: ScoringJob, judge: Judge, how: Scoring) -> Line:
     from muarl.episode import StopReason
 
     line = dict(job.row)
@@ -82,7 +80,7 @@ async def _score(job: Job, judge: Judge, how: Scoring) -> Line:
         return _unscored(line, str(problem) or type(problem).__name__)
 
 
-async def _scored(line: Line, job: Job, judge: Judge, how: Scoring) -> Line:
+async def _scored(line: Line, job: ScoringJob, judge: Judge, how: Scoring) -> Line:
     from muarl.rewards import outcome
 
     assert job.task is not None and job.domain is not None
@@ -120,8 +118,8 @@ def _unscored(line: Line, problem: str) -> Line:
 
 def report(lines: Sequence[Mapping[str, Any]], judge: str, how: Scoring) -> str:
     """What all the lines come to, in a sentence or a few: mean reward, pass^k, what could not be scored."""
-    from muarl.benchmarks.statistics import pass_hats_of
-    from muarl.observe.metrics import is_success
+    from muarl.metrics import is_success
+    from muarl.statistics import pass_hats_of
 
     counted = [r for r in lines if r["reward"] is not None and not r.get("excluded")]
     parts = [f"{len(lines)} conversations"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = {"quickstart": "quickstart", "train": "cpu", "sft": "cpu"}
 """Commands that can be repeated, and their default presets."""
+DOMAIN = ("--domain", "-d")
 OURS = ("--seed", "--name", "--resume", "--dry-run")
 MOST = 100
 
@@ -43,6 +45,7 @@ def seeds(
 
       muarl seeds --name dapo 0-4 train --config cpu rl.method=dapo
     """
+    from muarl.commands.named import approve_from_file
     from muarl.config import load_config
     from muarl.errors import ConfigError
     from muarl.observe.rundir import RunDirectory
@@ -52,10 +55,11 @@ def seeds(
     if command not in DEFAULTS:
         raise ConfigError(f"seeds: {command!r} cannot be repeated; use one of {', '.join(DEFAULTS)}")
     if taken := [a for a in given if a.partition("=")[0] in OURS]:
-        raise ConfigError(f"seeds: leave {taken[0]} out after {command}; --name goes before the seeds")
+        raise ConfigError(f"seeds: remove {taken[0]} after {command}; --name goes before the seeds")
     source, overrides = _config(command, given)
     name = name or load_config(source, overrides).name
     plan = [(n, load_config(source, [*overrides, f"seed={n}", f"name={name}-seed{n}"])) for n in numbers]
+    approve_from_file(plan[0][1], source)
     _check_same(plan)
     for number, config in plan:
         _run(command, given, number, config)
@@ -83,9 +87,10 @@ def _numbers(text: str) -> list[int]:
 
 def _config(command: str, arguments: Sequence[str]) -> tuple[str, list[str]]:
     """The configuration that the command will read: preset or file, and overrides."""
+    from muarl.commands.named import approved_settings, domain_name, weighted
     from muarl.errors import ConfigError
 
-    source, overrides, i = DEFAULTS[command], [], 0
+    source, overrides, domains, i = DEFAULTS[command], list[str](), list[str](), 0
     options = {"--checkpoint": "model.checkpoint", "-m": "model.checkpoint", "--cluster": "cluster.address"}
     while i < len(arguments):
         word, equals, value = arguments[i].partition("=")
@@ -95,6 +100,8 @@ def _config(command: str, arguments: Sequence[str]) -> tuple[str, list[str]]:
                 value = arguments[i] if i < len(arguments) else ""
             if word in ("--config", "-c"):
                 source = value
+            elif word in DOMAIN:
+                domains.append(value)
             elif word in options:
                 overrides.append(f"{options[word]}={value}")
             else:
@@ -103,9 +110,10 @@ def _config(command: str, arguments: Sequence[str]) -> tuple[str, list[str]]:
                     "such as rl.steps=3"
                 )
         else:
-            overrides.append(arguments[i])
+            overrides += approved_settings([arguments[i]]) or []
         i += 1
-    return source, overrides
+    chosen = domain_name(weighted(domains))
+    return source, [*overrides, *([] if chosen is None else [f"domain.name={json.dumps(chosen)}"])]
 
 
 def _check_same(plan: Sequence[tuple[int, RunConfig]]) -> None:
@@ -129,6 +137,7 @@ def _check_same(plan: Sequence[tuple[int, RunConfig]]) -> None:
 
 def _run(command: str, arguments: Sequence[str], number: int, config: RunConfig) -> None:
     """One seed, from where it stands. MuarlError if it does not end well."""
+    from muarl.environments.registry import is_reference
     from muarl.errors import MuarlError
     from muarl.observe.rundir import RunDirectory
 
@@ -137,7 +146,11 @@ def _run(command: str, arguments: Sequence[str], number: int, config: RunConfig)
         typer.echo(f"Seed {number}: finished before.", err=True)
         return
     begun = (folder / "config.yaml").is_file()
-    words = ["--resume", str(folder)] if begun else [*arguments, "--seed", str(number), "--name", folder.name]
+    references = [domain.name for domain in config.domains if is_reference(domain.name)]
+    named = [word for name in references for word in ("--domain", name)]  # must be named each time
+    words = ["--resume", str(folder), *named]
+    if not begun:
+        words = [*arguments, "--seed", str(number), "--name", folder.name]
     typer.echo(f"Seed {number}: muarl {command} {' '.join(words)}", err=True)
     code = launch([command, *words])
     if code in (130, 143, -2, -15):

@@ -52,6 +52,10 @@ def evaluate_suite(
     own = {k: v for k, v in settings.items() if v is not None and k != "name"}
     given = [f"{key}={json.dumps(value)}" for key, value in own.items()]
     configs = [load_config(config, [*of_benchmark(p.domain, settings), *overrides, *given]) for p in parts]
+    if any(one.model.dtype == "auto" for one in configs):
+        from muarl.backends.number_formats import settled
+
+        configs = [settled(one, training=False) for one in configs]
     for line in recipe.check(configs):
         typer.echo(line, err=True)
     if dry_run:
@@ -63,7 +67,7 @@ def evaluate_suite(
 
 
 def resume_suite(folder: Path, settings: dict[str, Any], overrides: Sequence[str]) -> None:
-    """Go on with a suite: what is finished is not played again. ConfigError if anything but a budget is changed."""
+    """Resume a suite: what is finished is not played again. ConfigError if anything but a budget is changed."""
     from muarl.errors import ConfigError
     from muarl.recipes import suite as recipe
 

@@ -10,25 +10,44 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.commands.named import approved
 from muarl.errors import ConfigError, DataError
 from muarl.untrusted import parse_json
 
 if TYPE_CHECKING:
     from muarl.endpoints import Endpoint
-    from muarl.recipes.taskfiles import FiledTask
+    from muarl.environments.environment import Environment
+    from muarl.environments.task_files import FiledTask
 
 tasks = typer.Typer(no_args_is_help=True, help="Create training tasks from logged conversations.")
 File = Annotated[Path, typer.Argument(help="A file of tasks, as from-log writes it.")]
+OfDomain = Annotated[
+    str,
+    typer.Option(
+        "--domain",
+        "-d",
+        metavar="NAME",
+        help="The environment whose tools the agent had: a name from `muarl domains`, FILE.py:NAME or "
+        "package.module:NAME.",
+        callback=approved,
+    ),
+]
 
 
 @tasks.command("from-log")
 def from_log(
-    logs: Annotated[list[Path], typer.Argument(help="JSON lines: conversations with messages, or muarl's episodes.")],
+    logs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Conversations: JSON lines of messages, muarl's episodes, OpenTelemetry GenAI spans (OTLP "
+            "JSON), responses of OpenAI's Responses API, ATIF trajectories."
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write; existing tasks in it are kept.")],
-    domain: Annotated[
-        str, typer.Option("--domain", help="The domain whose tools the agent had, such as retail-generated.")
-    ] = "retail-generated",
-    size: Annotated[str, typer.Option("--size", help="The domain's size.")] = "official",
+    domain: OfDomain = "retail-generated",
+    size: Annotated[
+        str | None, typer.Option("--size", help="The domain's size. Default: the largest.", show_default=False)
+    ] = None,
     database: Annotated[
         Path | None,
         typer.Option(
@@ -42,9 +61,9 @@ def from_log(
 ) -> None:
     """Make training tasks out of logged conversations: customer, world, and a goal to be confirmed.
 
-    The world is put together from what the tools answered, laid over --database where it is given, and tried: in it,
-    each call must answer what it answered then. The goal is what the agent changed. Since it may have been wrong, a
-    task is trained on only after somebody has confirmed it; its notes say what to look at.
+    The database is rebuilt from the logged tool results, over --database if given, and verified: each call must return
+    what it returned then. The goal is what the agent changed. Since the agent may have been wrong, a task is used for
+    training only after it has been confirmed; its notes say what to check.
 
     [bold]Examples[/bold]
 
@@ -56,15 +75,14 @@ def from_log(
 
       muarl train --config mua-8b domain.tasks=tasks.jsonl
     """
-    from muarl.commands.recorded import conversation, rows
-    from muarl.domains.generated import generated
-    from muarl.recipes.logged import Dropped, check_own, snapshot, task_of
-    from muarl.recipes.taskfiles import read_tasks, write_tasks
+    from muarl.commands.log_files import rows_of_file
+    from muarl.commands.log_messages import messages_of_row
+    from muarl.environments.log_tasks import Dropped, check_own, snapshot, task_of
+    from muarl.environments.task_files import read_tasks, write_tasks
+    from muarl.formats.logs import conversations, what_is_lost
 
-    world = generated(domain)
-    if size not in world.sizes:
-        raise ConfigError(f"--size: {domain} comes in {', '.join(world.sizes)}, not {size!r}")
-    played = world.domain(size)
+    world, size = _environment(domain, size)
+    played = world.make_domain(size)
     own = next(world.iter_tasks("train", size=size)).domain
     given = None if database is None else snapshot(_json(database), world.observer, str(database))
     check_own(own, played, world.observer, given)
@@ -74,11 +92,12 @@ def from_log(
     new: list[FiledTask] = []
     dropped: list[Dropped] = []
     number = 0
+    lost: Counter[str] = Counter()
     for log in logs:
-        for row, place in rows(log):
+        for row in conversations(rows_of_file(log), lost):
             number += 1
-            messages, _, _ = conversation(row, place, told=False)
-            made = task_of(messages, played, own, source=place, database=given, observer=world.observer)
+            messages = messages_of_row(row.value, row.place)
+            made = task_of(messages, played, own, source=row.place, database=given, observer=world.observer)
             if isinstance(made, Dropped):
                 dropped.append(made)
             elif made.task.id not in found and made.task.id not in {f.task.id for f in new}:
@@ -88,7 +107,7 @@ def from_log(
     if endpoint is not None:
         import asyncio
 
-        from muarl.recipes.retelling import retell
+        from muarl.environments.log_users import retell
 
         new = asyncio.run(retell(new, endpoint))
         typer.echo(f"{by} wrote {len(new)} scenarios for ${endpoint.usage.cost:.2f}")
@@ -102,6 +121,8 @@ def from_log(
     for reason, count in Counter(d.reason.partition(":")[0] for d in dropped).most_common():
         first = next(d for d in dropped if d.reason.startswith(reason))
         typer.echo(f"  {count} left out: {reason} (the first: {first.source})")
+    if left := what_is_lost(lost):
+        typer.echo(f"  {left}")
     typer.echo(f"Next: muarl tasks show {out}, then muarl tasks confirm {out} ID ...")
 
 
@@ -142,12 +163,14 @@ def confirm(
             "--clean", help="All tasks without notes: consent was given, and every tool result is reproduced."
         ),
     ] = False,
-    domain: Annotated[str, typer.Option("--domain", help="The domain of the tasks.")] = "retail-generated",
-    size: Annotated[str, typer.Option("--size", help="The domain's size.")] = "official",
+    domain: OfDomain = "retail-generated",
+    size: Annotated[
+        str | None, typer.Option("--size", help="The domain's size. Default: the largest.", show_default=False)
+    ] = None,
 ) -> None:
     """Confirm goals: from now on these tasks are trained on. Each goal is tried in its world first.
 
-    Where the log's agent was wrong, mend the task's actions in the file, then confirm it.
+    Where the log's agent was wrong, fix the task's actions in the file, then confirm it.
 
     [bold]Examples[/bold]
 
@@ -155,19 +178,32 @@ def confirm(
 
       muarl tasks confirm tasks.jsonl --clean
     """
-    from muarl.domains.generated import generated
-    from muarl.recipes import taskfiles
+    from muarl.environments import task_files as taskfiles
 
     found = _read(file)
     if not ids and not clean:
         raise ConfigError("confirm: name the tasks, or say --clean for all without notes")
     chosen = [*_chosen(found, ids or [], file), *(f for f in found if clean and not f.notes and not f.confirmed)]
-    played = generated(domain).domain(size)
+    world, size = _environment(domain, size)
+    played = world.make_domain(size)
     for filed in chosen:
         taskfiles.check(filed, played)
     named = frozenset(f.task.id for f in chosen)
     taskfiles.write_tasks(file, taskfiles.confirm(found, named))
     typer.echo(f"{len(named)} confirmed; {sum(f.confirmed or f.task.id in named for f in found)} of {len(found)} are.")
+
+
+def _environment(name: str, size: str | None) -> tuple[Environment, str | None]:
+    """The environment of a log or a task file, and its size (None where it comes in one)."""
+    from muarl.environments.registry import find
+
+    environment = find(name)
+    if environment.is_benchmark:
+        hint = f"; give --domain {environment.practice}" if environment.practice else ""
+        raise ConfigError(f"--domain: {name} is a benchmark, which takes no other tasks{hint}")
+    if size is not None:
+        environment.check_size(size, "--size")
+    return environment, size or (environment.sizes[-1] if environment.sizes else None)
 
 
 def _json(path: Path) -> object:
@@ -189,7 +225,7 @@ def _endpoint(spec: str) -> Endpoint:
 
 
 def _read(file: Path) -> list[FiledTask]:
-    from muarl.recipes.taskfiles import read_tasks
+    from muarl.environments.task_files import read_tasks
 
     return read_tasks(file)
 

@@ -1,4 +1,4 @@
-"""Sets of tasks by name: a generated domain's, a benchmark's split, or a file of tasks."""
+"""Sets of tasks by name: an environment's, a benchmark's split, or a file of tasks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muarl.commands.named import approved
 from muarl.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -17,40 +18,53 @@ EVERYTHING = {"telecom": "full"}
 
 
 def task_set(name: str, *, count: int = 2000, size: str | None = None, seed: int = 0) -> TaskSet:
-    """Tasks by name: ``retail-generated[:SPLIT]``, ``tau2-retail[:SPLIT]``, or a JSON-lines file.
+    """Tasks by name, as a person has written it: an environment's (``NAME[:SPLIT]``, ``FILE.py:NAME[:SPLIT]``,
+    ``package.module:NAME[:SPLIT]``), or a JSON-lines file. A reference to code is approved.
 
-    Of a generated domain ``count`` tasks are made, in its largest world or that of ``size``.
+    Of an environment that is no benchmark ``count`` tasks are made, in its largest world or that of ``size``.
 
     ConfigError for a name that is none of these; DataError if a benchmark is not installed, or a file malformed.
     """
     from muarl.benchmarks.contamination import TaskSet
-    from muarl.domains import generated
-    from muarl.recipes.official import NAMES, official
+    from muarl.environments.registry import find, is_reference, names
 
-    domain, _, split = name.partition(":")
-    if domain in generated.NAMES:
-        made = generated.generated(domain)
-        size = size or made.sizes[-1]
-        if size not in made.sizes:
-            raise ConfigError(f"--size: {domain} comes in {', '.join(made.sizes)}, not {size!r}")
-        if (split or "train") not in generated.SPLITS:
-            raise ConfigError(f"{name!r}: {domain} has the splits {', '.join(generated.SPLITS)}")
-        found = made.tasks(split or "train", count, size=size, seed=seed)
-        return TaskSet(f"{domain}:{split or 'train'} ({count} tasks)", found, made.domain(size).kind_of)
-    if domain in NAMES:
-        source = official(domain)
-        chosen = split or EVERYTHING.get(source.own_name, source.splits[0])
-        return TaskSet(f"{domain}:{chosen}", source.tasks(chosen), source.domain("official").kind_of)
+    domain, split = _parts(name)
+    if domain in names() or is_reference(domain):
+        environment = find(approved(domain) or domain)
+        if environment.is_benchmark:
+            source = environment.official()
+            chosen = split or EVERYTHING.get(source.own_name, source.splits[0])
+            return TaskSet(f"{domain}:{chosen}", source.tasks(chosen), source.domain("official").kind_of)
+        if size is not None:
+            environment.check_size(size, "--size")
+        size, split = size or (environment.sizes[-1] if environment.sizes else None), split or "train"
+        if split not in environment.splits:
+            raise ConfigError(f"{name!r}: {environment.name} has the splits {', '.join(environment.splits)}")
+        found = environment.make_tasks(split, count, size=size, seed=seed)
+        label = f"{environment.name}:{split} ({len(found)} tasks)"
+        return TaskSet(label, found, environment.make_domain(size).kind_of)
     if Path(name).is_file():
         return _from_file(Path(name))
-    known = ", ".join((*generated.NAMES, *NAMES))
-    raise ConfigError(f"{name!r} is no set of tasks: name one of {known}, with :SPLIT if you like, or a file of tasks")
+    raise ConfigError(
+        f"{name!r} is no set of tasks: name an environment (`muarl domains` lists them), with :SPLIT if you like, or a "
+        "file of tasks"
+    )
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The environment and the split in ``NAME[:SPLIT]``; a reference's own name may have a colon, too."""
+    from muarl.environments.registry import is_reference, names
+
+    head, _, tail = name.rpartition(":")
+    if head in names() or is_reference(head):
+        return head, tail
+    return name, ""
 
 
 def benchmarks_of(training: TaskSet) -> list[TaskSet]:
     """The official tasks of the training tasks' domain in every installed benchmark. ConfigError if there are none."""
     from muarl import data
-    from muarl.recipes.official import FAMILIES
+    from muarl.environments.official import FAMILIES
 
     names = {task.domain for task in training.tasks}
     installed = data.installed()
@@ -99,10 +113,9 @@ def _task(row: Mapping[str, Any], place: str) -> Task:
 
 
 def _kinds(domain: str, path: Path) -> Any:
-    from muarl.domains import generated
+    from muarl.environments.by_domain import environment_of
 
-    name = f"{domain}-generated"
-    if name not in generated.NAMES:
+    environment = environment_of(domain)
+    if environment is None:
         raise DataError(f"{path}: nothing is known of the tools of {domain!r}")
-    made = generated.generated(name)
-    return made.domain(made.sizes[0]).kind_of
+    return environment.make_domain().kind_of

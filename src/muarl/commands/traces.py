@@ -59,9 +59,9 @@ def _reader(bench: str, name: str) -> Read:
     return partial(function, revision=revision)
 
 
-def options_are_default(bench: str, given: Mapping[str, bool]) -> None:
+def options_are_default(bench: str, set_options: Mapping[str, bool]) -> None:
     """ConfigError names the first option that says nothing about such traces."""
-    for name, changed in given.items():
+    for name, changed in set_options.items():
         if changed:
             raise ConfigError(f"{name}: {bench} is scored in one way only, from the calls")
 
@@ -87,7 +87,7 @@ def _bfcl_report(lines: Sequence[Line]) -> str:
 
 
 def _ace_figures(lines: Sequence[Line]) -> dict[str, float]:
-    """Upstream's figures of the lines, and the mended ones."""
+    """Upstream's figures of the lines, and the fixed ones."""
     from muarl.benchmarks import acebench
 
     out: dict[str, float] = {}

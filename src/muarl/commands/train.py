@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muarl.commands.named import WeightedDomains, approve_from_file, approved_settings, domain_name
+
 if TYPE_CHECKING:
     from muarl.config import RunConfig
 
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY=VALUE", help="Settings that override the preset, such as rl.steps=10 rl.lr=1e-4."),
+    typer.Argument(
+        metavar="KEY=VALUE",
+        help="Settings that override the preset, such as rl.steps=10 rl.lr=1e-4.",
+        callback=approved_settings,
+    ),
 ]
 
 
@@ -58,7 +64,7 @@ Cluster = Annotated[
 Settings = dict[str, Any]
 COMMANDS = {
     "quickstart": "quickstart",
-    "base": "base",
+    "pretraining": "base",
     "sft": "sft",
     "user_model": "sft-user",
     "rl": "train",
@@ -66,6 +72,8 @@ COMMANDS = {
     "coldstart": "coldstart",
 }
 """By recipe, the command that runs it."""
+TRAINING = ("sft", "rl", "quickstart")
+"""Recipes that train the agent's model."""
 DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Print the resolved configuration as YAML, check it, and exit."),
@@ -81,6 +89,7 @@ Assume = Annotated[
 def quickstart(
     overrides: Overrides = None,
     config: Config = "quickstart",
+    domain: WeightedDomains = None,
     name: Name = None,
     seed: Seed = None,
     resume: Resume = None,
@@ -100,14 +109,18 @@ def quickstart(
 
       muarl quickstart rl.steps=5 eval.tasks=50      (a quick look, in a minute or two)
 
+      muarl quickstart --domain my_package.clinic:CLINIC
+
       muarl quickstart --resume runs/quickstart      (after Ctrl-C)
     """
-    run_recipe("quickstart", config, overrides, dry_run, {"name": name, "seed": seed}, resume, assume=assume)
+    settings = _settings(name, seed, domain, None)
+    run_recipe("quickstart", config, overrides, dry_run, settings, resume, assume=assume)
 
 
 def base(
     overrides: Overrides = None,
     config: Config = "quickstart",
+    domain: WeightedDomains = None,
     name: Name = None,
     seed: Seed = None,
     dry_run: DryRun = False,
@@ -120,12 +133,14 @@ def base(
 
       muarl base base.steps=200 base.hidden=64 --name small-base
     """
-    run_recipe("base", config, ["name=base", *(overrides or ())], dry_run, {"name": name, "seed": seed})
+    settings = _settings(name, seed, domain, None)
+    run_recipe("pretraining", config, ["name=base", *(overrides or ())], dry_run, settings)
 
 
 def sft(
     overrides: Overrides = None,
     config: Config = "cpu",
+    domain: WeightedDomains = None,
     checkpoint: Checkpoint = None,
     name: Name = None,
     seed: Seed = None,
@@ -146,13 +161,14 @@ def sft(
 
       muarl sft --config mua-8b --cluster auto
     """
-    settings: Settings = {"name": name, "seed": seed, "model.checkpoint": checkpoint, "cluster.address": cluster}
+    settings = _settings(name, seed, domain, checkpoint) | {"cluster.address": cluster}
     run_recipe("sft", config, overrides, dry_run, settings, resume, assume=assume)
 
 
 def sft_user(
     overrides: Overrides = None,
     config: Config = "user",
+    domain: WeightedDomains = None,
     checkpoint: Checkpoint = None,
     name: Name = None,
     seed: Seed = None,
@@ -161,8 +177,8 @@ def sft_user(
 ) -> None:
     """Train a user model: a small model that plays the customer, trained on dialogues, with fidelity metrics.
 
-    It learns the customer's tokens of conversations, with the scenario as its system prompt. Then it meets the scripted
-    expert, and a page says how often the goal survives, which facts it gets wrong, and whether it stops in time.
+    Learns the customer's tokens of conversations, with the scenario as the system prompt. It is then evaluated against
+    the scripted expert: how often it keeps its goal, which facts it gets wrong, and whether it stops in time.
 
     [bold]Examples[/bold]
 
@@ -172,13 +188,14 @@ def sft_user(
 
       muarl train --config quickstart user.kind=sampled user.checkpoint=runs/customer
     """
-    settings: Settings = {"name": name, "seed": seed, "model.checkpoint": checkpoint}
+    settings = _settings(name, seed, domain, checkpoint)
     run_recipe("user_model", config, overrides, dry_run, settings, resume)
 
 
 def train(
     overrides: Overrides = None,
     config: Config = "cpu",
+    domain: WeightedDomains = None,
     checkpoint: Checkpoint = None,
     name: Name = None,
     seed: Seed = None,
@@ -200,10 +217,30 @@ def train(
 
       muarl train --resume runs/cpu
 
+      muarl train --config cpu --domain retail-generated --domain airline-generated=2
+
       muarl train --cluster auto cluster.rollout_workers=8 cluster.samplers=4
     """
-    settings: Settings = {"name": name, "seed": seed, "model.checkpoint": checkpoint, "cluster.address": cluster}
+    settings = _settings(name, seed, domain, checkpoint) | {"cluster.address": cluster}
     run_recipe("rl", config, overrides, dry_run, settings, resume, assume=assume)
+
+
+def _settings(name: str | None, seed: int | None, domain: list[Any] | None, checkpoint: str | None) -> Settings:
+    """What options that many commands have stand for."""
+    return {"name": name, "seed": seed, "domain.name": domain_name(domain), "model.checkpoint": checkpoint}
+
+
+def _without_own_domains(settings: Settings, run: Path) -> Settings:
+    """The settings of a resumed run of several domains without those of its own, which are named for their code."""
+    from muarl.untrusted import read_yaml
+
+    given, config = settings.get("domain.name"), read_yaml(run / "config.yaml")
+    section = config.get("domain") if isinstance(config, dict) else None
+    if given is None or not isinstance(section, list):
+        return settings
+    own = [one.get("name") for one in section if isinstance(one, dict)]
+    named = given if isinstance(given, list) else [given]
+    return {**settings, "domain.name": None} if all(name in own for name in named) else settings
 
 
 def run_recipe(
@@ -219,10 +256,10 @@ def run_recipe(
     """Resolve the config and hand it to ``muarl.recipes.<recipe>.run``. Options win over KEY=VALUE arguments.
 
     ``assume``: what a dry run plans with instead of what it sees. Ctrl-C and SIGTERM stop the recipe where it can be
-    taken up again."""
+    resumed."""
     from muarl.config import dump_config, load_config
     from muarl.errors import ConfigError
-    from muarl.recipes.changes import check_folder, check_place, check_resume
+    from muarl.runs.changes import check_folder, check_place, check_resume
     from muarl.stopping import stop_signals
 
     if assume and not dry_run:
@@ -230,39 +267,58 @@ def run_recipe(
     if resume is not None:
         if isinstance(config, Named):
             raise ConfigError(
-                f"--config: a resumed run has its own configuration ({resume / 'config.yaml'}); leave --config out"
+                f"--config: a resumed run has its own configuration ({resume / 'config.yaml'}); remove --config"
             )
         check_folder(resume)
+        settings = _without_own_domains(settings, resume)
     settings = {**settings, "resume": None if resume is None else str(resume)}
     # As JSON, which is YAML too, a run may be called 1 or no.
     given = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]
     resolved = load_config(config if resume is None else resume / "config.yaml", [*(overrides or ()), *given])
+    if isinstance(config, Named):
+        approve_from_file(resolved, config)
+    if resolved.model.dtype == "auto":
+        from muarl.backends.number_formats import settled
+
+        resolved = settled(resolved, training=recipe not in ("evaluate", "coldstart"))
     check_resume(resolved, COMMANDS[recipe])
     if resume is None:
         check_place(resolved)
-    if recipe in ("sft", "rl", "quickstart"):
-        resolved.check_may_train()
+    if recipe in TRAINING:
+        from muarl.runs.preflight import check_may_train
+
+        check_may_train(resolved)
     if recipe not in ("rl", "sft") and resolved.cluster.address is not None:
-        raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; leave it out here")
+        raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; remove it here")
     if dry_run:
         typer.echo(dump_config(resolved), nl=False)
-        if recipe in ("sft", "rl", "quickstart"):
+        if recipe in TRAINING:
             _say_what_would_run(resolved, recipe, assume or ())
+        elif recipe == "evaluate":
+            from muarl.runs.beforehand import check_evaluation
+
+            check_evaluation(resolved)
         return
     if resolved.threads:
         os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported, by the recipe
-    from muarl.recipes.beforehand import check_beforehand
-    from muarl.recipes.preflight import asked_once
+    from muarl.environments.registry import is_reference
+    from muarl.runs.beforehand import check_beforehand, made_elsewhere
+    from muarl.runs.preflight import asked_once
 
+    if resume is None and (note := made_elsewhere(resolved, recipe)) is not None:
+        typer.echo(note, err=True)
     with stop_signals(), asked_once():
-        check_beforehand(resolved, recipe)
+        check_beforehand(resolved, recipe, f"muarl {COMMANDS[recipe]}")
         folder: Path = importlib.import_module(f"muarl.recipes.{recipe}").run(resolved)
     typer.echo(f"Run folder: {folder}")
     if (folder / "report.html").is_file():
         typer.echo(f"Report:     {folder / 'report.html'}")
     if recipe in ("quickstart", "rl"):
-        typer.echo(f"Next:       muarl view {folder}    (browse its conversations and their effects)")
-        typer.echo(f"            muarl chat {folder}    (be the customer of this agent)")
+        named = "".join(f" --domain {domain.name}" for domain in resolved.domains if is_reference(domain.name))
+        typer.echo(f"Next:       muarl view {folder}{named}    (browse its conversations and their effects)")
+        several = len(resolved.domains) > 1
+        one = f" --domain {resolved.domains[0].name}" if several else named  # a conversation is in one domain
+        typer.echo(f"            muarl chat {folder}{one}    (be the customer of this agent)")
 
 
 def _say_what_would_run(config: RunConfig, recipe: str, assume: Sequence[str]) -> None:

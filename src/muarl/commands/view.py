@@ -1,4 +1,4 @@
-"""``muarl view``: look at runs in a browser, while they go on and afterwards."""
+"""``muarl view``: look at runs in a browser, while they run and afterwards."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
+from muarl.commands.named import Domains
+
 
 def view(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs; several are compared.", show_default=False)],
+    domain: Domains = None,
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the pages into this folder instead of serving them.")
     ] = None,
@@ -24,8 +27,8 @@ def view(
 ) -> None:
     """Browse runs: metrics, transcripts, tasks.
 
-    Serves pages on this machine alone, for whoever has the address with its token. They follow a run that is still
-    going on. Nothing is written into the run's folder; an index of its episodes is kept in the cache folder.
+    Serves pages on this machine only, to whoever has the address with its token. The pages follow a run in progress.
+    Nothing is written into the run's folder; an index of its episodes is kept in the cache folder.
 
     [bold]Examples[/bold]
 
@@ -34,10 +37,14 @@ def view(
       muarl view runs/first runs/second --port 8080
 
       muarl view runs/quickstart --export pages
+
+      muarl view runs/clinic --domain ./clinic.py:CLINIC      (what calls changed in the database of your environment)
     """
+    from muarl.environments.audit_rules import RulesOfRuns
+    from muarl.environments.recorded import replay_recorded
     from muarl.view.runs import Library
 
-    library = Library(runs)
+    library = Library(runs, replay=replay_recorded, rules=RulesOfRuns())
     if export is not None:
         import time
         from contextlib import ExitStack
@@ -78,8 +85,7 @@ def view(
 
             webbrowser.open(server.address)
         try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            typer.echo("")
+            server.serve()
         finally:
+            typer.echo("")
             library.close()

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from muarl.benchmarks.messages import read_message
+from muarl.benchmarks.messages import items, read_message
 from muarl.chat import Message, ToolCall
-from muarl.episode import StopReason
+from muarl.episode import Episode, StopReason
 from muarl.errors import DataError
 from muarl.untrusted import parse_json
 
@@ -21,11 +21,22 @@ def stop_of(reason: Any) -> str:
     return text if text in known else other.get(text, "user_stop")
 
 
-def message_of(given: Any, place: str) -> Message:
+def messages_of_row(row: Mapping[str, Any], place: str) -> tuple[Message, ...]:
+    """The messages of a row of a log, which is a conversation or an episode of muarl's. DataError names what is wrong
+    with it."""
+    if "turns" in row and "messages" not in row:
+        try:
+            return tuple(Episode.from_json(row).messages)
+        except (ValueError, TypeError, AttributeError) as problem:
+            raise DataError(f"{place}: {problem}") from None
+    return tuple(message_of(m, p) for m, p in items(row, "messages", place))
+
+
+def message_of(value: Any, place: str) -> Message:
     """A message of a log, which may have its text in parts, its calls' arguments broken, and errors unmarked."""
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         raise DataError(f"{place}: must be an object")
-    row = dict(given)
+    row = dict(value)
     if row.get("role") in ("developer", "function"):
         row["role"] = "system" if row["role"] == "developer" else "tool"
     if isinstance(row.get("content"), list):
@@ -34,7 +45,7 @@ def message_of(given: Any, place: str) -> Message:
     if row.get("role") == "tool":
         row.setdefault("tool_call_id", "")
         message = read_message(row, place)
-        return replace(message, name=given.get("name"), error=message.error or _is_error(message.content or ""))
+        return replace(message, name=value.get("name"), error=message.error or _is_error(message.content or ""))
     broken: dict[int, ToolCall] = {}
     calls = row.get("tool_calls")
     for i, call in enumerate(calls if isinstance(calls, list) else []):

@@ -66,7 +66,7 @@ def requests_for(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Player:
+class EpisodeRunner:
     """Who and what plays a rollout's episodes, on whatever machine.
 
     ``score`` (it may be a coroutine) gets the world as the episode left it; it is not asked about episodes that a limit

@@ -1,0 +1,37 @@
+"""Generated retail tasks for tests: drawn once, and played by an agent or the expert against the rule-based user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from muarl.agents.base import Agent
+from muarl.domains.base import Task
+from muarl.domains.kit.worlds import Tables, Worlds
+from muarl.domains.retail.intents import SERVICE
+from muarl.environments.registry import find
+from muarl.episode import Episode
+from support import kit
+
+RETAIL = find("retail-generated")
+WRITES = tuple(name for name, kind in SERVICE.tool_kinds.items() if kind == "write")
+
+
+@cache
+def made(size: str, split: str, count: int, seed: int = 0) -> tuple[Task, ...]:
+    return tuple(RETAIL.make_tasks(split, count, size=size, seed=seed))
+
+
+def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: int = 1) -> list[Episode]:
+    """One scored and audited episode of every task."""
+    return kit.play(RETAIL, agent, tasks, size, seed=user_seed)
+
+
+def expert(tasks: Sequence[Task], size: str = "tiny", **errors: float) -> list[Episode]:
+    """The same, of the scripted expert."""
+    return kit.expert(RETAIL, tasks, size, **errors)
+
+
+def tables(seed: str, size: str) -> Tables:
+    """A made shop."""
+    return Worlds(SERVICE).made(seed, "train", SERVICE.size(size))[0]
