@@ -1,0 +1,67 @@
+"""Writes docs/api.md from the docstrings of the names that `import muarl` gives. Run it after changing one:
+
+python docs/generate_api.py
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import muarl
+
+PAGE = Path(__file__).with_name("api.md")
+
+HEAD = """# The library's names
+
+<!-- Written by docs/generate_api.py from the docstrings of muarl's names. Do not edit. -->
+
+These names are what `import muarl` gives, and stay where they are; the modules that they come from may move. Each is
+imported when it is first used. `help(muarl.Task)` says more than a line. Those marked ● need the extra `train`
+(`pip install 'muarl[train]'`), the others the light core only.
+
+[examples/rl_loop.py](../examples/rl_loop.py) is a whole training loop over them, and [domains.md](domains.md) a domain.
+"""
+
+SECTIONS = {
+    "A place to practise": (
+        "Domain", "tool", "Database", "SqlDatabase", "Task", "Action", "World", "Environment", "load_environment",
+        "load_task",
+    ),
+    "Who takes part": (
+        "Agent", "User", "Message", "ToolCall", "Endpoint", "EndpointAgent", "LLMUserFactory", "ExpertAgent",
+    ),
+    "Conversations and what they are worth": (
+        "Rules", "Limits", "Episode", "run_episode", "play", "PlayResult", "Session", "play_tasks", "score",
+        "audit_episode", "evaluate",
+    ),
+    "Learning": (
+        "load_checkpoint", "Sampler", "TorchEngine", "SampledAgent", "group_samples", "TorchLearner", "LearnerConfig",
+        "OptimizerConfig", "PolicyLossConfig",
+    ),
+    "Errors": ("MuarlError",),
+}  # fmt: skip
+
+NEED_TRAIN = ("load_checkpoint", "TorchEngine", "SampledAgent", "group_samples", "TorchLearner", "LearnerConfig",
+              "OptimizerConfig")  # fmt: skip
+
+
+def first_sentence(name: str) -> str:
+    """What a name is: the first sentence of its docstring, as Markdown."""
+    text = " ".join((inspect.getdoc(getattr(muarl, name)) or "").split("\n\n")[0].split())
+    sentence = re.split(r"(?<=[.:;]) (?=[A-Z`])", text)[0].rstrip(".:;")
+    return f"{sentence}.".replace("``", "`").replace("|", "\\|")
+
+
+def page() -> str:
+    """The page's text."""
+    parts = [HEAD]
+    for title, names in SECTIONS.items():
+        rows = [f"| `{name}`{' ●' if name in NEED_TRAIN else ''} | {first_sentence(name)} |" for name in names]
+        parts.append("\n".join([f"\n## {title}\n", "| name | is |", "|---|---|", *rows, ""]))
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
