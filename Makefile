@@ -26,7 +26,7 @@ help: ## Show this list
 quickstart: $(READY) ## Set up, train a small agent in about ten minutes, and say where the report is (ARGS="--seed 1")
 	@$(BIN)/muarl quickstart $(ARGS)
 
-setup: $(READY) ## Create the environment with the pinned dependencies (quickstart and test do it by themselves)
+setup: $(READY) ## Create the environment with the pinned dependencies of muarl[train] (quickstart and test do it by themselves)
 
 test: $(READY) ## Set up and run the fast test suite, one worker a core (ARGS="-k words"; WORKERS=0: in one process)
 	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(ARGS)
@@ -56,7 +56,7 @@ clean: ## Remove the environment and what tools left behind; runs/ stays
 
 # The stamp is written last, so that an interrupted set-up starts over. torch comes first, by itself: it is by far the
 # largest package, and which build of it is installed must not be decided by another package's wish.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock requirements-templates.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "muarl needs Python 3.11 or newer, and there is no '$(PYTHON)'. Install it, or say: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "muarl needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Say: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "Python's venv module is needed (on Debian and Ubuntu: apt-get install python3-venv)." >&2; exit 1; }
@@ -64,4 +64,5 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet -c requirements.lock $(TORCH)
 	$(BIN)/python -m pip install --quiet -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@$(BIN)/python -m pip install --quiet --no-deps -r requirements-templates.lock || echo "Without TRL's chat templates, the tests that compare with them are skipped."
 	@touch $@

@@ -47,7 +47,7 @@ def measure(folder: Path, name: str, overrides: list[str], options: argparse.Nam
         f"rl.steps={options.steps}",
         f"rl.tasks_per_step={options.tasks}",
         f"rl.group_size={options.group}",
-        f"rl.concurrency={options.concurrency or options.tasks * options.group}",
+        f"rollout.concurrency={options.concurrency or options.tasks * options.group}",
         "rl.eval_every=0",
         "rl.checkpoint_every=0",
     ]

@@ -31,7 +31,7 @@ from muarl.inference.fixed_steps import StepKind
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.packing import Sample
-from muarl.models.qwen3 import token_logprobs
+from muarl.models.decoder import token_logprobs
 from muarl.planning.memory import cache_per_token
 from muarl.planning.models import ModelShape, published
 from muarl.planning.speed import matrix_flops, update_flops

@@ -40,24 +40,26 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from transformers import PreTrainedTokenizerFast
 
 import grpo_shop as shop
+from muarl.backends.engines import Backend
+from muarl.backends.local import learner_settings
 from muarl.chat import Message, ToolCall, ToolSpec
+from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.config import RunConfig, load_config
 from muarl.conversation import Limits
 from muarl.domains.base import Action, Domain, Requestor, Task, tool
 from muarl.domains.database import Database
+from muarl.environments.configure import GENERATED_RULES, ConfiguredEnvironment
+from muarl.environments.playing import play
 from muarl.episode import Episode, TokenTrace
 from muarl.learning.checkpoints import load_policy, save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
-from muarl.observe.metrics import episode_metrics
-from muarl.recipes.common import play
-from muarl.recipes.engines import make_agent, make_sampler
-from muarl.recipes.setting import GENERATED_RULES, Setting
+from muarl.metrics import episode_metrics
 from muarl.recipes.tiny import make_model
-from muarl.recipes.updates import learner_config, samples_of
+from muarl.recipes.training.loss_settings import learner_config, samples_of
+from muarl.rewards.judge import FixedJudge
 from muarl.rollout import collect_groups
-from muarl.tokens import CONTROL_TOKENS, ChatTokens
 from muarl.users.scripted import ScriptedUserFactory
 
 THREADS = int(os.environ["OMP_NUM_THREADS"])
@@ -107,11 +109,13 @@ def task_of(errand: shop.Errand) -> Task:
     return Task(str(errand.number), Shop.name, shop.OPENING, (gold,), database=Database(tables))
 
 
-def setting_of(domain: Shop) -> Setting:
+def environment_of(domain: Shop) -> ConfiguredEnvironment:
     def draw(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
         return [task_of(shop.errand(n)) for n in range(start, start + count)]
 
-    return Setting(domain, draw, GENERATED_RULES, Limits(turns=TURNS + 1, tool_errors=TURNS + 1), "pass")
+    return ConfiguredEnvironment(
+        domain, draw, GENERATED_RULES, Limits(turns=TURNS + 1, tool_errors=TURNS + 1), FixedJudge(True)
+    )
 
 
 # ---- the start checkpoint
@@ -134,7 +138,7 @@ def demonstration(tokenizer: PreTrainedTokenizerFast, number: int) -> TokenTrace
     """The right episode of an errand as token ids, with the agent's own marked."""
     domain = Shop()
     messages = expert_messages(shop.errand(number))
-    return ChatTokens(tokenizer).training_tokens(domain.policy_text, domain.tool_specs(), messages)
+    return Qwen3Format(tokenizer).training_tokens(domain.policy_text, domain.tool_specs(), messages)
 
 
 def make_tokenizer(vocabulary: int) -> PreTrainedTokenizerFast:
@@ -198,8 +202,8 @@ def config_for(start: Path, tasks: int, prompt_tokens: int, options: argparse.Na
         "model.device": "cpu",
         "rl.tasks_per_step": tasks,
         "rl.group_size": options.group,
-        "rl.concurrency": tasks * options.group,
-        "rl.tokens_per_turn": options.max_completion,
+        "rollout.concurrency": tasks * options.group,
+        "rollout.tokens_per_turn": options.max_completion,
         "rl.lr": options.lr,
         "rl.warmup": 0,
         "rl.schedule": "constant",
@@ -224,21 +228,23 @@ def run_muarl(start: Path, tasks: int, options: argparse.Namespace) -> list[dict
     policy = load_policy(start)
     domain = Shop()
     opening = [Message("user", shop.OPENING)]
-    prompt = ChatTokens(policy.tokenizer).prompt(domain.policy_text, domain.tool_specs(), opening)
+    prompt = Qwen3Format(policy.tokenizer).prompt(domain.policy_text, domain.tool_specs(), opening)
     config = config_for(start, tasks, len(prompt), options)
-    setting, users = setting_of(domain), ScriptedUserFactory([shop.OPENING])
-    learner = TorchLearner(policy.model, policy.tokenizer, learner_config(config))
-    engine = make_sampler(policy, config)
-    agent = make_agent(policy, config, temperature=1.0, engine=engine)
+    environment, users = environment_of(domain), ScriptedUserFactory([shop.OPENING])
+    learner = TorchLearner(
+        policy.model, policy.tokenizer, learner_settings(config, learner_config(config.rl, config.model))
+    )
+    engine = Backend(config).sampler(policy)
+    agent = Backend(config).agent(policy, temperature=1.0, engine=engine)
     steps = []
     for step in range(options.warmup + options.steps):
         wall, cpu = time.perf_counter(), time.process_time()
-        drawn = setting.draw("train", tasks, options.seed, step * tasks)
+        drawn = environment.draw("train", tasks, options.seed, step * tasks)
         played = asyncio.run(
-            play(setting, agent, users, drawn, options.group, seed=options.seed, label=str(step))
+            play(environment, agent, users, drawn, options.group, seed=options.seed, label=str(step))
         ).episodes
         rollout_wall, rollout_cpu = time.perf_counter() - wall, time.process_time() - cpu
-        learner.policy_step(samples_of(collect_groups(played, options.group), config))
+        learner.policy_step(samples_of(collect_groups(played, options.group), config.rl))
         engine.weights_changed()
         episode_metrics(played)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

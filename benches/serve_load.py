@@ -38,13 +38,13 @@ import psutil
 import torch
 from openai import AsyncOpenAI
 
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.chat import Message, ToolSpec
+from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.inference.base import SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, load_policy
-from muarl.recipes.common import checkpoint_folder
 from muarl.seeds import derive_seed
-from muarl.tokens import ChatTokens
 
 SYSTEM = "You are an agent of a shop. Look at orders, and cancel them if the customer says yes."
 LINES = (
@@ -168,7 +168,7 @@ class Alone:
     """The same conversations, one at a time, by an engine of this process that has never served anybody else."""
 
     def __init__(self, policy: Policy, context: int, most: int) -> None:
-        self.chat = ChatTokens(policy.tokenizer)
+        self.chat = Qwen3Format(policy.tokenizer)
         self.engine = TorchEngine(policy.model, max_slots=1, max_context=context)
         self.context, self.most = context, most
         self.tools = [
@@ -281,7 +281,7 @@ def figures(talks: list[Talk], seconds: float) -> dict[str, Any]:
 
 def peer(policy: Policy, talks: list[Talk], most: int) -> dict[str, Any]:
     """transformers' generate on the same greedy prompts, one at a time and without HTTP."""
-    chat = ChatTokens(policy.tokenizer)
+    chat = Qwen3Format(policy.tokenizer)
     prompts = [t.prompt for talk in talks for t in talk.turns]
     began, cpu, tokens = time.perf_counter(), time.process_time(), 0
     with torch.inference_mode():

@@ -17,6 +17,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+from muarl.environments.recorded import replay_recorded
 from muarl.view.runs import Library
 from muarl.view.server import ViewServer
 
@@ -118,7 +119,7 @@ def main() -> None:
         make_run(folder, arguments.episodes)
         size = sum(p.stat().st_size for p in (folder / "episodes").iterdir())
         print(f"{arguments.episodes:,} episodes, {size / 2**20:,.0f} MiB")
-        library = Library([folder], index=Path(scratch))
+        library = Library([folder], index=Path(scratch), replay=replay_recorded)
         store = library.runs[0].store
         started, worked = time.perf_counter(), time.process_time()
         steps = store.steps()
@@ -152,7 +153,7 @@ def main() -> None:
 
 def fetch(folder: Path, index: Path, path: str, times: int) -> tuple[float, float]:
     """Seconds and processor seconds of a request to a server just started: the first, or the best of several."""
-    library = Library([folder], index=index)
+    library = Library([folder], index=index, replay=replay_recorded)
     with ViewServer(library, port=0, token="bench") as server:
         server.start()
         request = urllib.request.Request(f"http://127.0.0.1:{server.port}/{path}")
@@ -163,7 +164,6 @@ def fetch(folder: Path, index: Path, path: str, times: int) -> tuple[float, floa
             with urllib.request.urlopen(request, timeout=120) as answer:
                 answer.read()
             found.append((time.perf_counter() - started, time.process_time() - worked))
-        server.shutdown()
     return min(found)
 
 

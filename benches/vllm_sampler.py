@@ -17,12 +17,12 @@ import time
 import psutil
 import torch
 
+from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.inference.base import PolicySampler, Sampled, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 from muarl.inference.vllm.engine import VllmEngine
 from muarl.inference.vllm.settings import VllmSettings
 from muarl.learning.checkpoints import Policy, load_policy
-from muarl.recipes.common import checkpoint_folder
 
 Prompts = list[list[int]]
 
