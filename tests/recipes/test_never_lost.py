@@ -63,7 +63,7 @@ TRAINING = [
     "rl.checkpoint_every=2",
     "rl.eval_every=4",
     "rl.save_episodes=all",
-    "eval.tasks=8",
+    "eval.tasks=40",  # a life whose training is over has some way to go
 ]
 
 

@@ -172,21 +172,29 @@ def live_and_die(
     config: str = "quickstart",
 ) -> list[int]:
     """Kill a run so often, then let it end. The moments are random: every third of them anywhere in the first seconds
-    of a life, the others spread over the run, each up to ``longest`` seconds after some progress.
+    of a life, the others spread over the run, each up to ``longest`` seconds after some progress, but always before
+    a life has come so near to the end that it could end by itself.
 
     ``progress``: how far a run's folder is, out of ``whole``. Returns how far it was at each death.
     """
     rng = random.Random(seed)
     log = run.parent / f"{run.name}.log"
+    last = whole * (deaths + 1) // (deaths + 2)
     seen = []
     for death in range(deaths):
+        before, moved = progress(run), False
         life = host.begin(recipe, _options(options, run), log, _config(run, config))
-        # Near the end a life might end before it is killed.
         due = 0 if death % 3 == 2 else round(whole * (death + 1) / (deaths + 2))
         until = time.monotonic() + PATIENCE
         while progress(run) < due and not life.over() and time.monotonic() < until:
             time.sleep(0.005)
-        time.sleep(rng.uniform(0, longest))
+        until = time.monotonic() + rng.uniform(0, longest)
+        while time.monotonic() < until:
+            now = progress(run)
+            moved = moved or now != before  # at first its folder says how far the life before it was
+            if moved and now >= last:
+                break
+            time.sleep(0.005)
         assert not life.over(), f"it ended before death {death + 1}, see {log}:\n{log.read_text()[-2000:]}"
         life.kill()
         assert life.ended == -signal.SIGKILL, f"{life.ended}, see {log}:\n{log.read_text()[-2000:]}"
