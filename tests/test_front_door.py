@@ -59,7 +59,7 @@ def test_importing_it_imports_nothing() -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = {name.partition(".")[0] for name in found.stdout.split()}
     assert "muarl" in imported
-    assert not imported & {"torch", "numpy", "pydantic", "openai", "transformers", "yaml"}
+    assert not imported & {"torch", "numpy", "pydantic", "aiohttp", "openai", "transformers", "yaml"}
     assert {name for name in found.stdout.split() if name.startswith("muarl.")} == {"muarl.version"}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from muarl.version import __version__
 
 _IMPORTED = time.monotonic()
-LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "renderers", "numpy", "openai", "vllm", "ray")
+LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "renderers", "numpy", "aiohttp", "vllm", "ray")
 
 
 def versions() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import openai
+import aiohttp
 import pytest
 
 from muarl.backends.checkpoint_names import checkpoint_folder
@@ -68,26 +68,25 @@ def test_all_steps_and_validations_of_a_run_have_one_event_loop_and_leave_nothin
     muarl: Muarl, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loops: set[asyncio.AbstractEventLoop] = set()
-    clients: list[openai.AsyncOpenAI] = []
-    reply = LLMUser.reply
+    sessions: list[aiohttp.ClientSession] = []
+    made, reply = aiohttp.ClientSession, LLMUser.reply
 
     async def noting(self: LLMUser, conversation: Any) -> Any:
         loops.add(asyncio.get_running_loop())
         return await reply(self, conversation)
 
-    class Client(openai.AsyncOpenAI):
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            clients.append(self)
+    def opened(**options: Any) -> aiohttp.ClientSession:
+        sessions.append(made(**options))
+        return sessions[-1]
 
     monkeypatch.setattr(LLMUser, "reply", noting)
-    monkeypatch.setattr(openai, "AsyncOpenAI", Client)
+    monkeypatch.setattr(aiohttp, "ClientSession", opened)
     result = muarl("train", *llm("user", server), *llm("eval_user", server), "rl.steps=2", "rl.eval_every=1")
     assert result.exit_code == 0, result.output
     assert len(loops) == 1 and all(loop.is_closed() for loop in loops)
     # One only asked whether anyone is there, one was for training's users, one for the validation's.
-    assert len({id(client._client) for client in clients}) == 3
-    assert all(client.is_closed() for client in clients)
+    assert len(sessions) == 3
+    assert all(session.closed for session in sessions)
 
 
 def test_training_with_a_model_as_the_user_counts_what_it_costs(

@@ -19,7 +19,7 @@ from muarl.commands.doctor_check import DoctorCheck
 from muarl.extras import is_installed
 from muarl.system import usable_cores
 
-CORE = ("pydantic", "openai", "numpy")
+CORE = ("pydantic", "aiohttp", "numpy")
 MODELS = ("torch", "transformers", "tokenizers", "safetensors", "renderers")
 """Packages of the extra ``train``: for models in muarl's own processes."""
 EXTRAS = {
@@ -205,7 +205,7 @@ def check_libraries() -> DoctorCheck:
         return DoctorCheck(
             "libraries", "problem", f"missing: {', '.join(missing)}", f"pip install {extra}", dict(found)
         )
-    shown = ("transformers", "tokenizers", "renderers", "openai", "pydantic")
+    shown = ("transformers", "tokenizers", "renderers", "aiohttp", "pydantic")
     text = ", ".join(f"{name} {found[name]}" for name in shown if name in needed)
     return DoctorCheck("libraries", "ok", text, data=dict(found))
 

@@ -84,7 +84,6 @@ def serve(
     import asyncio
 
     from muarl.endpoints.config import check_url
-    from muarl.endpoints.connections import Connections
     from muarl.environments.registry import find
     from muarl.environments.server import TOKEN
     from muarl.environments.server.service import ServedEnvironments
@@ -94,7 +93,7 @@ def serve(
     from muarl.web.addresses import token_for
 
     token = token_for(host, read_secret(TOKEN), TOKEN)
-    players = named_users(user, concurrency=concurrency, connections=Connections(), where="--user")
+    players = named_users(user, concurrency=concurrency, where="--user")
     served = ServedEnvironments(
         environments=_different([find(_named(name)) for name in names]),
         users=players,

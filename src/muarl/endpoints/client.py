@@ -14,7 +14,7 @@ from muarl.chat import Requestor, ToolSpec
 from muarl.endpoints.cache import ResponseCache, request_key
 from muarl.endpoints.config import DEFAULT_BASE_URL, USUAL_KEY, EndpointSettings, parse_endpoint
 from muarl.endpoints.connections import Connections
-from muarl.endpoints.failures import EndpointFailure, classify, unsupported_parameter
+from muarl.endpoints.failures import EndpointFailure, HTTPStatusError, classify, unsupported_parameter
 from muarl.endpoints.outages import Outages
 from muarl.endpoints.replies import MalformedReply, Reply, read_reply, read_token_counts
 from muarl.episode import Usage
@@ -158,13 +158,9 @@ class Endpoint:
 
     async def aclose(self) -> None:
         """Close all connections. The endpoint can be used again afterwards, in another event loop, too."""
-        live, self._open = self._open, None
-        if live is None or self._shares:
-            return
-        if live.loop is asyncio.get_running_loop():
+        self._open = None
+        if not self._shares:
             await self._connections.aclose()
-        else:
-            self._connections.forget()
 
     async def __aenter__(self) -> Endpoint:
         return self
@@ -195,7 +191,7 @@ class Endpoint:
                     return replace(reply, usage=usage, cached=True)
             except MalformedReply:
                 pass  # An edited or damaged file: ask again and overwrite it.
-        live = self._live(boundary)
+        live = await self._live(boundary)
         async with live.slots:
             request = _Request(self, live.key, body, requestor, boundary, empty_ok)
             try:
@@ -211,19 +207,18 @@ class Endpoint:
             cache.put(key, {**body}, request.response)
         return reply
 
-    def _live(self, boundary: str) -> _Live:
+    async def _live(self, boundary: str) -> _Live:
         loop = asyncio.get_running_loop()
         live = self._open
-        if live is not None and live.loop is not loop:
-            if not live.loop.is_closed():
-                raise RuntimeError(f"{self!r} serves another event loop: close it there first, or make one for each")
-            live = None  # what it held went with its event loop
-            if not self._shares:
-                self._connections.forget()
-        if live is None:
-            key = self._read_key(boundary) if self._key is None else self._key
-            live = self._open = _Live(loop, asyncio.Semaphore(self.config.concurrency), key)
-        return live
+        if live is not None and live.loop is loop:
+            return live
+        if live is not None and not live.loop.is_closed():
+            raise RuntimeError(f"{self!r} serves another event loop: close it there first, or make one for each")
+        if live is not None:
+            await self.aclose()
+        key = self._read_key(boundary) if self._key is None else self._key
+        self._open = _Live(loop, asyncio.Semaphore(self.config.concurrency), key)
+        return self._open
 
     def _read_key(self, boundary: str) -> str:
         """The key (see ``muarl.keys``); empty where a server of one's own may do without. No message may hold it."""
@@ -326,26 +321,19 @@ class _Request:
 
     async def _send(self) -> bytes:
         """Post the request, leaving out what this model has said it does not know; returns the body as it came."""
-        from openai import BadRequestError, HttpxBinaryResponseContent
-
-        unsupported = self.endpoint._unsupported
+        endpoint = self.endpoint
         while True:
-            body = {k: v for k, v in self.body.items() if k not in unsupported}
-            if "max_tokens" in unsupported and "max_tokens" in self.body:
+            body = {k: v for k, v in self.body.items() if k not in endpoint._unsupported}
+            if "max_tokens" in endpoint._unsupported and "max_tokens" in self.body:
                 body["max_completion_tokens"] = self.body["max_tokens"]
             try:
-                # The typed method accepts any nonsense as a completion, and takes milliseconds to look through a
-                # conversation whose form is known.
-                config = self.endpoint.config
-                with self.endpoint._connections.client(config.url, self.key or "none", config.timeout) as client:
-                    answer = await client.post("/chat/completions", body=body, cast_to=HttpxBinaryResponseContent)
-                return answer.content
-            except BadRequestError as problem:
+                return await endpoint._connections.post(f"{endpoint.config.url}/chat/completions", self.key, body)
+            except HTTPStatusError as problem:
                 name = unsupported_parameter(problem)
-                if name is None or name in unsupported or name not in self.body:
+                if name is None or name in endpoint._unsupported or name not in self.body:
                     raise
-                log.warning("%s does not take the parameter %s as given; it is left out", self.endpoint.model, name)
-                unsupported.add(name)
+                log.warning("%s does not take the parameter %s as given; it is left out", endpoint.model, name)
+                endpoint._unsupported.add(name)
 
     def _read(self, content: bytes) -> Reply:
         try:

@@ -1,67 +1,95 @@
-"""HTTP connections that many endpoints share: opening a client of one's own for each costs 20 ms of a CPU."""
+"""HTTP connections that many endpoints share."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import json
+import os
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+from muarl.endpoints.failures import HTTPStatusError
+from muarl.version import __version__
 
-POOL = 32
-"""Clients of one pool that are lent at once: for every request a pool looks at all of its connections, so that one pool
-for a thousand would cost more than everything else."""
+if TYPE_CHECKING:
+    import aiohttp
+
+KEPT = 4.0
+"""Seconds that an idle connection is kept: shorter than servers usually keep it, so that none is used as it closes."""
 
 
 class Connections:
-    """Connections of one event loop, to any number of servers, in as many pools as are needed at once. ``redirects``:
-    whether they are followed; else an address leads to the server that it names."""
+    """Connections of one event loop, to any number of servers. ``redirects``: whether they are followed; else an
+    address leads to the server that it names."""
 
     def __init__(self, *, redirects: bool = False) -> None:
         self._redirects = redirects
-        self._pools: list[_Pool] = []
+        self._session: aiohttp.ClientSession | None = None
 
-    @contextmanager
-    def client(self, url: str, key: str, timeout: float) -> Iterator[AsyncOpenAI]:
-        """A client for this server, to be used within the block."""
-        pool = next((pool for pool in self._pools if pool.lent < POOL), None)
-        if pool is None:
-            pool = _Pool(self._redirects)
-            self._pools.append(pool)
-        pool.lent += 1
-        try:
-            yield pool.client(url, key, timeout)
-        finally:
-            pool.lent -= 1
+    async def post(self, url: str, key: str, body: Mapping[str, Any]) -> bytes:
+        """Send JSON; returns the body of a successful answer as it came. ``key``: sent as a bearer token unless empty.
+
+        HTTPStatusError for any other answer, aiohttp.ClientError or OSError where none came. The time is not limited.
+        """
+        session = self._opened()
+        headers = {"Content-Type": "application/json"}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        answer = await session.post(
+            url,
+            data=json.dumps(body).encode(),
+            headers=headers,
+            allow_redirects=self._redirects,
+            proxy=_proxy(url),
+        )
+        async with answer:
+            content = await answer.read()
+            if not 200 <= answer.status < 300:
+                raise HTTPStatusError(answer.status, answer.headers, content)
+            return content
 
     async def aclose(self) -> None:
-        """Close them all. They can be used again afterwards."""
-        pools, self._pools = self._pools, []
-        for pool in pools:
-            await pool.base.close()
+        """Close them all, in their event loop, or in another once that is closed. They can be used again afterwards."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
-    def forget(self) -> None:
-        """Let go of connections whose event loop is gone."""
-        self._pools = []
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            import aiohttp  # slow to import, and many runs need no endpoint
+
+            self._session = aiohttp.ClientSession(
+                # No limit of its own: the endpoints' are lower.
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT, ssl=_trusted()),
+                timeout=aiohttp.ClientTimeout(total=None),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"User-Agent": f"muarl/{__version__}", "Accept": "application/json"},
+            )
+        return self._session
 
 
-class _Pool:
-    def __init__(self, redirects: bool) -> None:
-        import openai  # slow to import, and many runs need no endpoint
+@lru_cache(maxsize=1)
+def _trusted() -> ssl.SSLContext:
+    """Certificates as other HTTP libraries take them: certifi's, or those of SSL_CERT_FILE and SSL_CERT_DIR."""
+    import certifi
 
-        self.lent = 0
-        # No limit of its own: the endpoints' are lower.
-        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(max_connections=None, max_keepalive_connections=None)
-        http = openai.DefaultAsyncHttpxClient(limits=limits, follow_redirects=redirects)
-        self.base = openai.AsyncOpenAI(api_key="none", base_url="http://localhost/v1", max_retries=0, http_client=http)
-        self.client = lru_cache(maxsize=64)(self._client)
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    return ssl.create_default_context(cafile=file or (None if folder else certifi.where()), capath=folder)
 
-    def _client(self, url: str, key: str, timeout: float) -> AsyncOpenAI:
-        return self.base.with_options(api_key=key, base_url=url, timeout=timeout)
+
+@lru_cache(maxsize=256)
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for an address (HTTPS_PROXY, ALL_PROXY, NO_PROXY ...), if any."""
+    parts, proxies = urlsplit(url), getproxies()
+    if proxy_bypass(parts.netloc):
+        return None
+    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 class _Shared(Connections):

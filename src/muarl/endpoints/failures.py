@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from muarl.errors import InfrastructureError
 from muarl.keys import host_of
+from muarl.untrusted import parse_json
 
 RETRIED_STATUSES = (408, 409, 425, 429)
 
@@ -78,6 +79,22 @@ class EndpointFailure(InfrastructureError):
         )
 
 
+class HTTPStatusError(Exception):
+    """An answer that is not a success. ``status``: HTTP's; ``headers``: by their names in any case; ``error``: what its
+    body says went wrong, a mapping or a text; ``code``, ``param``: of that mapping, as the OpenAI API has them."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status, self.headers = status, headers
+        try:
+            body = parse_json(content)
+        except ValueError:
+            body = content.decode(errors="replace")
+        self.error = (body.get("error") or body) if isinstance(body, Mapping) else body
+        known = self.error if isinstance(self.error, Mapping) else {}
+        self.code, self.param = known.get("code"), known.get("param")
+
+
 class PromptRefused(EndpointFailure):
     """The server refused this one conversation (too long for the model, filtered, malformed); others may pass."""
 
@@ -87,26 +104,23 @@ class PromptRefused(EndpointFailure):
 
 
 def classify(problem: Exception, where: Where, boundary: str, *, secret: str) -> EndpointFailure | None:
-    """The failure that an exception of the ``openai`` package means, or None if it is not one of its errors.
+    """The failure that an exception of ``Connections.post`` means, or None if it is not one of its errors.
 
     ``secret`` is struck out of whatever the server said.
     """
-    import openai
+    import aiohttp
 
     def failure(reason: str, *, again: bool = False, **more: Any) -> EndpointFailure:
         return EndpointFailure(reason, where, boundary, again=again, **more)
 
-    if isinstance(problem, openai.APITimeoutError):
-        return failure("no answer in time", again=True)
-    if isinstance(problem, openai.APIConnectionError):
-        cause = brief(str(problem.__cause__ or "connection lost"), secret)
+    if isinstance(problem, aiohttp.ClientError | OSError):
+        cause = brief(str(problem) or "connection lost", secret)
         text = f"unreachable ({cause}); check that the server runs and that the address is right"
-        # By name: which HTTP library stands behind the package depends on its version.
-        return failure(text, again=True, nobody=type(problem.__cause__).__name__ == "ConnectError")
-    if not isinstance(problem, openai.APIStatusError):
-        return failure(brief(str(problem), secret), again=True) if isinstance(problem, openai.OpenAIError) else None
+        return failure(text, again=True, nobody=isinstance(problem, aiohttp.ClientConnectorError))
+    if not isinstance(problem, HTTPStatusError):
+        return None
 
-    status = problem.status_code
+    status = problem.status
     said = server_said(problem, secret)
     code = str(problem.code or "")
     if status in (400, 413, 422) and (code == "context_length_exceeded" or _is_too_long(said)):
@@ -128,7 +142,7 @@ def classify(problem: Exception, where: Where, boundary: str, *, secret: str) ->
             return failure(f"the server does not know the model {where.model!r} (HTTP 404): {said}")
         return failure("nothing answers at this address (HTTP 404); the base URL usually ends in /v1")
     if status in RETRIED_STATUSES or status >= 500:
-        wait = retry_after(problem.response.headers)
+        wait = retry_after(problem.headers)
         what = "too many requests" if status == 429 else said
         what += f"; it asks to wait {wait:g} s" if wait else ""
         return failure(f"HTTP {status}: {what}", again=True, retry_after=wait, rate_limited=status == 429)
@@ -138,22 +152,21 @@ def classify(problem: Exception, where: Where, boundary: str, *, secret: str) ->
     return failure(reason)
 
 
-def unsupported_parameter(problem: Any) -> str | None:
+def unsupported_parameter(problem: HTTPStatusError) -> str | None:
     """The parameter that this model does not take, if that is what a HTTP 400 says (newer models refuse ``max_tokens``
     or any temperature but their own)."""
-    if problem.code in ("unsupported_parameter", "unsupported_value") and isinstance(problem.param, str):
+    known = problem.status == 400 and problem.code in ("unsupported_parameter", "unsupported_value")
+    if known and isinstance(problem.param, str):
         return problem.param if problem.param in ("max_tokens", "temperature", "top_p", "seed") else None
     return None
 
 
-def server_said(problem: Any, secret: str) -> str:
+def server_said(problem: HTTPStatusError, secret: str) -> str:
     """The server's own explanation, short and without the secret."""
-    body = problem.body
-    if isinstance(body, Mapping):
-        inner = body.get("error")
-        inner = inner.get("message") if isinstance(inner, Mapping) else inner
-        return brief(str(body.get("message") or inner or body.get("detail") or "no explanation"), secret)
-    return brief(body if isinstance(body, str) and body.strip() else "no explanation", secret)
+    said = problem.error
+    if isinstance(said, Mapping):
+        said = said.get("message") or said.get("detail")
+    return brief(str(said or "").strip() or "no explanation", secret)
 
 
 def brief(text: str, secret: str, limit: int = 200) -> str:

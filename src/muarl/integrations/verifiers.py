@@ -12,7 +12,6 @@ from typing import Any
 
 from muarl.agents.endpoint import NOT_RUN
 from muarl.agents.outside import as_message
-from muarl.endpoints.connections import shared_connections
 from muarl.environments.registry import load_environment
 from muarl.environments.sessions import Session
 from muarl.errors import InfrastructureError
@@ -126,10 +125,10 @@ class MuarlHarness(vf.Harness[MuarlHarnessConfig]):
         config = self.config
         seed = _seed(trace.id) if config.seed is None else config.seed
         row = {"task": data.address, "seed": seed, "user_seed": config.user_seed}
-        async with shared_connections() as connections, self.conversations.session(row) as session:
-            with connections.client(endpoint, secret, timeout=60.0) as lent:
-                client = lent.with_options(timeout=None, max_retries=config.retries)  # timeouts are verifiers' to set
-                await _lead(session, client, ctx.model, trace, data.system_prompt)
+        # Timeouts are verifiers' to set.
+        model = openai.AsyncOpenAI(api_key=secret, base_url=endpoint, timeout=None, max_retries=config.retries)
+        async with model as client, self.conversations.session(row) as session:
+            await _lead(session, client, ctx.model, trace, data.system_prompt)
         played = self.conversations.counted(session.result)
         if played.failure is not None:
             raise _error(played.failure.error())
