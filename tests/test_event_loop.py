@@ -41,6 +41,33 @@ def test_all_stages_of_a_block_run_in_one_loop_and_another_block_has_another() -
         assert loop.run(here()) is not first
 
 
+class Written:
+    """A result that counts how often it is written out as text."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __repr__(self) -> str:
+        self.count += 1
+        return "a step's episodes"
+
+
+def test_what_a_stage_gives_is_not_written_out_as_text() -> None:
+    result = Written()
+
+    async def stage() -> Written:
+        await asyncio.sleep(0)
+        return result
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # so that asyncio puts its own in place
+    try:
+        with event_loop() as loop:
+            assert loop.run(stage()) is result
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.count == 0
+
+
 def test_tasks_live_on_between_stages_and_are_cancelled_at_the_end() -> None:
     ended: list[str] = []
 
