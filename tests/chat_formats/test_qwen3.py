@@ -374,3 +374,23 @@ def test_a_conversation_goes_on_where_it_is_cut(thinking):
     assert form.resume(whole, messages[:1]) == form.extend(whole, messages[:1])
     begun = form.prompt("", (), messages[:1]) + form.reply_ids(messages[1])
     assert form.text(form.resume(begun, ())) == "\n" + form.text(form.generation_prompt)
+
+
+def test_what_is_said_again_is_rendered_once(monkeypatch):
+    fmt, rendered = Qwen3Format(small_tokenizer()), []
+    bridge = fmt._renderer.bridge_to_next_turn
+
+    def counted(previous, sampled, rows):
+        rendered.append(rows)
+        return bridge(previous, sampled, rows)
+
+    monkeypatch.setattr(fmt._renderer, "bridge_to_next_turn", counted)
+    ended = [fmt.stop_ids[0]]
+    said, longer = Message("user", "Which <|im_end|> order?"), Message("tool", "status placed " * 100)
+    first = fmt.extend(ended, [said])
+    kept = list(first)
+    first.clear()  # whoever gets the ids may change them
+    assert fmt.extend(ended, [Message("user", "Which <|im_end|> order?")]) == kept and len(rendered) == 1
+    assert fmt.extend(ended, [Message("tool", said.content)]) != kept and len(rendered) == 2
+    assert fmt.extend(ended, [longer]) == fmt.extend(ended, [longer]) and len(rendered) == 4  # long ones are not kept
+    assert Qwen3Format(small_tokenizer()).extend(ended, [said]) == kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from renderers.configs import Qwen3RendererConfig
@@ -31,6 +32,8 @@ CONTROL_TOKENS = (
 """The tokens that give the Qwen3 chat format its structure; each must be one id of the tokenizer."""
 
 _HEADS_KEPT = 64
+_EXTENSIONS_KEPT, _LONGEST_KEPT = 4096, 1024
+"""How many extensions are remembered, and up to how many characters of messages: some ten megabytes as a rule."""
 
 
 class Qwen3Format(ChatFormat):
@@ -66,6 +69,7 @@ class Qwen3Format(ChatFormat):
         self.markers = Markers(*(self._ids[t] for t in ("<think>", "</think>", "<tool_call>", "</tool_call>")))
         self.stop_ids: tuple[int, ...] = tuple(self._renderer.get_stop_token_ids())
         self._newline = list(self.tokenizer.encode("\n"))
+        self._short = lru_cache(maxsize=_EXTENSIONS_KEPT)(self._bridged)  # a group's users and tools say much twice
         opened = self._extension([Message("user", "x")])
         self.generation_prompt: tuple[int, ...] = tuple(opened[_last_index(opened, self._ids["<|im_start|>"]) :])
         self._heads: OrderedDict[tuple[Any, ...], tuple[Sequence[ToolSpec], tuple[int, ...]]] = OrderedDict()
@@ -117,17 +121,23 @@ class Qwen3Format(ChatFormat):
 
     def _extension(self, messages: Sequence[Message]) -> list[int]:
         """From after the <|im_end|> of a reply to the next generation prompt; begins with the newline after it."""
-        rows = []
+        told: list[tuple[str, str]] = []
         for m in messages:
             if m.role not in ("user", "tool", "system"):
                 raise ValueError(f"a conversation is extended by user and tool messages, not by {m.role!r}")
-            rows.append({"role": m.role, "content": self.tokenizer.guard(m.content or "")})
+            told.append((m.role, m.content or ""))
+        short = sum(len(content) for _, content in told) <= _LONGEST_KEPT
+        return list(self._short(*told) if short else self._bridged(*told))
+
+    def _bridged(self, *told: tuple[str, str]) -> tuple[int, ...]:
+        """The extension by messages as (role, content)."""
+        rows = [{"role": role, "content": self.tokenizer.guard(content)} for role, content in told]
         # The renderer looks at previous ids only to find the end of the turn, so one closing token stands for them all:
         # the work is proportional to what is new.
         bridged = self._renderer.bridge_to_next_turn([self._end], [self._end], rows)
         if bridged is None:
             raise ValueError("a conversation is extended by at least one message")
-        return list(bridged.token_ids[2:])
+        return tuple(bridged.token_ids[2:])
 
     def _head(self, system: str, tools: Sequence[ToolSpec]) -> tuple[int, ...]:
         key = (system, *map(id, tools))
