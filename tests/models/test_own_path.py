@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,25 @@ def test_long_prompts_are_read_in_pieces_that_look_only_at_what_is_before_them(
     work = sum(looked)
     torch.testing.assert_close(logits(16), whole, atol=1e-5, rtol=1e-5)
     assert sum(looked) < 0.75 * work
+
+
+@pytest.mark.parametrize("piece", [512, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_masks_hide_what_is_beyond_each_tokens_reach_for_every_group(
+    piece: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefill_spans, "PIECE", piece)
+    starts, lengths, span = torch.tensor([0, 9, 4]), torch.tensor([6, 7, 1]), 16
+    found = prefill_spans.spans_of(starts, lengths, 7, span)
+    assert [(s.first, s.end) for s in found] == ([(0, 7)] if piece == 512 else [(0, 3), (3, 6), (6, 7)])
+    for part in found:
+        reach = [
+            [min(start + column, start + length - 1) for column in range(part.first, part.end)]
+            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
+        ]
+        rows = [
+            [[0.0 if place <= last else -math.inf for place in range(part.span)] for _ in range(2) for last in row]
+            for row in reach
+        ]
+        mask = part.mask(2, dtype)
+        assert mask.dtype == dtype and mask.is_contiguous() and torch.equal(mask[:, 0], torch.tensor(rows).to(dtype))

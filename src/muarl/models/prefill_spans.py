@@ -23,10 +23,13 @@ class VisibleSpan:
     reach: Tensor
 
     def mask(self, groups: int, dtype: torch.dtype) -> Tensor:
-        """What is added to scores [n, 1, groups * columns, span]."""
-        seen = torch.arange(self.span, device=self.reach.device) <= self.reach[..., None]
-        mask = torch.zeros(seen.shape, device=seen.device, dtype=dtype)
-        return mask.masked_fill_(~seen, float("-inf")).repeat(1, groups, 1)[:, None]
+        """What is added to scores [n, 1, groups * columns, span]: 0 up to a column's reach, -inf beyond."""
+        line = torch.zeros(2 * self.span - 1, device=self.reach.device, dtype=dtype)
+        line[self.span :] = float("-inf")
+        # Window i of the line is 0 in all but its last i places: so the mask is written once, and is never compared.
+        windows = line.unfold(0, self.span, 1)
+        which = (self.span - 1 - self.reach).repeat(1, groups)
+        return windows.index_select(0, which.view(-1)).view(len(which), 1, -1, self.span)
 
 
 def spans_of(starts: Tensor, lengths: Tensor, longest: int, span: int) -> list[VisibleSpan]:
