@@ -296,7 +296,6 @@ def decode(
         keys, values = cache.keys[number], cache.values[number]
         if not in_place:
             own_keys = keys[:, :, skip:span].index_select(0, slots).flatten(0, 1)
-            own_values = values[:, :, skip:span].index_select(0, slots).flatten(0, 1)
         else:
             own_keys = keys[:rows].flatten(0, 1)[:, skip:span]
             own_values = values[:rows].flatten(0, 1)[:, skip:span]
@@ -311,6 +310,9 @@ def decode(
             early = _scores(asked, _leading(keys, lead, skip)).view(kv, count, groups, skip)
             scores = torch.cat((early.transpose(0, 1).reshape(count * kv, groups, skip), scores), -1)
         shares = scores.softmax(-1).to(x.dtype)
+        if not in_place:  # only now, when the keys are no longer needed: less lies in memory at once
+            del own_keys
+            own_values = values[:, :, skip:span].index_select(0, slots).flatten(0, 1)
         mixed = torch.bmm(shares[..., skip:], own_values).view(count, kv, groups, dim)
         if skip:
             early = shares[..., :skip].view(count, kv, groups, skip).transpose(0, 1).reshape(kv, count * groups, skip)
