@@ -149,3 +149,12 @@ def test_texts_are_cut_into_sentences():
     assert without_open_questions("i have it. on which day shall i come? is that right?").split() == [
         "i", "have", "it.", "is", "that", "right?",
     ]  # fmt: skip
+
+
+def test_who_changes_the_acts_of_a_message_changes_no_other_answer():
+    text = "Your order is not available. Shall I go ahead with another one?"
+    first = hear(text)
+    kept = set(first)
+    first.clear()
+    assert hear(text) == kept == {"unavailable", "confirm", "question"}
+    assert asks_for_yes(text) and asks_for_yes(text)

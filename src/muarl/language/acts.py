@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 from muarl.language.sentences import normal_text, without_open_questions
@@ -69,11 +70,17 @@ _ASKS_WITHOUT_A_MARK = (
 
 def hear(text: str | None) -> set[str]:
     """The acts (``Act``) that an agent's message may be."""
+    return set(_heard(text))
+
+
+@lru_cache(maxsize=1024)
+def _heard(text: str | None) -> frozenset[str]:
     words = normal_text(text)
     acts: set[str] = {name for name, pattern in _ACTS.items() if pattern.search(words)}
-    return acts | {"confirm"} if asks_for_yes(text) else acts
+    return frozenset(acts | {"confirm"} if asks_for_yes(text) else acts)
 
 
+@lru_cache(maxsize=1024)  # users and audits ask of the same messages, and a task's rollouts say much alike
 def asks_for_yes(text: str | None) -> bool:
     """True if an agent's message asks the user to agree to something, whether or not it says to what.
 
