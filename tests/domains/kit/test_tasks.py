@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 
 import pytest
 
 from muarl.chat import ToolCall
+from muarl.domains.kit import requests
 from muarl.domains.kit.requests import split
 from muarl.domains.kit.scenario import yours
 from muarl.domains.kit.tasks import PERSONAS
@@ -40,6 +42,27 @@ def test_requests_are_as_varied_as_the_service(name):
     assert any(r["unknown"] for r in requests) and any(r["answer"] for r in requests)
     assert any(t.agenda["wrong"] for t in tasks)
     assert any((r["then"] or r["fallback"] or {}).get("drop") for r in requests)
+
+
+@pytest.mark.parametrize("name", ["hotel", "clinic"])
+def test_requests_that_are_drawn_again_are_not_served_again_and_tasks_stay_the_same(name, monkeypatch):
+    served = Counter()
+    outcome = requests.RequestSource.outcome
+
+    def counted(source, intent, goal):
+        served[intent] += 1
+        return outcome(source, intent, goal)
+
+    def drawn():
+        tasks = env(name).make_tasks("train", 20, size="medium")
+        return [(t.id, t.agenda, t.actions, t.tags, t.scenario) for t in tasks]
+
+    monkeypatch.setattr(requests.RequestSource, "outcome", counted)
+    found, once = drawn(), served.total()
+    served.clear()
+    numbers = itertools.count()
+    monkeypatch.setattr(requests, "repr", lambda goal: str(next(numbers)), raising=False)  # no request is known again
+    assert drawn() == found and once < served.total()
 
 
 def test_a_service_has_the_variants_that_it_gives_a_share():

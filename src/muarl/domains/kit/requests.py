@@ -98,6 +98,7 @@ def draw_request(source: RequestSource, intent: str, wanted: str, *, alone: bool
     rules = [r.text for r in source.rules.get(intent, ()) if r.kind == wanted and wanted in ("refuse", "transfer")]
     aim = source.rng.choice(rules) if rules else ""  # so that rare refusals are as frequent as common ones
     task, broken = source.task, source.broken
+    ends: dict[str, RequestOutcome] = {}  # of requests drawn before, which small worlds often give again
     for attempt in range(TRIES):
         foreign = wanted == "refuse" and source.rng.random() < 0.3
         goal = draw_goal(source, intent, foreign=foreign)
@@ -106,7 +107,10 @@ def draw_request(source: RequestSource, intent: str, wanted: str, *, alone: bool
         source.mend_device(task, broken)
         if not source.break_device(intent, goal, solvable=wanted != "transfer"):
             continue
-        found = source.outcome(intent, goal)
+        if source.broken is not None:  # anew in each attempt
+            ends.clear()
+        found = ends.get(repr(goal)) or source.outcome(intent, goal)
+        ends[repr(goal)] = found
         if found.kind not in accepted:
             continue
         if wanted in ("refuse", "transfer") and found.rule != aim and attempt < TRIES // 2:
