@@ -52,6 +52,27 @@ class LayersConfig(Section):
         return {"policy": self.policy, "communication": self.communication, "safety": self.safety}
 
 
+class PracticeConfig(Section):
+    """Which training tasks are played (recipes/training/practice.py). As it stands: the tasks as they are drawn."""
+
+    adaptive: bool = Field(
+        False,
+        description="Prefer tasks of those kinds (intent and difficulty) whose groups are likely to have differing "
+        "rewards, by the success seen so far. Needs `rl.asynchrony=synchronous`.",
+    )
+    candidates: Annotated[int, Field(ge=2)] = Field(
+        4, description="Adaptive: tasks that are drawn for each one that is played."
+    )
+    floor: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+        0.25,
+        description="Adaptive: share of the tasks that is chosen regardless of kind. So a task is played with at least "
+        "this part of the chance that it has without preference.",
+    )
+    half_life: Annotated[float, Field(gt=0.0)] = Field(
+        10.0, description="Adaptive: steps after which what was seen counts half."
+    )
+
+
 class RlSteps(Section):
     """What a step of reinforcement learning plays."""
 
@@ -94,6 +115,7 @@ class RlConfig(PolicyLossOptions, RlSteps):
     )
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     layers: LayersConfig = Field(default_factory=LayersConfig)
+    practice: PracticeConfig = Field(default_factory=PracticeConfig)
     drop_zero_variance: bool = Field(True, description="Drop groups whose rollouts all have the same reward.")
     dynamic_sampling: bool = Field(
         False, description="Draw further tasks until `tasks_per_step` groups have differing rewards (DAPO)."
@@ -126,4 +148,13 @@ class RlConfig(PolicyLossOptions, RlSteps):
     def _group(self) -> RlConfig:
         if self.min_group is not None and self.min_group > self.group_size:
             raise ValueError(f"min_group ({self.min_group}) is larger than group_size ({self.group_size})")
+        return self
+
+    @model_validator(mode="after")
+    def _practice(self) -> RlConfig:
+        if self.practice.adaptive and self.asynchrony != "synchronous":
+            raise ValueError(
+                f"practice.adaptive follows the steps one by one, and asynchrony is {self.asynchrony}: set one of them "
+                "back (practice.adaptive=false, or asynchrony=synchronous)"
+            )
         return self

@@ -29,7 +29,7 @@ from muarl.recipes.evaluation.measuring import LABEL, baseline_agents, baselines
 from muarl.recipes.sft import check_demonstrations, cold_start
 from muarl.runs.context import open_context
 from muarl.runs.opening import prepare
-from muarl.runs.preflight import check_disk, check_memory, check_roles, check_room
+from muarl.runs.preflight import check_disk, check_memory, check_practice, check_roles, check_room
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.spending import check_prices
 from muarl.statistics import evaluate_summary, scores_by_domain
@@ -48,6 +48,7 @@ def run(config: RunConfig) -> Path:
     check_roles(config, "user", "eval_user", "judge")
     check_demonstrations(config)
     environment = configure_environment(config)
+    check_practice(config, environment)
     check_memory(config)
     check_disk(config)
     policy = load_model(config.model)

@@ -20,7 +20,7 @@ from muarl.backends.engines import learns_here, samples_here
 from muarl.backends.model_notes import RL
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
-from muarl.config import RunConfig
+from muarl.config import RlConfig, RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import make_runner
@@ -38,6 +38,7 @@ from muarl.recipes.training.ahead import PIPELINE, run_ahead
 from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Played, nothing_left
+from muarl.recipes.training.practice import Practice, TaskChoice
 from muarl.rollout import Group, Groups, RolloutEnd, collect_groups, requests_for, rollout
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.opening import keep_own_rules, prepare, tell_domain
@@ -163,10 +164,17 @@ def train(
         if rl.asynchrony != "synchronous":
             here.run(run_ahead(loop, first, done.get(PIPELINE)))
         else:
-            _in_turns(loop, here, first)
+            _in_turns(loop, here, first, _practice(context, rl, done))
         if (idle := idle_text(folder.read_metrics())) is not None:
             progress.say(idle)
     policy.path = latest_checkpoint(root) or policy.path
+
+
+def _practice(context: RunContext, rl: RlConfig, checkpoint: Mapping[str, Any]) -> Practice | None:
+    """What chooses the tasks, as a checkpoint left it; None where they are played as they are drawn."""
+    if not rl.practice.adaptive:
+        return None
+    return Practice.resumed(rl.practice, rl.group_size, context.seed, checkpoint)
 
 
 def _first(checkpoint: Mapping[str, Any], steps: int) -> int:
@@ -189,10 +197,15 @@ def _go_back(run: RunDirectory, checkpoint: Path | None, first: int, *, done: bo
     go_back(run, run.checkpoints / "rl", checkpoint, phases, later)
 
 
-def _in_turns(loop: Loop, here: EventLoop, first: int) -> None:
-    """Synchronous training: the learner waits for a step's episodes, which all come from its weights of that moment."""
+def _in_turns(loop: Loop, here: EventLoop, first: int, practice: Practice | None = None) -> None:
+    """Synchronous training: the learner waits for a step's episodes, which all come from its weights of that moment.
+    ``practice`` chooses the tasks."""
     learner, validation, context = loop.learner, loop.validation, loop.context
     made, whole = first, True  # whole: the learner is as the last step left it
+
+    def kept() -> dict[str, Any]:
+        """What a checkpoint holds besides."""
+        return {} if practice is None else practice.state()
 
     def validate(step: int, *, log: bool = True) -> None:
         users = validation.users()
@@ -219,7 +232,7 @@ def _in_turns(loop: Loop, here: EventLoop, first: int) -> None:
             validate(first - 1, log=missed)
         for step in range(first, loop.rl.steps):
             started = time.perf_counter()
-            played = here.run(_roll_out(loop, step))
+            played, draws = here.run(_roll_out(loop, step, practice))
             rolled_out = time.perf_counter()
             with held():
                 whole = False
@@ -229,21 +242,25 @@ def _in_turns(loop: Loop, here: EventLoop, first: int) -> None:
                 update = learner.policy_step(samples)
                 here.run(loop.engine.update(learner.weights, learner.version))
                 seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
-                loop.note(step, played, samples, update, seconds)
+                figures = seconds if practice is None else seconds | practice.note(draws)
+                loop.note(step, played, samples, update, figures)
                 made, whole = step + 1, True
-            loop.save(made)
+            loop.save(made, kept())
             if loop.validation_due(step):
                 validate(step)
             if loop.after_step is not None:
                 loop.after_step(step, loop.agent)
     except (BudgetError, DataError, KeyboardInterrupt):
         if whole:
-            loop.save_stopped(made)
+            loop.save_stopped(made, kept())
         raise
 
 
-async def _roll_out(loop: Loop, step: int) -> Played:
-    """Roll out one step's groups; under dynamic sampling, more tasks until enough groups have differing rewards.
+async def _roll_out(
+    loop: Loop, step: int, practice: Practice | None
+) -> tuple[Played, list[tuple[TaskChoice, list[Episode]]]]:
+    """Roll out one step's groups; under dynamic sampling, more tasks until enough groups have differing rewards. Where
+    ``practice`` chose the tasks, its choices come with their episodes.
 
     MuarlError if so many episodes failed that no group is left to learn from.
     """
@@ -254,9 +271,14 @@ async def _roll_out(loop: Loop, step: int) -> Played:
     dropped: list[Group] = []
     episodes: list[Episode] = []
     known: dict[str, Task] = {}
+    chosen: list[tuple[TaskChoice, list[Episode]]] = []
     for draw in range(draws):
-        start = (step * draws + draw) * rl.tasks_per_step
-        tasks = environment.draw("train", rl.tasks_per_step, seed, start)
+        number = step * draws + draw
+        if practice is None:
+            tasks = environment.draw("train", rl.tasks_per_step, seed, number * rl.tasks_per_step)
+        else:
+            choice = practice.draw(environment, rl.tasks_per_step, seed, number)
+            tasks = choice.tasks
         environment.check(tasks)
         known |= {task.id: task for task in tasks}
         played = await rollout(
@@ -269,6 +291,8 @@ async def _roll_out(loop: Loop, step: int) -> Played:
         if played.end is not RolloutEnd.COMPLETE:
             raise spending.spent()
         episodes += played.episodes
+        if practice is not None:
+            chosen.append((choice, played.episodes))
         groups = collect_groups(played.episodes, rl.group_size, minimum=rl.min_group)
         kept += groups.kept
         dropped += groups.dropped
@@ -279,4 +303,4 @@ async def _roll_out(loop: Loop, step: int) -> Played:
     if rl.dynamic_sampling:
         mixed = [g for g in kept if len(set(g.rewards)) > 1]
         kept = mixed[: rl.tasks_per_step] or kept[: rl.tasks_per_step]
-    return Played(Groups(kept, dropped, groups.minimum), episodes, tasks=known)
+    return Played(Groups(kept, dropped, groups.minimum), episodes, tasks=known), chosen

@@ -16,6 +16,7 @@ from muarl.backends.models import make_endpoint
 from muarl.config import DomainConfig, EvalConfig, RunConfig
 from muarl.config.sections import UserConfig
 from muarl.domains.base import Domain, Task
+from muarl.domains.task_kinds import kind_of
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
@@ -68,11 +69,25 @@ def check_roles(config: RunConfig, *roles: Role) -> None:
 def check_tasks(config: RunConfig, environment: ConfiguredEnvironment) -> list[str]:
     """Check that there are tasks to train on and, where training is to validate, to validate on; what is worth knowing
     about them, line by line. DataError or ConfigError if there are none."""
+    check_practice(config, environment)
     environment.example_tasks("train")
     if not config.rl.eval_every:
         return []
     environment.example_tasks("validation")
     return environment.validation_notes()
+
+
+def check_practice(config: RunConfig, environment: ConfiguredEnvironment) -> None:
+    """ConfigError if tasks are to be chosen by kind (``rl.practice.adaptive``), and do not say of which kind they
+    are."""
+    if not config.rl.practice.adaptive:
+        return
+    for task in environment.example_tasks("train"):
+        if kind_of(task.tags) is None:
+            raise ConfigError(
+                f"rl.practice.adaptive: task {task.id} has no tag `intent`, and tasks are chosen by it: give the "
+                "environment's tasks this tag, or set rl.practice.adaptive=false"
+            )
 
 
 def check_server(domain: Domain) -> None:
