@@ -1,4 +1,5 @@
-"""``muarl tasks``: training tasks out of logged conversations, and a person's word that their goals are right."""
+"""``muarl tasks``: training tasks out of logged conversations, and a person's word that their goals are right; and out
+of what an agent failed at (``tasks_practise``)."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from muarl.commands.named import approved
+from muarl.commands.tasks_practise import practise
 from muarl.errors import ConfigError, DataError
 from muarl.untrusted import parse_json
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from muarl.environments.environment import Environment
     from muarl.environments.task_files import FiledTask
 
-tasks = typer.Typer(no_args_is_help=True, help="Create training tasks from logged conversations.")
+tasks = typer.Typer(no_args_is_help=True, help="Create training tasks from logged conversations, or of what fails.")
+tasks.command("practise")(practise)
 File = Annotated[Path, typer.Argument(help="A file of tasks, as from-log writes it.")]
 OfDomain = Annotated[
     str,
@@ -187,7 +190,8 @@ def confirm(
     world, size = _environment(domain, size)
     played = world.make_domain(size)
     for filed in chosen:
-        taskfiles.check(filed, played)
+        if not filed.made:  # its goal is its generator's
+            taskfiles.check(filed, played)
     named = frozenset(f.task.id for f in chosen)
     taskfiles.write_tasks(file, taskfiles.confirm(found, named))
     typer.echo(f"{len(named)} confirmed; {sum(f.confirmed or f.task.id in named for f in found)} of {len(found)} are.")
@@ -245,6 +249,9 @@ def _in_full(filed: FiledTask) -> None:
     typer.echo("  goal:" if task.actions else "  goal: nothing is changed")
     for action in task.actions or ():
         typer.echo(f"    {action.name}({json.dumps(dict(action.arguments), ensure_ascii=False)})")
+    if filed.made:
+        typer.echo(f"  made again from: {filed.made}\n")
+        return
     tables = {} if task.database is None else task.database.tables
     typer.echo("  world: " + (", ".join(f"{len(r)} {t}" for t, r in tables.items()) or "the domain's own"))
     for note in filed.notes:

@@ -120,8 +120,8 @@ class DomainConfig(Section):
 
     tasks: Path | None = Field(
         None,
-        description="A task file, such as `muarl tasks from-log` writes, instead of generated tasks; `name` and "
-        "`size` select their domain. Their users are language models or scripted.",
+        description="A task file, as `muarl tasks` writes it, instead of generated tasks; `name` and `size` select "
+        "their domain. Users of logged tasks are language models or scripted.",
     )
     allow_failing_gold: bool = Field(
         False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 
 from muarl.config import RlConfig, RunConfig
 from muarl.config.sections import DomainConfig
@@ -20,6 +21,7 @@ from muarl.environments.draws import Draw, by_database, draw_of, with_red_team
 from muarl.environments.environment import GENERATED_RULES, Environment
 from muarl.environments.mixture import Mixture
 from muarl.environments.official import draw_tasks
+from muarl.environments.practice_tasks import made_again
 from muarl.environments.registry import find
 from muarl.environments.task_files import TaskFile
 from muarl.errors import ConfigError
@@ -73,7 +75,8 @@ def _tasks(
         domain = copy(domain)
         domain.allow_failing_gold = True
     if wanted.tasks is not None:
-        kind, draw = FileTasks, TaskFile(wanted.tasks.expanduser(), domain, environment.task_domain).draw
+        again = partial(made_again, environment, wanted.size)
+        kind, draw = FileTasks, TaskFile(wanted.tasks.expanduser(), domain, environment.task_domain, again).draw
     if wanted.red_team_share and not measuring:
         draw = with_red_team(environment, wanted, draw)
     if rl is not None and rl.reward_basis == "database":

@@ -1,6 +1,7 @@
 """Tasks of one's own in a file: JSON lines, one task each, with its world and whether a person has confirmed its goal.
 
-``muarl tasks from-log`` writes such files out of logged conversations, and ``domain.tasks`` trains on them.
+``muarl tasks from-log`` writes such files out of logged conversations, and ``domain.tasks`` trains on them. Those that
+``muarl tasks practise`` writes have made tasks, which are made again from their address where they are played.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,26 +18,30 @@ from muarl.benchmarks.messages import field, items, json_rows
 from muarl.domains.authoring import AuthoringWarning
 from muarl.domains.base import Action, Domain, Task
 from muarl.domains.database import Database
+from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.task_pool import TaskPool
-from muarl.errors import ConfigError, DataError
+from muarl.errors import ConfigError, DataError, MuarlError
 from muarl.files import write_text
 from muarl.rewards.gold import REMEDY, gold_failures
 
 HELD_OUT = 5
 """One task in so many is kept for evaluation."""
-_KNOWN = frozenset({"id", "domain", "scenario", "lines", "actions", "database", "tags", "confirmed", "notes", "source"})
+_FIELDS = "id domain scenario lines actions database tags confirmed notes source made"
+_KNOWN = frozenset(_FIELDS.split())
 
 
 @dataclass(frozen=True, slots=True)
 class FiledTask:
     """A task of a file. ``confirmed``: a person has said that its goal is right. ``notes``: what that person should
-    look at. ``source``: where the conversation was logged. ``place``: where the task stands."""
+    look at. ``source``: where the conversation was logged. ``place``: where the task stands. ``made``: the address of a
+    task that an environment makes, "" for others; as read, such a task is only what people see of it."""
 
     task: Task
     confirmed: bool = False
     notes: tuple[str, ...] = ()
     source: str = ""
     place: str = ""
+    made: str = ""
 
 
 def split_of(task_id: str) -> str:
@@ -49,6 +54,7 @@ def split_of(task_id: str) -> str:
 def row_of(filed: FiledTask) -> dict[str, Any]:
     """A task as its line in a file."""
     task = filed.task
+    made = bool(filed.made)
     return {
         "id": task.id,
         "domain": task.domain,
@@ -59,7 +65,8 @@ def row_of(filed: FiledTask) -> dict[str, Any]:
         "lines": list((task.agenda or {}).get("lines", ())),
         "tags": dict(task.tags),
         "source": filed.source,
-        "database": None if task.database is None else task.database.to_tables(),
+        "database": None if task.database is None or made else task.database.to_tables(),
+        **({"made": filed.made} if made else {}),
     }
 
 
@@ -115,7 +122,8 @@ def _filed(row: Any, place: str) -> FiledTask:
         tags={"intent": _intent(actions), "persona": "logged", **tags, "split": split_of(task_id)},
     )
     confirmed = field(row, "confirmed", bool, "true or false", place)
-    return FiledTask(task, confirmed, tuple(notes), str(row.get("source", "")), place)
+    made = field({"made": "", **row}, "made", str, "a string", place)
+    return FiledTask(task, confirmed, tuple(notes), str(row.get("source", "")), place, made)
 
 
 def _intent(actions: Sequence[Action]) -> str:
@@ -140,13 +148,15 @@ def _database(value: Any, place: str) -> Database | None:
 
 class TaskFile:
     """The confirmed tasks of a file, as a run draws them. ``task_domain``: the domain that tasks name;
-    ``domain``: what they run in.
+    ``domain``: what they run in. ``again`` makes the made tasks, by their address.
 
-    DataError if a task is of another domain, or if one of its gold actions fails; with ``domain.allow_failing_gold``
-    the latter are warned of. ConfigError if none has been confirmed.
+    DataError if a task is of another domain, if a made one cannot be made again as it was, or if a gold action fails;
+    with ``domain.allow_failing_gold`` the last is warned of. ConfigError if none has been confirmed.
     """
 
-    def __init__(self, path: Path, domain: Domain, task_domain: str) -> None:
+    def __init__(
+        self, path: Path, domain: Domain, task_domain: str, again: Callable[[TaskAddress], Task] | None = None
+    ) -> None:
         self.path = path
         every = read_tasks(path)
         if not every:
@@ -160,6 +170,7 @@ class TaskFile:
         for filed in confirmed:
             if filed.task.domain != task_domain:
                 raise DataError(f"{filed.place}: a task of {filed.task.domain!r}, and the run is of {task_domain!r}")
+        confirmed = [_again(filed, again) if filed.made else filed for filed in confirmed]
         failing = [problem for filed in confirmed if (problem := problem_of(filed, domain)) is not None]
         if failing and not domain.allow_failing_gold:
             raise DataError(f"{failing[0].rstrip('.')}. {REMEDY}")
@@ -175,6 +186,25 @@ class TaskFile:
         self.draw = self.pool.draw
 
 
+def _again(filed: FiledTask, again: Callable[[TaskAddress], Task] | None) -> FiledTask:
+    """The same, with the whole task in it. DataError, naming the place, if it cannot be made or is another one now."""
+    if again is None:
+        raise DataError(f"{filed.place}: made: nothing makes tasks here; such files are for domain.tasks")
+    try:
+        task = again(TaskAddress.parse(filed.made))
+    except MuarlError as problem:
+        raise DataError(f"{filed.place}: made: {problem}") from None
+    was, now = (json.dumps(row_of(replace(filed, task=t)), sort_keys=True) for t in (filed.task, task))
+    before, after = json.loads(was), json.loads(now)
+    other = next((name for name in ("id", "scenario", "actions") if before[name] != after[name]), None)
+    if other is not None:
+        raise DataError(
+            f"{filed.place}: {other} is not that of the task {filed.made}: it was changed in the file, or another "
+            "version of muarl wrote it. Write the file anew with `muarl tasks practise`"
+        )
+    return replace(filed, task=replace(task, tags={**task.tags, "split": split_of(task.id)}))
+
+
 def check(filed: FiledTask, domain: Domain) -> None:
     """DataError, naming the place, if the task's gold actions do not all succeed in its world."""
     problem = problem_of(filed, domain)
@@ -185,7 +215,7 @@ def check(filed: FiledTask, domain: Domain) -> None:
 def problem_of(filed: FiledTask, domain: Domain) -> str | None:
     """The place of a task and its first gold action that fails, None if all succeed. DataError if its database is not
     one of the domain."""
-    if filed.task.database is None and not domain.base.tables:
+    if filed.task.database is None and not filed.made and not domain.base.tables:
         raise DataError(f"{filed.place}: database is null, and {domain.name} has no default database")
     try:
         failures = gold_failures(domain, filed.task)

@@ -20,6 +20,7 @@ from muarl.domains.task_kinds import kind_of
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
+from muarl.environments.task_files import read_tasks
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.event_loop import event_loop
 from muarl.files import free_space, size_text
@@ -161,18 +162,28 @@ def _check_fits(config: RunConfig, domain: DomainConfig, role: Role) -> None:
     kind = _user(config, role).kind
     if environment.is_benchmark and not environment.official().needs_user_model(config.eval.split):
         return  # its users are its own
-    if kind == "scripted" and domain.tasks is None and not _lists_lines(environment, domain.size):
+    made, logged = _sources(domain)
+    if kind == "scripted" and made and not _lists_lines(environment, domain.size):
         instead = "llm" if environment.rule_based_user is None else "agenda"
         raise ConfigError(
             f"{role}.kind is scripted, and tasks of {environment.name} list no lines: set {role}.kind={instead}"
         )
-    if kind == "agenda" and domain.tasks is not None:
+    if kind == "agenda" and logged:
         raise ConfigError(
-            f"{role}.kind is agenda, and tasks of a file (domain.tasks) have no agenda: set {role}.kind=llm with an "
-            "endpoint, sampled with a user model, or scripted (the lines that the tasks list, whatever the agent says)"
+            f"{role}.kind is agenda, and tasks of a file (domain.tasks) have no agenda, unless they are made ones: set "
+            f"{role}.kind=llm with an endpoint, sampled with a user model, or scripted (the lines that the tasks list, "
+            "whatever the agent says)"
         )
     if kind == "agenda":
         environment.needed_user(role)
+
+
+def _sources(domain: DomainConfig) -> tuple[bool, bool]:
+    """Whether any task is made by the environment, and whether any is a file's own, such as from a log."""
+    if domain.tasks is None:
+        return True, False
+    made = [bool(filed.made) for filed in read_tasks(domain.tasks.expanduser()) if filed.confirmed]
+    return any(made), not all(made) or not made
 
 
 def _lists_lines(environment: Environment, size: str) -> bool:

@@ -11,6 +11,8 @@ RL = 500_000
 """Where reinforcement learning's seeds begin; demonstrations' begin at 0."""
 PRETRAINING = 7_000_000
 """Where the seeds of pretraining's conversations begin."""
+PRACTICE = 40_000_000
+"""Where the seeds of tasks begin that are made because others have failed."""
 
 
 def demonstration_seed(sft: SftConfig, run_seed: int) -> int:
@@ -26,3 +28,8 @@ def rl_seed(rl: RlConfig, run_seed: int) -> int:
 def pretraining_seed(base: BaseConfig) -> int:
     """Of the tasks that a base checkpoint's conversations are made of."""
     return base.seed + PRETRAINING
+
+
+def practice_seed(number: int) -> int:
+    """Of the tasks that ``muarl tasks practise`` makes. ``number``: as the person gives it."""
+    return number + PRACTICE
