@@ -107,10 +107,17 @@ def test_training_goes_on_where_it_stopped(
     assert checkpoint_folder(str(run)).name == "step-000004"
 
 
+@pytest.mark.parametrize(("look", "figure"), [(0, "practice/kinds"), (2, "practice/groups_filled")])
 def test_training_by_success_of_kinds_goes_on_id_for_id(
-    configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    look: int,
+    figure: str,
+    configure: Configure,
+    muarl: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options = ["rl.steps=4", "rl.checkpoint_every=2", "rl.practice.adaptive=true", "rl.save_episodes=all"]
+    options += [f"rl.practice.first_look={look}"]
     whole = rl.run(configure(*options, name="whole"))
     mend = stop_after(monkeypatch, "policy_step", 4)
     assert muarl("train", *options, "--name", "cut").exit_code == 130
@@ -120,7 +127,7 @@ def test_training_by_success_of_kinds_goes_on_id_for_id(
     refused = muarl("train", "--resume", str(run), "rl.practice.floor=0.5")
     assert refused.exit_code == 2 and "rl.practice.floor was 0.25, not 0.5" in refused.stderr.replace("\n", " ")
     assert muarl("train", "--resume", str(run)).exit_code == 0
-    assert rows(run, "rl") == rows(whole, "rl") and "practice/kinds" in rows(run, "rl")[0]
+    assert rows(run, "rl") == rows(whole, "rl") and figure in rows(run, "rl")[0]
     for step in range(4):
         first, again = (RunDirectory.at(r).read_episodes(f"train-{step:04d}") for r in (whole, run))
         assert first and [(e.id, e.tokens) for e in first] == [(e.id, e.tokens) for e in again]

@@ -53,7 +53,7 @@ class LayersConfig(Section):
 
 
 class PracticeConfig(Section):
-    """Which training tasks are played (recipes/training/practice.py). As it stands: the tasks as they are drawn."""
+    """Which training tasks are played (recipes/training/practice.py, first_look.py). Default: all that are drawn."""
 
     adaptive: bool = Field(
         False,
@@ -71,6 +71,17 @@ class PracticeConfig(Section):
     half_life: Annotated[float, Field(gt=0.0)] = Field(
         10.0, description="Adaptive: steps after which what was seen counts half."
     )
+    first_look: Count = Field(
+        0,
+        description="Rollouts of a group that are played first: if all of them succeed, the others are not played, and "
+        "another task takes the group's place. Fewer than `rl.group_size`; 0: off. Needs `rl.asynchrony=synchronous`.",
+    )
+    looks: Positive = Field(3, description="First look: how often a step draws tasks to look at, at most.")
+
+    @property
+    def active(self) -> bool:
+        """Whether tasks are played otherwise than as they are drawn."""
+        return self.adaptive or self.first_look > 0
 
 
 class RlSteps(Section):
@@ -152,9 +163,14 @@ class RlConfig(PolicyLossOptions, RlSteps):
 
     @model_validator(mode="after")
     def _practice(self) -> RlConfig:
-        if self.practice.adaptive and self.asynchrony != "synchronous":
+        if self.practice.active and self.asynchrony != "synchronous":
+            key, off = ("adaptive", "false") if self.practice.adaptive else ("first_look", "0")
             raise ValueError(
-                f"practice.adaptive follows the steps one by one, and asynchrony is {self.asynchrony}: set one of them "
-                "back (practice.adaptive=false, or asynchrony=synchronous)"
+                f"practice.{key} follows the steps one by one, and asynchrony is {self.asynchrony}: set one of them "
+                f"back (practice.{key}={off}, or asynchrony=synchronous)"
+            )
+        if self.practice.first_look >= self.group_size:
+            raise ValueError(
+                f"practice.first_look ({self.practice.first_look}) must be smaller than group_size ({self.group_size})"
             )
         return self

@@ -10,7 +10,7 @@ Ctrl-C and SIGTERM cut a rollout off and let an update end; either way a checkpo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,12 @@ from muarl.observe.training import idle_text, training_summary
 from muarl.planning.weight_transport import weight_transport
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.recipes.training.ahead import PIPELINE, run_ahead
+from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, look_first, play_all
 from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Played, nothing_left
-from muarl.recipes.training.practice import Practice, TaskChoice
-from muarl.rollout import Group, Groups, RolloutEnd, collect_groups, requests_for, rollout
+from muarl.recipes.training.practice import Practice
+from muarl.rollout import Group, Groups, RolloutEnd, RolloutRequest, collect_groups, rollout
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.opening import keep_own_rules, prepare, tell_domain
 from muarl.runs.preflight import (
@@ -232,18 +233,17 @@ def _in_turns(loop: Loop, here: EventLoop, first: int, practice: Practice | None
             validate(first - 1, log=missed)
         for step in range(first, loop.rl.steps):
             started = time.perf_counter()
-            played, draws = here.run(_roll_out(loop, step, practice))
+            played = here.run(_roll_out(loop, step, practice))
             rolled_out = time.perf_counter()
             with held():
                 whole = False
-                samples = samples_of(played.groups, loop.rl)
+                samples = samples_of(played.all.groups, loop.rl)
                 if loop.sleeps and isinstance(loop.engine, SleepingSampler):
                     here.run(loop.engine.sleep())
                 update = learner.policy_step(samples)
                 here.run(loop.engine.update(learner.weights, learner.version))
                 seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
-                figures = seconds if practice is None else seconds | practice.note(draws)
-                loop.note(step, played, samples, update, figures)
+                loop.note(step, played.all, samples, update, seconds | played.figures(practice))
                 made, whole = step + 1, True
             loop.save(made, kept())
             if loop.validation_due(step):
@@ -256,33 +256,28 @@ def _in_turns(loop: Loop, here: EventLoop, first: int, practice: Practice | None
         raise
 
 
-async def _roll_out(
-    loop: Loop, step: int, practice: Practice | None
-) -> tuple[Played, list[tuple[TaskChoice, list[Episode]]]]:
-    """Roll out one step's groups; under dynamic sampling, more tasks until enough groups have differing rewards. Where
-    ``practice`` chose the tasks, its choices come with their episodes.
+async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepPlayed:
+    """Roll out one step's groups; under dynamic sampling, more tasks until enough groups have differing rewards.
+    ``practice`` chooses the tasks.
 
     MuarlError if so many episodes failed that no group is left to learn from.
     """
     environment, rl, spending = loop.environment, loop.rl, loop.context.spending
-    seed = rl_seed(rl, loop.context.seed)
+    seed, own = rl_seed(rl, loop.context.seed), loop.context.seed
     draws = MAX_DRAWS if rl.dynamic_sampling else 1
-    kept: list[Group] = []
-    dropped: list[Group] = []
-    episodes: list[Episode] = []
-    known: dict[str, Task] = {}
-    chosen: list[tuple[TaskChoice, list[Episode]]] = []
-    for draw in range(draws):
-        number = step * draws + draw
+
+    def drawn(number: int) -> Drawn:
         if practice is None:
-            tasks = environment.draw("train", rl.tasks_per_step, seed, number * rl.tasks_per_step)
+            choice, tasks = None, environment.draw("train", rl.tasks_per_step, seed, number * rl.tasks_per_step)
         else:
             choice = practice.draw(environment, rl.tasks_per_step, seed, number)
             tasks = choice.tasks
         environment.check(tasks)
-        known |= {task.id: task for task in tasks}
+        return tasks, choice
+
+    async def play(requests: Sequence[RolloutRequest]) -> list[Episode]:
         played = await rollout(
-            requests_for(tasks, rl.group_size, seed=loop.context.seed, label=f"{step}.{draw}"),
+            requests,
             loop.executor,
             budget=spending.budget(),
             rounds=ROUNDS,
@@ -290,10 +285,23 @@ async def _roll_out(
         )
         if played.end is not RolloutEnd.COMPLETE:
             raise spending.spent()
-        episodes += played.episodes
-        if practice is not None:
-            chosen.append((choice, played.episodes))
-        groups = collect_groups(played.episodes, rl.group_size, minimum=rl.min_group)
+        return played.episodes
+
+    kept: list[Group] = []
+    dropped: list[Group] = []
+    episodes: list[Episode] = []
+    known: dict[str, Task] = {}
+    looked: list[Looked] = []
+    for draw in range(draws):
+        number, label = step * draws + draw, f"{step}.{draw}"
+        if rl.practice.first_look:
+            found = await look_first(rl, drawn, play, number, seed=own, label=label)
+        else:
+            found = await play_all(rl, drawn, play, number, seed=own, label=label)
+        known |= {task.id: task for task in found.tasks}
+        looked.append(found)
+        episodes += [*found.filled, *found.unfilled]
+        groups = collect_groups(found.filled, rl.group_size, minimum=rl.min_group)
         kept += groups.kept
         dropped += groups.dropped
         if sum(len(set(g.rewards)) > 1 for g in kept) >= rl.tasks_per_step:
@@ -303,4 +311,4 @@ async def _roll_out(
     if rl.dynamic_sampling:
         mixed = [g for g in kept if len(set(g.rewards)) > 1]
         kept = mixed[: rl.tasks_per_step] or kept[: rl.tasks_per_step]
-    return Played(Groups(kept, dropped, groups.minimum), episodes, tasks=known), chosen
+    return StepPlayed(Played(Groups(kept, dropped, groups.minimum), episodes, tasks=known), looked, rl.practice)

@@ -17,7 +17,7 @@ from muarl.domains.tasks import Task
 from muarl.environments.configure import configure_environment
 from muarl.episode import Episode, StopReason, Verdict
 from muarl.errors import ConfigError, DataError
-from muarl.recipes.training.practice import Practice, SuccessByKind, chances_of, systematic
+from muarl.recipes.training.practice import Practice, SuccessByKind, chances_of, played_figures, systematic
 from muarl.runs.preflight import check_practice
 
 ON = PracticeConfig(adaptive=True)
@@ -126,9 +126,10 @@ def test_what_is_said_of_the_tasks_as_drawn_has_no_bias() -> None:
     for number in range(600):
         practice = Practice.resumed(ON, 8, number, state)
         choice = practice.choose([task(n) for n in range(80)], 20, number)
-        figures = practice.note([(choice, played(choice.tasks, rng, 2))])
+        episodes = played(choice.tasks, rng, 2)
+        figures = practice.note([(choice, episodes)])
         estimates.append(figures["success"])
-        raw.append(figures["practice/played_success"])
+        raw.append(played_figures(episodes)["practice/played_success"])
         assert figures["reward"] == pytest.approx(figures["success"])
     error = stdev(estimates) / len(estimates) ** 0.5
     assert abs(fmean(estimates) - plain) < 4 * error and error < 0.01
@@ -141,7 +142,8 @@ def test_figures_say_what_was_played() -> None:
     lost = episode(choice.tasks[3], 0, 0.0, StopReason.INFRASTRUCTURE)
     episodes = [episode(t, n, float(n % 2)) for t in choice.tasks[:3] for n in range(4)]
     figures = practice.note([(choice, [*episodes, lost])])
-    assert figures["practice/played_success"] == 0.5 and figures["practice/share/return"] == 1.0
+    assert played_figures([*episodes, lost]) == {"practice/played_reward": 0.5, "practice/played_success": 0.5}
+    assert played_figures([lost]) == {} and figures["practice/share/return"] == 1.0
     assert figures["success"] == pytest.approx(0.5), "a task without an outcome counts as expected"
     assert figures["practice/kinds"] == 2.0
 

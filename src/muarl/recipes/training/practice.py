@@ -168,11 +168,11 @@ class Practice:
         return float(1 - p**self.size - (1 - p) ** self.size)
 
     def note(self, draws: Sequence[tuple[TaskChoice, Sequence[Episode]]]) -> dict[str, float]:
-        """Learn from a step's draws and their episodes, and give the figures of the step.
+        """Learn from a step's draws and their episodes (or the first ones of each task), and give the step's figures.
 
         ``reward`` and ``success`` (in all, and by domain) as they would be of the tasks as they are drawn, estimated
-        from the step's first draw, since whether there are more depends on how it went; ``practice/played_reward``
-        and ``practice/played_success`` of what was played; ``practice/kinds``, how many kinds have been seen;
+        from the step's first draw, since whether there are more depends on how it went; ``practice/kinds``, how many
+        kinds have been seen;
         ``practice/share/INTENT`` and ``practice/success/INTENT``, of the tasks played: the share with this intent and
         the mean success expected of them afterwards (of several domains: ``DOMAIN/INTENT``).
         """
@@ -186,10 +186,6 @@ class Practice:
         for prefix, domain in [("", None), *((f"{DOMAIN}/{name}/", name) for name in domains)]:
             out[f"{prefix}reward"] = choice.as_drawn(rewards, domain)
             out[f"{prefix}success"] = choice.as_drawn(successes, domain)
-        played = scored(episode for _, episodes in draws for episode in episodes)
-        if played:
-            out[f"{PRACTICE}/played_reward"] = fmean(e.reward for e in played)
-            out[f"{PRACTICE}/played_success"] = fmean(is_success(e.reward) for e in played)
         by_intent: dict[str, list[float]] = defaultdict(list)
         for chosen, _, _ in rows:
             for kind in map(_kind, chosen.tasks):
@@ -200,6 +196,17 @@ class Practice:
             out[f"{PRACTICE}/share/{intent}"] = len(expected) / whole
             out[f"{PRACTICE}/success/{intent}"] = fmean(expected)
         return out
+
+
+def played_figures(episodes: Iterable[Episode]) -> dict[str, float]:
+    """``practice/played_reward`` and ``practice/played_success``: the means over what was played, whatever chose it."""
+    played = scored(episodes)
+    if not played:
+        return {}
+    return {
+        f"{PRACTICE}/played_reward": fmean(e.reward for e in played),
+        f"{PRACTICE}/played_success": fmean(is_success(e.reward) for e in played),
+    }
 
 
 def chances_of(weights: Sequence[float], count: float, floor: float) -> list[float]:
