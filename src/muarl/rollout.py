@@ -20,6 +20,7 @@ from muarl.episode_runner import EpisodeRunner, RolloutRequest, requests_for
 from muarl.errors import MuarlError
 
 __all__ = [
+    "BoundedExecutor",
     "Budget",
     "Executor",
     "Group",
@@ -52,6 +53,12 @@ class Executor(Protocol):
         through; closing the iterator early cancels what is running.
         """
         ...
+
+
+class BoundedExecutor(Executor, Protocol):
+    """An executor that says how many episodes it plays at the same time."""
+
+    concurrency: int
 
 
 class LocalExecutor:

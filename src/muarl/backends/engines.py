@@ -8,25 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.model_notes import model_notes
 from muarl.config import RunConfig
-from muarl.environments.playing import RunnerByDomain
+from muarl.environments.playing import RunnerByDomain, local_executor
 from muarl.episode_runner import EpisodeRunner
 from muarl.errors import ConfigError
-from muarl.rollout import Executor, LocalExecutor
+from muarl.rollout import BoundedExecutor, Executor, LocalExecutor
 
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and the light core has none
+    from muarl.agents.base import Agent
     from muarl.agents.sampled import SampledAgent
+    from muarl.backends.processes import RunProcesses
     from muarl.cluster.runtime import Cluster
+    from muarl.environments.configure import ConfiguredEnvironment
     from muarl.episode_runner import EpisodeRunner
     from muarl.inference.base import PolicySampler, Sampler
     from muarl.learning.checkpoints import Policy
     from muarl.learning.learner import Learner, LearnerConfig
+    from muarl.users.base import UserFactory
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,12 @@ class Backend:
 
     config: RunConfig
     cluster: Cluster | None = None
+    _processes: list[RunProcesses] = field(default_factory=list, compare=False, repr=False)
+
+    def close(self) -> None:
+        """End the processes that play episodes (``engine.processes``), if any were started."""
+        while self._processes:
+            self._processes.pop().close()
 
     def sampler(self, policy: Policy) -> PolicySampler:
         """A generation engine with the policy's weights in it."""
@@ -48,6 +58,12 @@ class Backend:
             from muarl.backends.cluster import clustered_sampler
 
             return clustered_sampler(policy, self.config, cluster)
+        if self.config.engine.process_count > 1:
+            from muarl.backends.processes import RunProcesses
+
+            if not self._processes:
+                self._processes.append(RunProcesses(self.config))
+            return self._processes[0].sampler(policy)
         from muarl.backends.local import local_sampler
 
         return local_sampler(policy, self.config)
@@ -89,19 +105,47 @@ class Backend:
             return clustered_learner(policy, self.config, settings, cluster)
         return local_learner(policy, self.config, settings)
 
-    def executor(self, runner: EpisodeRunner | RunnerByDomain) -> Executor:
-        """Where ``runner``'s training episodes are played: by it, or by others who are made like it elsewhere."""
+    def executor(self, runner: EpisodeRunner | RunnerByDomain, environment: str | None = None) -> Executor:
+        """Where ``runner``'s training episodes are played: by it, or by others who are made like it elsewhere.
+        ``environment``: the name of its environment, where that is to be checked there."""
         cluster = self._joined()
         if cluster is not None:
             from muarl.backends.cluster import clustered_executor
 
             return clustered_executor(self.config, runner, cluster)
+        if self.config.engine.process_count > 1:
+            from muarl.backends.processes import pool_executor
+
+            pooled = pool_executor(runner.agent, environment, self.config.rollout.concurrency, section="user")
+            if pooled is not None:
+                return pooled
         return LocalExecutor(runner.play, self.config.rollout.concurrency)
 
     def _joined(self) -> Cluster | None:
         if self.config.cluster.address is not None and self.cluster is None:
             raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; remove it here")
         return self.cluster
+
+
+def policy_executor(
+    config: RunConfig,
+    environment: ConfiguredEnvironment,
+    agent: Agent,
+    users: UserFactory,
+    concurrency: int,
+    *,
+    measuring: bool = False,
+) -> BoundedExecutor:
+    """Plays the episodes of an evaluation on this machine: of the policy in the processes that its sampler has
+    (``engine.processes``), else in this one, as those of an agent that a benchmark asks in a way of its own. ``users``:
+    those of ``eval_user``. ``measuring``: see ``configure_environment``."""
+    if config.engine.process_count > 1 and config.engine.kind == "torch":
+        from muarl.backends.processes import pool_executor
+
+        pooled = pool_executor(agent, environment.name, concurrency, section="eval_user", measuring=measuring)
+        if pooled is not None:
+            return pooled
+    return local_executor(environment, agent, users, concurrency)
 
 
 @contextmanager

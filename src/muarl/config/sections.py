@@ -335,6 +335,27 @@ class RunConfig(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _processes_play(self) -> RunConfig:
+        if self.engine.processes == 1:
+            return self
+        wrong = None
+        if self.cluster.address is not None:
+            wrong = "cluster.address: a cluster has rollout workers and samplers of its own (cluster.rollout_workers)"
+        elif self.engine.sleep:
+            wrong = "engine.sleep: it is for a sampler on the learner's GPU, and processes are for CPUs"
+        elif self.model.device not in ("auto", "cpu"):
+            wrong = f"model.device={self.model.device}: processes share the cores of a CPU"
+        for name, user in (("user", self.user), ("eval_user", self.eval_user)):
+            if user.kind == "llm":
+                wrong = f"{name}.kind=llm: the connections to a model behind an endpoint are one process's own"
+        if self.eval.judge.startswith("endpoint:"):
+            wrong = "eval.judge: the connections to a model behind an endpoint are one process's own"
+        if wrong is not None:
+            count = self.engine.processes
+            raise ValueError(f"engine.processes={count} does not go with {wrong}. Set engine.processes=1")
+        return self
+
     @field_validator("domains")
     @classmethod
     def _differ(cls, domains: tuple[DomainConfig, ...]) -> tuple[DomainConfig, ...]:

@@ -7,12 +7,14 @@ once, and a run that was killed continues where it stopped.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent
 from muarl.audit.report import tables
+from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
 from muarl.config import RunConfig
 from muarl.domains.base import Task
@@ -115,7 +117,8 @@ def _measure(
     results.teach(budget)
     end = RolloutEnd.COMPLETE
     if still:
-        executor, before_now = local_executor(environment, agent, users, concurrency), list(results.kept.values())
+        host = partial(policy_executor, config, measuring=True) if not config.eval.solo else local_executor
+        executor, before_now = host(environment, agent, users, concurrency), list(results.kept.values())
         _, end = play_all(
             executor,
             still,

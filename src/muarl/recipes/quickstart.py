@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from muarl.backends.checkpoint_names import checkpoint_name
+from muarl.backends.engines import policy_executor
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
 from muarl.config import EvalConfig, RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.environments.playing import local_executor
 from muarl.episode import Episode
 from muarl.episode_runner import requests_for
 from muarl.metrics import episode_metrics
@@ -78,7 +78,7 @@ def run(config: RunConfig) -> Path:
                     config.eval,
                     environment,
                     tasks,
-                    local_executor(environment, agent, users, concurrency),
+                    policy_executor(config, environment, agent, users, concurrency),
                     progress,
                     label=label,
                     trials=trials,

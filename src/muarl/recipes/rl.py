@@ -122,7 +122,7 @@ def train(
     engine = backend.sampler(policy)
     agent = backend.agent(policy, temperature=rl.temperature, top_p=rl.top_p, engine=engine, name=IN_TRAINING)
     users = make_users(config.user, environment)
-    executor = backend.executor(make_runner(environment, agent, users))
+    executor = backend.executor(make_runner(environment, agent, users), environment.name)
     if (transport := weight_transport(config)) is not None:
         progress.say(f"weights to samplers: {transport.text}")
     first, done = 0, {}
@@ -155,7 +155,7 @@ def train(
             agent=agent,
             users=users,
             executor=executor,
-            validation=Validation.of(config, environment),
+            validation=Validation(config, environment),
             concurrency=config.rollout.concurrency,
             phase=phase,
             after_step=after_step,

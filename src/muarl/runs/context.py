@@ -69,6 +69,7 @@ def open_context(
         backend = Backend(config)
         if on_cluster:
             backend = stack.enter_context(joined_backend(config, learns_only=learns_only))
+        stack.callback(backend.close)
         folder = stack.enter_context(open_run(config, command))
         progress = stack.enter_context(Progress())
         logger = stack.enter_context(open_logger(config, folder)) if logs else JsonlLogger(folder)

@@ -16,7 +16,7 @@ from muarl.errors import MuarlError
 from muarl.event_loop import event_loop
 from muarl.observe.progress import Progress
 from muarl.observe.tally import Tally
-from muarl.rollout import Budget, LocalExecutor, RolloutEnd, RolloutRequest, requests_for, rollout
+from muarl.rollout import BoundedExecutor, Budget, RolloutEnd, RolloutRequest, requests_for, rollout
 from muarl.runs.spending import Spending
 from muarl.users.base import UserFactory
 
@@ -30,7 +30,7 @@ def evaluate(
     ev: EvalConfig,
     environment: ConfiguredEnvironment,
     tasks: Sequence[Task],
-    executor: LocalExecutor,
+    executor: BoundedExecutor,
     progress: Progress,
     *,
     label: str,
@@ -56,7 +56,7 @@ def evaluate(
 
 
 def play_all(
-    executor: LocalExecutor,
+    executor: BoundedExecutor,
     requests: Sequence[RolloutRequest],
     progress: Progress,
     label: str,

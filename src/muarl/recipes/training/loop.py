@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muarl.agents.sampled import SampledAgent
+from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
-from muarl.config import EvalConfig, RlConfig, RunConfig, UserConfig
+from muarl.config import EvalConfig, RlConfig, RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
-from muarl.environments.playing import local_executor
 from muarl.errors import MuarlError
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoint_paths import checkpoint_path
@@ -24,7 +24,7 @@ from muarl.observe.training import GapWatch, IdleSteps, differing_text, no_updat
 from muarl.recipes.evaluation.user_review import look_at_users
 from muarl.recipes.training.loss_settings import equal_groups
 from muarl.recipes.training.pipeline import Played
-from muarl.rollout import Executor, LocalExecutor
+from muarl.rollout import BoundedExecutor, Executor
 from muarl.runs.context import RunContext
 from muarl.runs.preflight import validation_tasks
 from muarl.users.base import UserFactory
@@ -37,23 +37,21 @@ VALIDATION = "validation"
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """How the policy in training is validated: as the section ``eval`` would evaluate it, on tasks of another split.
-    ``user``: who plays the customers. ``concurrency``: max concurrent episodes."""
+    """How the policy in training is validated: as the sections ``eval`` and ``eval_user`` would evaluate it, on tasks
+    of another split."""
 
-    ev: EvalConfig
-    user: UserConfig
+    config: RunConfig
     environment: ConfiguredEnvironment
-    concurrency: int
 
-    @classmethod
-    def of(cls, config: RunConfig, environment: ConfiguredEnvironment) -> Validation:
-        """As a run's configuration says."""
-        return cls(config.eval, config.eval_user, environment, config.rollout.concurrency)
+    @property
+    def ev(self) -> EvalConfig:
+        """The section ``eval``."""
+        return self.config.eval
 
     @property
     def repeatable(self) -> bool:
         """Whether it gives the same a second time, and costs nothing."""
-        return self.user.kind != "llm"
+        return self.config.eval_user.kind != "llm"
 
     def tasks(self) -> Sequence[Task]:
         """What it is held on."""
@@ -61,13 +59,13 @@ class Validation:
 
     def users(self) -> UserFactory:
         """Its simulated users."""
-        return make_users(self.user, self.environment)
+        return make_users(self.config.eval_user, self.environment)
 
-    def executor(self, policy: SampledAgent, users: UserFactory) -> LocalExecutor:
-        """Plays its episodes in this process: the policy as it is, sampled as evaluation will sample it."""
+    def executor(self, policy: SampledAgent, users: UserFactory) -> BoundedExecutor:
+        """Plays its episodes on this machine: the policy as it is, sampled as evaluation will sample it."""
         sampling = replace(policy.sampling, temperature=self.ev.temperature, top_p=self.ev.top_p)
         agent = SampledAgent(policy.sampler, policy.chat, sampling)
-        return local_executor(self.environment, agent, users, self.concurrency)
+        return policy_executor(self.config, self.environment, agent, users, self.config.rollout.concurrency)
 
 
 @dataclass(frozen=True, slots=True)

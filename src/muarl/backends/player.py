@@ -1,0 +1,27 @@
+"""A child process that plays a run's episodes: ``python -m muarl.backends.player SOCKET WEIGHTS``, both descriptors
+that it inherits. See ``processes/child.py``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from muarl.processes.child import Players, run
+
+
+def main(connection: int, weights: int) -> None:
+    """Serve the parent until it closes the connection."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported
+
+    def make(told: Mapping[str, Any]) -> Players:
+        from muarl.backends.processes import PolicyPlayers
+
+        return PolicyPlayers(told, weights)
+
+    run(connection, make)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,194 @@
+"""A run's episodes in several processes of this machine: what its children make of the run's configuration, and how
+the run finds them (``engine.processes``)."""
+
+from __future__ import annotations
+
+import json
+import math
+import weakref
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from muarl.agents.base import Agent
+from muarl.agents.sampled import SampledAgent, Sampling
+from muarl.backends.cluster import set_up, travelling
+from muarl.backends.local import torch_sampler
+from muarl.backends.models import load_model, model_format
+from muarl.backends.users import make_users
+from muarl.cluster.weights import Entry
+from muarl.config import RunConfig
+from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.mixture import AgentByDomain
+from muarl.environments.playing import make_runner
+from muarl.environments.registry import approve, approved
+from muarl.errors import ConfigError
+from muarl.event_loop import Closable
+from muarl.processes.executor import PooledSampler, PoolExecutor
+from muarl.processes.pool import ProcessPool
+from muarl.processes.weights import SharedWeights
+from muarl.rollout import PlayEpisode
+from muarl.system import usable_cores
+from muarl.users.base import UserFactory
+
+if TYPE_CHECKING:
+    from muarl.inference.torch_engine import TorchEngine
+    from muarl.learning.checkpoints import Policy
+
+MODULE = "muarl.backends.player"
+"""What children run."""
+
+# ---- in the run's own process
+
+
+class RunProcesses:
+    """The pool of a run: made for the first sampler, and for another model made anew. Its children start when they are
+    first needed and stay until ``close``, so that its stages share them."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        self._pool: ProcessPool | None = None
+        self._model: weakref.ref[Any] | None = None
+
+    def sampler(self, policy: Policy) -> PooledSampler:
+        """A sampler with the policy's weights, whose episodes the children play. ConfigError on a GPU."""
+        config, model = self._config, policy.model
+        if model.device.type != "cpu":
+            raise ConfigError(on_gpu_text(model.device))
+        if self._pool is None or self._model is None or self._model() is not model:
+            self.close()
+            self._pool, self._model = _pool(config, policy), weakref.ref(model)
+        return PooledSampler(self._pool, model, lambda: torch_sampler(policy, config))
+
+    def close(self) -> None:
+        """End the children. Safe to call again."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+
+def on_gpu_text(device: object) -> str:
+    """The message where a model that is on a GPU was to be sampled from in several processes."""
+    return (
+        f"engine.processes: processes share the cores of a CPU, and the model is on {device}: set engine.processes=1, "
+        "or model.device=cpu"
+    )
+
+
+def _pool(config: RunConfig, policy: Policy) -> ProcessPool:
+    size = config.engine.process_count
+    threads = max(1, (config.threads or int(usable_cores())) // size)
+    share = math.ceil(config.rollout.concurrency / size)
+    own = config.model_copy(
+        update={
+            "engine": config.engine.model_copy(update={"processes": 1}),
+            "rollout": config.rollout.model_copy(update={"concurrency": share}),
+        }
+    )
+    start = {"config": travelling(own, policy.path), "allowed": sorted(approved())}
+    try:
+        shared = SharedWeights.like(policy.model.named_parameters())
+    except OSError as problem:
+        raise ConfigError(
+            f"engine.processes: there is no memory to share the weights in ({problem}): set engine.processes=1"
+        ) from None
+    return ProcessPool(MODULE, start, shared, size, threads=threads)
+
+
+def pool_executor(
+    agent: Agent, environment: str | None, concurrency: int, *, section: str, measuring: bool = False
+) -> PoolExecutor | None:
+    """Plays an agent's episodes in the processes that its sampler has; None where it has none. ``environment``: its
+    name, which the children's must have, too. ``section``: that of the configuration which describes the users.
+    ``measuring``: see ``configure_environment``."""
+    policy = _one_agent(agent)
+    if not isinstance(policy, SampledAgent) or not isinstance(policy.sampler, PooledSampler):
+        return None
+    cast = {
+        "environment": environment,
+        "measuring": measuring,
+        "users": section,
+        "agent": policy.name,
+        "sampling": asdict(policy.sampling),
+    }
+    return PoolExecutor(policy.sampler, cast, concurrency)
+
+
+def _one_agent(agent: Agent) -> Agent:
+    """The agent that a mixture's domains share, if they do."""
+    if isinstance(agent, AgentByDomain):
+        agents = [*agent.agents.values()]
+        return agents[0] if all(one is agents[0] for one in agents) else agent
+    return agent
+
+
+# ---- in the children
+
+
+class PolicyPlayers:
+    """``Players`` of a run: environment, users and agent by its configuration, and an engine over weights that lie in
+    shared memory. ``descriptor``: that memory's."""
+
+    def __init__(self, told: Mapping[str, Any], descriptor: int) -> None:
+        for reference in told["allowed"]:
+            approve(reference)
+        config = RunConfig.model_validate(told["config"])
+        set_up(int(told["threads"]), config.seed)
+        self._config = config
+        self._policy = load_model(config.model)
+        entries = [Entry(name, dtype, tuple(shape), start, size) for name, dtype, shape, start, size in told["entries"]]
+        shared = SharedWeights(entries, descriptor).tensors
+        for name, parameter in self._policy.model.named_parameters():
+            parameter.data = shared[name]
+        self._chat = model_format(self._policy.tokenizer, config.model)
+        self._engine: TorchEngine | None = None
+        self._environments: dict[bool, ConfiguredEnvironment] = {}
+        self._users: dict[tuple[bool, str], UserFactory] = {}
+        self._playing: dict[str, PlayEpisode] = {}
+
+    async def take(self, version: int, *, fresh: bool) -> None:
+        """See ``Players``."""
+        if fresh or self._engine is None:
+            self._playing = {}
+            self._engine = torch_sampler(self._policy, self._config)
+            self._engine.version = version
+        else:
+            await self._engine.update(lambda: (), version)
+
+    async def rest(self) -> None:
+        """See ``Players``."""
+        self._engine, self._playing = None, {}
+
+    def playing(self, cast: Mapping[str, Any]) -> PlayEpisode:
+        """See ``Players``. ConfigError where the run's program brought another environment than the configuration
+        names."""
+        name = json.dumps(cast, sort_keys=True)
+        if name not in self._playing:
+            measuring, section = bool(cast["measuring"]), str(cast["users"])
+            environment = self._environment(measuring)
+            if cast["environment"] not in (None, environment.name):
+                raise ConfigError(
+                    f"engine.processes: other processes make the environment that the configuration names, "
+                    f"{environment.name}, and this run's is {cast['environment']}: set engine.processes=1"
+                )
+            assert self._engine is not None
+            agent = SampledAgent(self._engine, self._chat, Sampling(**cast["sampling"]), name=cast["agent"])
+            self._playing[name] = make_runner(environment, agent, self._users_of(measuring, section)).play
+        return self._playing[name]
+
+    def _environment(self, measuring: bool) -> ConfiguredEnvironment:
+        if measuring not in self._environments:
+            self._environments[measuring] = configure_environment(self._config, measuring=measuring)
+        return self._environments[measuring]
+
+    def _users_of(self, measuring: bool, section: str) -> UserFactory:
+        if (measuring, section) not in self._users:
+            config = self._config.user if section == "user" else self._config.eval_user
+            self._users[measuring, section] = make_users(config, self._environment(measuring))
+        return self._users[measuring, section]
+
+    async def aclose(self) -> None:
+        """See ``Players``."""
+        for part in (*self._users.values(), *self._environments.values()):
+            if isinstance(part, Closable):
+                await part.aclose()
