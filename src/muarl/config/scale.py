@@ -5,6 +5,7 @@ Their defaults are this process. Nothing above the protocols Sampler, Executor a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -345,3 +346,21 @@ def check_weights_arrive(cluster: ClusterConfig, engine: EngineConfig, learner: 
             f"cluster.update is ipc, and learner.processes is {learner.processes}: weights leave the first of them, on "
             "whose GPU all samplers must be. Set learner.processes=1, or cluster.update=object_store"
         )
+
+
+def check_processes_play(engine: EngineConfig, cluster: ClusterConfig, device: str, asked: Sequence[str]) -> None:
+    """ValueError where a setting does not go with several processes that play (``engine.processes``). ``asked``:
+    settings that name models behind endpoints."""
+    if engine.processes == 1:
+        return
+    wrong = None
+    if cluster.address is not None:
+        wrong = "cluster.address: a cluster has its own workers (cluster.rollout_workers, cluster.samplers)"
+    elif engine.sleep:
+        wrong = "engine.sleep: that is for a sampler on the learner's GPU, and processes share a CPU"
+    elif device not in ("auto", "cpu"):
+        wrong = f"model.device={device}: processes share the cores of a CPU"
+    elif asked:
+        wrong = f"{asked[0]}: one process must see how many requests an endpoint has, and what they cost"
+    if wrong is not None:
+        raise ValueError(f"engine.processes={engine.processes} does not go with {wrong}. Set engine.processes=1")

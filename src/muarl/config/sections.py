@@ -26,7 +26,13 @@ from muarl.config.loggers import WandbConfig
 from muarl.config.mixing import as_sections, as_written
 from muarl.config.rl import RlConfig
 from muarl.config.rollout import RolloutConfig
-from muarl.config.scale import ClusterConfig, EngineConfig, LearnerBackendConfig, check_weights_arrive
+from muarl.config.scale import (
+    ClusterConfig,
+    EngineConfig,
+    LearnerBackendConfig,
+    check_processes_play,
+    check_weights_arrive,
+)
 from muarl.config.section import (
     WORD,
     Count,
@@ -328,32 +334,14 @@ class RunConfig(Section):
     @model_validator(mode="after")
     def _weights_arrive(self) -> RunConfig:
         check_weights_arrive(self.cluster, self.engine, self.learner)
+        asked = [f"{name}.kind=llm" for name in ("user", "eval_user") if getattr(self, name).kind == "llm"]
+        asked += ["eval.judge"] if self.eval.judge.startswith("endpoint:") else []
+        check_processes_play(self.engine, self.cluster, self.model.device, asked)
         if self.engine.sleep and self.rl.asynchrony != "synchronous":
             raise ValueError(
                 f"engine.sleep: with rl.asynchrony={self.rl.asynchrony} the sampler works while the learner does: set "
                 "rl.asynchrony=synchronous, or leave engine.sleep out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _processes_play(self) -> RunConfig:
-        if self.engine.processes == 1:
-            return self
-        wrong = None
-        if self.cluster.address is not None:
-            wrong = "cluster.address: a cluster has rollout workers and samplers of its own (cluster.rollout_workers)"
-        elif self.engine.sleep:
-            wrong = "engine.sleep: it is for a sampler on the learner's GPU, and processes are for CPUs"
-        elif self.model.device not in ("auto", "cpu"):
-            wrong = f"model.device={self.model.device}: processes share the cores of a CPU"
-        for name, user in (("user", self.user), ("eval_user", self.eval_user)):
-            if user.kind == "llm":
-                wrong = f"{name}.kind=llm: the connections to a model behind an endpoint are one process's own"
-        if self.eval.judge.startswith("endpoint:"):
-            wrong = "eval.judge: the connections to a model behind an endpoint are one process's own"
-        if wrong is not None:
-            count = self.engine.processes
-            raise ValueError(f"engine.processes={count} does not go with {wrong}. Set engine.processes=1")
         return self
 
     @field_validator("domains")

@@ -166,6 +166,13 @@ def torch_engine_memory(shape: ModelShape, slots: int, positions: int, element_b
     }
 
 
+def playing_memory(shape: ModelShape, engine: Parts, processes: int, held_bytes: int) -> Parts:
+    """Bytes of ``processes`` children with such an engine each (``engine.processes``), and of the weights, of
+    ``held_bytes`` each, that they share."""
+    children = {name: size * processes for name, size in engine.items()}
+    return children | {"shared weights": shape.parameters * held_bytes, "processes": processes * process_memory(shape)}
+
+
 @dataclass(frozen=True, slots=True)
 class ServerSetup:
     """One vLLM engine: ``gpus`` that share its weights, the ``share`` of their memory that it may take, the bytes of a

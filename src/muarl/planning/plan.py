@@ -206,10 +206,14 @@ def _places(shape: ModelShape, chosen: Deployment, device: int, a: Assumptions) 
     learner = memory.learner_memory(shape, chosen.learner)
     if chosen.server is None:
         engine = memory.torch_engine_memory(shape, chosen.slots, chosen.positions, chosen.engine_bytes)
+        several = chosen.processes > 1
+        if several:
+            engine = memory.playing_memory(shape, engine, chosen.processes, chosen.learner.frozen_bytes)
         together = _together(learner, engine, "batch", chosen.sleeps)
         if not chosen.learner.on_gpu:
             together["process"] = memory.process_memory(shape)
-        return (ProcessMemory("learner and sampler", 1, together, device),)
+        name = f"learner, and {chosen.processes} processes that sample" if several else "learner and sampler"
+        return (ProcessMemory(name, 1, together, device),)
     server = memory.server_memory(shape, chosen.server, a.device.memory)
     if not chosen.shared:
         return (

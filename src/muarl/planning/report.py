@@ -43,7 +43,9 @@ def heading(plan: ResourcePlan) -> list[str]:
         f"{s.kv_heads} key/value heads)"
     )
     if plan.pace is None:
-        return [model, "One process on this machine's CPU"]
+        several = plan.deployment.processes
+        where = "One process" if several == 1 else f"One process, and {several} that play episodes (engine.processes),"
+        return [model, f"{where} on this machine's CPU"]
     d, a = plan.deployment, plan.assumptions
     kind = a.gpu if not a.gpu_gib else f"{a.gpu} ({a.gpu_gib:g} GiB)"
     where = f"{plan.gpus} x {kind} on {d.nodes(a.gpus_per_node)} node(s)"

@@ -24,7 +24,8 @@ class Deployment:
     """Who holds what.
 
     ``learner`` on ``learner_gpus`` devices; ``engines`` samplers of ``server`` each, or (None) muarl's own engine in
-    the learner's process, with ``slots`` of ``positions`` tokens of ``engine_bytes`` a number. ``shared``: learner and
+    the learner's process, or in each of ``processes`` children of it, with ``slots`` of ``positions`` tokens of
+    ``engine_bytes`` a number. ``shared``: learner and
     samplers on the same GPUs. ``sent_bytes``: of a weight as it is sent, of adapters of ``sent_rank`` alone where that
     is above 0. ``clustered``: the processes are a Ray cluster's. ``sleeps``: samplers give their memory back while the
     learner updates. ``ahead``: steps of rollouts that run at once; 1: synchronous. ``in_turns``: a step's
@@ -46,6 +47,7 @@ class Deployment:
     sleeps: bool = False
     ahead: float = 1.0
     in_turns: bool = False
+    processes: int = 1
     notes: tuple[str, ...] = ()
 
     @property
@@ -73,6 +75,7 @@ def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True, wit
     held = BYTES[engine.computes_in(config.model.held, on_gpu=on_gpu)]
     learner, server, engines, shared = learner_setup(config, on_gpu=on_gpu, with_rl=with_rl), None, 1, False
     alone = sends_adapter(engine, config.learner, clustered=clustered(config))
+    playing = 1 if engine.kind == "vllm" or clustered(config) else engine.process_count
     if clustered(config):
         engines = config.cluster.samplers
     if engine.kind == "vllm":
@@ -87,7 +90,8 @@ def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True, wit
         engines=engines,
         server=server,
         shared=shared,
-        slots=config.rollout.concurrency + (on_gpu and engine.compile != "none"),  # recorded steps need a spare one
+        slots=-(-config.rollout.concurrency // playing)
+        + (on_gpu and engine.compile != "none"),  # recorded steps need a spare one
         positions=config.model.max_context,
         engine_bytes=held,
         sequences=engine.max_sequences,
@@ -97,6 +101,7 @@ def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True, wit
         sleeps=engine.sleep,
         ahead=(AHEAD.get(config.rl.asynchrony) or config.rl.staleness + 1) if with_rl else 1.0,
         in_turns=with_rl and config.rl.asynchrony == "one_step_off",
+        processes=playing,
         notes=tuple(_notes(config)),
     )
 

@@ -26,7 +26,7 @@ from muarl.event_loop import event_loop
 from muarl.files import free_space, size_text
 from muarl.observe.progress import Progress
 from muarl.planning.assumptions import GIB
-from muarl.planning.memory import learner_memory, torch_engine_memory
+from muarl.planning.memory import learner_memory, playing_memory, torch_engine_memory
 from muarl.planning.models import ModelShape
 from muarl.planning.nearest import nearest
 from muarl.planning.plan import VALIDATION_TASKS
@@ -304,6 +304,8 @@ def check_memory(config: RunConfig, *, training: bool = True, sampling: bool = T
     """
     check_present(config)
     check_supported(config, sampling=sampling)
+    if sampling:
+        check_processes(config)
     if not (in_one_process(config) if training and sampling else _in_this_process(config, training)):
         return
     try:
@@ -325,6 +327,15 @@ def check_memory(config: RunConfig, *, training: bool = True, sampling: bool = T
         f"model.checkpoint: {shape.name} with {shape.parameters:,} parameters needs at least {needed / GIB:.1f} GiB "
         f"under these settings, and {where} has {free / GIB:.1f} GiB free{hint} (muarl plan shows what takes how much)"
     )
+
+
+def check_processes(config: RunConfig) -> None:
+    """ConfigError if several processes were to sample from a model on a GPU (``engine.processes``)."""
+    if config.engine.process_count > 1 and _free_on_device(config.model.device)[0]:
+        raise ConfigError(
+            "engine.processes: processes share the cores of a CPU, and this machine has a GPU, where the model would "
+            "be: set engine.processes=1, or model.device=cpu"
+        )
 
 
 def check_disk(config: RunConfig) -> None:
@@ -366,6 +377,9 @@ def sure_bytes(
     engine = torch_engine_memory(shape, chosen.slots, chosen.positions, chosen.engine_bytes)
     # A CPU's pages of the cache are taken only as conversations grow.
     sampler = sum(engine.values()) if on_gpu else engine["weights"]
+    if sampling and chosen.processes > 1:
+        parts = {"weights": sampler}
+        sampler = sum(playing_memory(shape, parts, chosen.processes, chosen.learner.frozen_bytes).values())
     learner = learner_memory(shape, chosen.learner)
     if not training:
         return shape.parameters * BYTES[config.model.held] + sampler
