@@ -1,0 +1,191 @@
+"""The policy's episodes in other processes: the same ids as in this one, whatever the number, and after a death."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from muarl.agents.idle import IdleAgent
+from muarl.backends.engines import Backend, policy_executor
+from muarl.backends.models import load_model
+from muarl.backends.users import make_users
+from muarl.config import load_config
+from muarl.environments.configure import configure_environment
+from muarl.environments.playing import make_runner
+from muarl.episode import Episode
+from muarl.episode_runner import requests_for
+from muarl.errors import ConfigError, MuarlError
+from muarl.processes.executor import PooledSampler, PoolExecutor
+from muarl.rollout import LocalExecutor, rollout
+from muarl.runs import preflight
+
+LIMIT = 300.0
+
+
+class Scene:
+    """A policy with muarl's own engine, in so many processes."""
+
+    def __init__(self, processes: int, *more: str) -> None:
+        words = ["threads=2", "model.device=cpu", "rollout.max_turns=3", "rollout.tokens_per_turn=24"]
+        self.config = load_config("quickstart", [*words, f"engine.processes={processes}", *more])
+        self.environment = configure_environment(self.config)
+        self.policy = load_model(self.config.model)
+        self.backend = Backend(self.config)
+        self.sampler = self.backend.sampler(self.policy)
+        self.agent = self.backend.agent(self.policy, temperature=1.0, engine=self.sampler, name="trainee")
+        self.users = make_users(self.config.user, self.environment)
+
+    def nudge(self) -> Callable[[], Any]:
+        """Weights of a learner that has moved a little, the same each time."""
+        generator = torch.Generator().manual_seed(1)
+        moved = [
+            (name, parameter.detach() + 0.01 * torch.randn(parameter.shape, generator=generator))
+            for name, parameter in self.policy.model.named_parameters()
+        ]
+        return lambda: moved
+
+    async def train(self, label: str, kill: bool = False) -> list[Episode]:
+        """Two groups of training episodes. ``kill``: a child dies as soon as the first one is finished."""
+        runner = make_runner(self.environment, self.agent, self.users)
+        executor = self.backend.executor(runner, self.environment.name)
+        asked = requests_for(self.environment.draw("train", 2, 3, 0), 3, seed=5, label=label)
+
+        def finished(episode: Episode, done: int, total: int) -> None:
+            if kill and done == 1:
+                assert isinstance(self.sampler, PooledSampler)
+                for pid in self.sampler.pool.pids:
+                    os.kill(pid, signal.SIGKILL)
+
+        async with asyncio.timeout(LIMIT):
+            return (await rollout(asked, executor, progress=finished)).episodes
+
+    async def evaluate(self) -> list[Episode]:
+        users = make_users(self.config.eval_user, self.environment)
+        executor = policy_executor(self.config, self.environment, self.agent, users, 4)
+        assert isinstance(executor, LocalExecutor if self.config.engine.processes == 1 else PoolExecutor)
+        asked = requests_for(self.environment.draw("test", 2, 3, 0), 1, seed=5, label="evaluation")
+        async with asyncio.timeout(LIMIT):
+            return (await rollout(asked, executor)).episodes
+
+    async def story(self, kill: bool = False) -> list[list[Episode]]:
+        first = await self.train("0", kill)
+        await self.sampler.update(self.nudge(), 1)
+        return [first, await self.train("1"), await self.evaluate()]
+
+
+def compared(episode: Episode) -> dict[str, Any]:
+    """All that is said of an episode but for times; log-probabilities apart, which batches round differently."""
+    row = episode.to_json(context=True) | {"timings": None}
+    row["turns"] = [{k: v for k, v in turn.items() if k != "seconds"} for turn in row["turns"]]
+    row["tokens"] = {k: v for k, v in row["tokens"].items() if k != "logprobs"}
+    return row
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[list[Episode]]:
+    """The story in this process."""
+    return asyncio.run(Scene(1).story())
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    made = Scene(2)
+    yield made
+    made.backend.close()
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_the_same_ids_in_one_process_and_in_several(alone: list[list[Episode]], scene: Scene, kill: bool) -> None:
+    played = asyncio.run(scene.story(kill))
+    for here, there in zip(alone, played, strict=True):
+        assert [compared(e) for e in there] == [compared(e) for e in here]
+        for one, other in zip(here, there, strict=True):
+            assert one.tokens is not None and other.tokens is not None
+            assert other.tokens.logprobs == pytest.approx(one.tokens.logprobs, abs=1e-3)
+    assert {v for e in played[1] for v in e.tokens.versions if e.tokens is not None} >= {1}
+    assert [compared(e) for e in played[0]] != [compared(e) for e in played[1]]
+
+
+def test_what_is_sampled_here_comes_from_the_same_weights(scene: Scene) -> None:
+    from muarl.inference.base import SamplingParams
+
+    async def both() -> tuple[Any, Any]:
+        await scene.sampler.update(scene.nudge(), 4)
+        params = SamplingParams(max_tokens=8, seed=3)
+        there = await scene.sampler.sample((1, 2, 3), params)
+        return there, await Backend(scene.config.model_copy(update={"engine": one})).sampler(scene.policy).sample(
+            (1, 2, 3), params
+        )
+
+    one = scene.config.engine.model_copy(update={"processes": 1})
+    there, here = asyncio.run(both())
+    assert there.ids == here.ids and there.version == 4
+
+
+def test_agents_of_no_policy_play_here(scene: Scene) -> None:
+    executor = policy_executor(scene.config, scene.environment, IdleAgent(), scene.users, 4)
+    assert isinstance(executor, LocalExecutor)
+
+
+def test_another_environment_than_the_configured_one_is_refused(scene: Scene) -> None:
+    runner = make_runner(scene.environment, scene.agent, scene.users)
+    executor = scene.backend.executor(runner, "my-shop")
+    asked = requests_for(scene.environment.draw("train", 1, 3, 0), 1, seed=5)
+    with pytest.raises(MuarlError, match=r"retail-generated, and this run's is my-shop: set engine\.processes=1"):
+        asyncio.run(rollout(asked, executor))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["cluster.address=local"], "cluster.rollout_workers"),
+        (["engine.kind=vllm"], "engine.servers"),
+        (["engine.sleep=true"], "engine.sleep"),
+        (["model.device=cuda"], "model.device=cuda"),
+        (["user.kind=llm", "user.endpoint.model=m"], "user.kind=llm"),
+        (["eval_user.kind=llm", "eval_user.endpoint.model=m"], "eval_user.kind=llm"),
+        (["eval.judge=endpoint:m"], "eval.judge"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(words: list[str], text: str) -> None:
+    for count in (0, 2):
+        with pytest.raises(ConfigError, match=r"processes") as caught:
+            load_config("quickstart", [f"engine.processes={count}", *words])
+        assert text in str(caught.value)
+    load_config("quickstart", ["engine.processes=1", *words])
+
+
+def test_one_process_for_each_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    from muarl.config import scale
+
+    monkeypatch.setattr(scale, "usable_cores", lambda: 3.5)
+    assert load_config("quickstart", ["engine.processes=0"]).engine.process_count == 3
+    monkeypatch.setattr(scale, "usable_cores", lambda: 0.5)
+    assert load_config("quickstart", ["engine.processes=0"]).engine.process_count == 1
+    assert load_config("quickstart").engine.process_count == 1
+
+
+def test_a_gpu_is_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "_free_on_device", lambda device: (True, 1 << 40))
+    config = load_config("quickstart", ["engine.processes=2"])
+    with pytest.raises(ConfigError, match=r"engine\.processes=1, or model\.device=cpu"):
+        preflight.check_memory(config)
+    preflight.check_memory(config, sampling=False)
+
+
+def test_the_least_memory_counts_every_process(tmp_path: Path) -> None:
+    from muarl.backends.memory_estimate import model_shape
+    from muarl.planning.memory import process_memory
+
+    one, two = (load_config("quickstart", [f"engine.processes={n}"]) for n in (1, 2))
+    shape = model_shape(one)
+    more = preflight.sure_bytes(two, shape, on_gpu=False) - preflight.sure_bytes(one, shape, on_gpu=False)
+    assert more > 2 * process_memory(shape)
+    assert more < 2 * process_memory(shape) + 3 * 4 * shape.parameters + (1 << 20)
