@@ -38,16 +38,23 @@ class Scene:
         self.environment = configure_environment(self.config)
         self.policy = load_model(self.config.model)
         self.backend = Backend(self.config)
+        self.start = {name: p.detach().clone() for name, p in self.policy.model.named_parameters()}
+        self.users = make_users(self.config.user, self.environment)
+        self.begin()
+
+    def begin(self) -> None:
+        """A stage with the weights of the beginning."""
+        with torch.no_grad():
+            for name, parameter in self.policy.model.named_parameters():
+                parameter.copy_(self.start[name])
         self.sampler = self.backend.sampler(self.policy)
         self.agent = self.backend.agent(self.policy, temperature=1.0, engine=self.sampler, name="trainee")
-        self.users = make_users(self.config.user, self.environment)
 
     def nudge(self) -> Callable[[], Any]:
         """Weights of a learner that has moved a little, the same each time."""
         generator = torch.Generator().manual_seed(1)
         moved = [
-            (name, parameter.detach() + 0.01 * torch.randn(parameter.shape, generator=generator))
-            for name, parameter in self.policy.model.named_parameters()
+            (name, value + 0.01 * torch.randn(value.shape, generator=generator)) for name, value in self.start.items()
         ]
         return lambda: moved
 
@@ -75,9 +82,12 @@ class Scene:
             return (await rollout(asked, executor)).episodes
 
     async def story(self, kill: bool = False) -> list[list[Episode]]:
+        self.begin()
         first = await self.train("0", kill)
         await self.sampler.update(self.nudge(), 1)
-        return [first, await self.train("1"), await self.evaluate()]
+        found = [first, await self.train("1"), await self.evaluate()]
+        await self.sampler.aclose()
+        return found
 
 
 def compared(episode: Episode) -> dict[str, Any]:
@@ -94,16 +104,26 @@ def alone() -> list[list[Episode]]:
     return asyncio.run(Scene(1).story())
 
 
-@pytest.fixture
-def scene() -> Iterator[Scene]:
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.Runner]:
+    """One event loop for all, since children belong to one, and take seconds to start."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def scene(loop: asyncio.Runner) -> Iterator[Scene]:
+    """The policy in two processes."""
     made = Scene(2)
     yield made
     made.backend.close()
 
 
-@pytest.mark.parametrize("kill", [False, True])
-def test_the_same_ids_in_one_process_and_in_several(alone: list[list[Episode]], scene: Scene, kill: bool) -> None:
-    played = asyncio.run(scene.story(kill))
+@pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_same_ids_in_one_process_and_in_several(
+    alone: list[list[Episode]], scene: Scene, loop: asyncio.Runner, kill: bool
+) -> None:
+    played = loop.run(scene.story(kill))
     for here, there in zip(alone, played, strict=True):
         assert [compared(e) for e in there] == [compared(e) for e in here]
         for one, other in zip(here, there, strict=True):
@@ -113,7 +133,8 @@ def test_the_same_ids_in_one_process_and_in_several(alone: list[list[Episode]], 
     assert [compared(e) for e in played[0]] != [compared(e) for e in played[1]]
 
 
-def test_what_is_sampled_here_comes_from_the_same_weights(scene: Scene) -> None:
+def test_what_is_sampled_here_comes_from_the_same_weights(scene: Scene, loop: asyncio.Runner) -> None:
+    scene.begin()
     from muarl.inference.base import SamplingParams
 
     async def both() -> tuple[Any, Any]:
@@ -125,7 +146,7 @@ def test_what_is_sampled_here_comes_from_the_same_weights(scene: Scene) -> None:
         )
 
     one = scene.config.engine.model_copy(update={"processes": 1})
-    there, here = asyncio.run(both())
+    there, here = loop.run(both())
     assert there.ids == here.ids and there.version == 4
 
 
@@ -134,12 +155,13 @@ def test_agents_of_no_policy_play_here(scene: Scene) -> None:
     assert isinstance(executor, LocalExecutor)
 
 
-def test_another_environment_than_the_configured_one_is_refused(scene: Scene) -> None:
+def test_another_environment_than_the_configured_one_is_refused(scene: Scene, loop: asyncio.Runner) -> None:
+    scene.begin()
     runner = make_runner(scene.environment, scene.agent, scene.users)
     executor = scene.backend.executor(runner, "my-shop")
     asked = requests_for(scene.environment.draw("train", 1, 3, 0), 1, seed=5)
     with pytest.raises(MuarlError, match=r"retail-generated, and this run's is my-shop: set engine\.processes=1"):
-        asyncio.run(rollout(asked, executor))
+        loop.run(rollout(asked, executor))
 
 
 @pytest.mark.parametrize(
