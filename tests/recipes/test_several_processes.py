@@ -18,6 +18,9 @@ Configure = Callable[..., Any]
 
 pytestmark = pytest.mark.slow
 
+LEARNS = ["model.checkpoint=base", "rl.shaping.tool_names=1", "rl.shaping.milestones=1"]
+"""Rewards differ within groups, so that weights move."""
+
 
 @pytest.fixture(autouse=True)
 def pools(monkeypatch: pytest.MonkeyPatch) -> list[ProcessPool]:
@@ -74,7 +77,7 @@ def test_a_quickstart_is_the_same_in_one_process_and_in_two(configure: Configure
 def test_a_run_is_resumed_with_its_processes(
     configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pools: list[ProcessPool]
 ) -> None:
-    more = ["rl.steps=3", "engine.processes=2", "rl.checkpoint_every=1", "rl.save_episodes=all"]
+    more = [*LEARNS, "rl.steps=3", "engine.processes=2", "rl.checkpoint_every=1", "rl.save_episodes=all"]
     whole = rl.run(configure(*more, name="whole"))
     made, original = 0, TorchLearner.policy_step
 
@@ -94,23 +97,25 @@ def test_a_run_is_resumed_with_its_processes(
     config = configure(*more, name="cut")
     assert rl.run(config.model_copy(update={"resume": cut})) == cut
     assert phases(cut) == phases(whole)
+    assert any(row["samples"] > 0 for row in RunDirectory.at(whole).read_metrics())
     for number in range(3):
         assert episodes(cut, f"train-{number:04d}") == episodes(whole, f"train-{number:04d}")
 
 
 def test_rollouts_ahead_of_the_learner(configure: Configure, pools: list[ProcessPool]) -> None:
-    more = ["rl.steps=3", "engine.processes=2", "rl.asynchrony=bounded", "rl.staleness=1", "rl.save_episodes=all"]
-    run = rl.run(configure(*more))
+    ahead = ["rl.asynchrony=bounded", "rl.staleness=1", "rl.save_episodes=all"]
+    run = rl.run(configure(*LEARNS, *ahead, "rl.steps=3", "engine.processes=2"))
     assert phases(run) == [("rl", step) for step in range(3)]
     rows = RunDirectory.at(run).read_metrics()
-    assert all(row["samples"] == 8 and row["staleness_max"] <= 1 for row in rows)
+    assert all(row["staleness_max"] <= 1 for row in rows)
+    assert any(row["samples"] > 0 for row in rows)
     last = [v for e in episodes(run, "train-0002") for v in e["tokens"]["versions"]]
     assert max(last) >= 1
     assert len(pools) == 1 and ended(pools)
 
 
 def test_a_budget_lets_episodes_begin_as_there_is_room(configure: Configure, pools: list[ProcessPool]) -> None:
-    run = rl.run(configure("rl.steps=1", "engine.processes=2", "budget.tokens=1000000"))
+    run = rl.run(configure("rl.steps=1", "engine.processes=2", "budget.max_tokens=1000000"))
     assert phases(run) == [("rl", 0)]
     assert len(pools) == 1 and ended(pools)
 
