@@ -80,6 +80,8 @@ def test_what_the_checkpoint_decides(tmp_path: Path) -> None:
     config = served_config(ServeOptions("base", slots=3))
     assert (config.model.max_context, config.rollout.concurrency, config.model.thinking) == (2048, 3, False)
     assert served_config(ServeOptions("base", settings=("model.max_context=99",))).model.max_context == 99
+    with pytest.raises(ConfigError, match=r"engine\.processes: .* leave it out"):
+        served_config(ServeOptions("base", settings=("engine.processes=2",)))
     # A run's checkpoint thinks as the run did.
     folder = tmp_path / "run" / "checkpoints" / "step-000001"
     folder.mkdir(parents=True)

@@ -187,7 +187,10 @@ def served_config(options: ServeOptions) -> RunConfig:
         slots = options.slots or SLOTS
     values |= {"rollout.concurrency": slots, "engine.max_sequences": slots}
     given = [f"{key}={yaml.safe_dump(value, default_flow_style=True).splitlines()[0]}" for key, value in values.items()]
-    return load_config("cpu", [*given, *options.settings])
+    config = load_config("cpu", [*given, *options.settings])
+    if config.engine.processes != 1:
+        raise ConfigError("engine.processes: those processes play episodes, and a server plays none: leave it out")
+    return config
 
 
 def fitting_slots(model: Any, context: int, dtype: str, gpu: int | None) -> int:
