@@ -115,33 +115,3 @@ def test_a_model_s_whole_update_holds_no_more(fast: bool, monkeypatch: pytest.Mo
         path = path_of(model) if fast else GenericPath(model, support_of({"model_type": "unknown"}))
         forward.selected_logprobs(path, rows, recompute=True).logprobs.sum().backward()
     assert seen.numbers <= 64 * vocab < (length - 10) * vocab / 6
-
-
-@pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_few_logits_are_kept_for_the_backward_pass_and_change_nothing(
-    temperature: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scoring, "CHUNK_LOGITS", 64 * 50)
-    made: list[int] = []
-    products = scoring.products
-
-    def counted(hidden: Tensor, weight: Tensor) -> Tensor:
-        made.append(len(hidden))
-        return products(hidden, weight)
-
-    monkeypatch.setattr(scoring, "products", counted)
-    found = whole_step(chunked, 150, 50, temperature)
-    assert made == [64, 64, 22]
-    made.clear()
-    monkeypatch.setattr(scoring, "KEPT_LOGITS", 150 * 50 - 1)
-    again = whole_step(chunked, 150, 50, temperature)
-    assert made == [64, 64, 22] * 2
-    assert all(torch.equal(a, b) for a, b in zip(found, again, strict=True))
-
-
-def test_kept_logits_serve_a_second_backward_pass() -> None:
-    hidden = torch.randn(9, 16, generator=torch.Generator().manual_seed(1)).requires_grad_()
-    weight = torch.randn(20, 16, generator=torch.Generator().manual_seed(2)).requires_grad_()
-    logprobs, _ = linear_logprobs(hidden, weight, torch.arange(9))
-    first, second = (torch.autograd.grad(logprobs.sum(), (hidden, weight), retain_graph=True) for _ in range(2))
-    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))

@@ -9,8 +9,6 @@ from torch import Tensor
 
 CHUNK_LOGITS = 1 << 20
 """Logits computed at a time on a CPU (4 MiB in float32, about a cache's size); a GPU takes 64 times as many."""
-KEPT_LOGITS = 4 * CHUNK_LOGITS
-"""On a CPU, so many logits of one call are kept for the backward pass, which computes more of them again."""
 
 
 def chunk_rows(vocab: int, device: torch.device) -> int:
@@ -20,8 +18,7 @@ def chunk_rows(vocab: int, device: torch.device) -> int:
 
 
 class _LinearLogprobs(torch.autograd.Function):
-    """log softmax(h @ W.T / T)[target] and its entropy, chunk by chunk; the backward pass computes the logits again,
-    unless they are few."""
+    """log softmax(h @ W.T / T)[target] and its entropy, chunk by chunk; the backward pass computes the logits again."""
 
     @staticmethod
     def forward(
@@ -32,13 +29,9 @@ class _LinearLogprobs(torch.autograd.Function):
         logprob = torch.empty(count, dtype=torch.float32, device=hidden.device)
         entropy = torch.zeros_like(logprob)
         normaliser = torch.empty_like(logprob)
-        few = hidden.device.type == "cpu" and count * weight.shape[0] <= KEPT_LOGITS
-        ctx.kept = [] if few and any(ctx.needs_input_grad) else None
         for a in range(0, count, rows):
             b = min(a + rows, count)
             logits = _logits(hidden[a:b], weight, temperature)
-            if ctx.kept is not None:
-                ctx.kept.append(logits)
             top = logits.amax(-1, keepdim=True)
             picked = logits.gather(1, targets[a:b, None])[:, 0]
             exp = torch.exp(logits - top)
@@ -61,13 +54,10 @@ class _LinearLogprobs(torch.autograd.Function):
             return None, None, None, None, None
         d_hidden = torch.empty_like(hidden)
         d_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device)
-        for number, a in enumerate(range(0, hidden.shape[0], ctx.rows)):
+        for a in range(0, hidden.shape[0], ctx.rows):
             b = min(a + ctx.rows, hidden.shape[0])
             part = hidden[a:b]
-            if ctx.kept is None:
-                logp = _logits(part, weight, ctx.temperature).sub_(normaliser[a:b, None])
-            else:
-                logp = ctx.kept[number] - normaliser[a:b, None]
+            logp = _logits(part, weight, ctx.temperature).sub_(normaliser[a:b, None])
             prob = logp.exp()
             if g_entropy is not None:  # dH/dlogit = -p (log p + H)
                 slope = logp.add_(entropy[a:b, None]).mul_(-g_entropy[a:b, None])
