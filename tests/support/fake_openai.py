@@ -177,6 +177,7 @@ class FakeOpenAI:
 
 class _Quiet(ThreadingHTTPServer):
     request_queue_size = 512  # or of many who connect at once, some wait for TCP to try again
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hung up in the middle of a request is no news."""
 
