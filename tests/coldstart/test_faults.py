@@ -36,7 +36,7 @@ REASONS = {
     "500": "500",
     "timeout": "2 s",
     "cut": "unreachable (Server disconnected",
-    "cut stream": "unreachable (peer closed connection",
+    "cut stream": "the connection broke off in the middle of the answer",
     "nonsense": "not JSON",
 }
 SECTIONS = {"teacher": "coldstart.endpoint", "tools": "coldstart.tools_endpoint", "user": "user.endpoint"}

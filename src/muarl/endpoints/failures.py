@@ -113,6 +113,8 @@ def classify(problem: Exception, where: Where, boundary: str, *, secret: str) ->
     def failure(reason: str, *, again: bool = False, **more: Any) -> EndpointFailure:
         return EndpointFailure(reason, where, boundary, again=again, **more)
 
+    if isinstance(problem, aiohttp.ClientPayloadError):
+        return failure("the connection broke off in the middle of the answer", again=True)
     if isinstance(problem, aiohttp.ClientError | OSError):
         cause = brief(str(problem) or "connection lost", secret)
         text = f"unreachable ({cause}); check that the server runs and that the address is right"
