@@ -107,7 +107,13 @@ class RlSteps(Section):
 class RlConfig(PolicyLossOptions, RlSteps):
     """Reinforcement learning: groups of rollouts a task, advantages within the group, clipped policy gradient."""
 
+    optimizer: Literal["adamw", "muon"] = Field(
+        "adamw", description="`muon`: Muon for the matrices, AdamW for the rest."
+    )
     lr: Annotated[float, Field(gt=0)] = Field(5e-4, description="Learning rate of AdamW after warm-up.")
+    matrix_lr: Annotated[float, Field(gt=0)] = Field(
+        0.005, description="Learning rate of the matrices under `optimizer: muon` after warm-up."
+    )
     warmup: Count = Field(5, description="Steps over which the learning rate rises from 0.")
     schedule: Literal["constant", "linear", "cosine"] = Field(
         "constant", description="What the learning rate does after warm-up."

@@ -34,3 +34,11 @@ def test_log_probabilities_are_made_again_where_the_samplers_mean_something_else
 ) -> None:
     config = load_config("quickstart", overrides)
     assert learner_config(config.rl, config.model).policy.old_logprobs == old
+
+
+def test_the_optimiser_of_rl_is_adamw_or_muon_with_rates_of_their_own() -> None:
+    plain = load_config("cpu").rl
+    assert learner_config(plain, load_config("cpu").model).optimizer.kind == "adamw"
+    config = load_config("quickstart", ["rl.optimizer=muon", "rl.matrix_lr=0.004", "rl.lr=2e-4"])
+    optimizer = learner_config(config.rl, config.model).optimizer
+    assert (optimizer.kind, optimizer.muon_lr, optimizer.lr) == ("muon", 0.004, 2e-4)

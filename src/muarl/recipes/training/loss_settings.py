@@ -25,7 +25,14 @@ def learner_config(rl: RlConfig, model: ModelConfig) -> LearnerConfig:
     )
     updates = max(1, rl.steps * rl.epochs * rl.minibatches)
     schedule = ScheduleConfig(rl.schedule, rl.warmup, updates)
-    optimizer = OptimizerConfig(lr=rl.lr, weight_decay=rl.weight_decay, max_grad_norm=rl.grad_clip, schedule=schedule)
+    optimizer = OptimizerConfig(
+        kind=rl.optimizer,
+        lr=rl.lr,
+        muon_lr=rl.matrix_lr,
+        weight_decay=rl.weight_decay,
+        max_grad_norm=rl.grad_clip,
+        schedule=schedule,
+    )
     return LearnerConfig(optimizer=optimizer, policy=policy)
 
 
