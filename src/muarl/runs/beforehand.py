@@ -58,6 +58,8 @@ def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
         require("train", command)
     if recipe in MODELS or (recipe == "evaluate" and config.eval.agent == "sampled"):
         existing_checkpoint(config.model.checkpoint)
+    if recipe == "pretraining" and config.base.checkpoint is not None:
+        existing_checkpoint(config.base.checkpoint)
     if any(wanted.tasks is not None for wanted in config.domains) and recipe in ("rl", "evaluate"):
         configure_environment(config, measuring=recipe == "evaluate")
     if recipe == "rl":
