@@ -8,6 +8,7 @@ token, and nobody can copy one from the other. Such pieces are cut where the val
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tokenizers import AddedToken, Tokenizer, models
@@ -25,13 +26,31 @@ def piece_reader(pieces: Iterable[str]) -> Tokenizer:
     return reader
 
 
-def value_spans(text: str, reader: Tokenizer) -> Iterator[Span]:
-    """Where values stand in a text by themselves, not within a longer word or number. ``reader``: of the values."""
-    for start, end in reader.encode(text, add_special_tokens=False).offsets:
-        before, after = text[max(0, start - 2) : start], text[end : end + 2]
-        alone = not (_BEFORE.search(before) and text[start].isalnum())
-        if alone and not (_AFTER.match(after) and text[end - 1].isalnum()):
-            yield start, end
+class Values:
+    """Ids, names and amounts, to be found in texts."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._longest_first: dict[str, list[str]] = defaultdict(list)
+        for value in sorted(set(values), key=len, reverse=True):
+            self._longest_first[value[0]].append(value)
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where values stand in a text by themselves, not within a longer word or number."""
+        start = 0
+        while start < len(text):
+            found = self._at(text, start)
+            if found is not None:
+                yield start, start + len(found)
+            start += 1 if found is None else len(found)
+
+    def _at(self, text: str, start: int) -> str | None:
+        if text[start].isalnum() and _BEFORE.search(text[max(0, start - 2) : start]):
+            return None
+        for value in self._longest_first.get(text[start], ()):
+            after = text[start + len(value) : start + len(value) + 2]
+            if text.startswith(value, start) and not (value[-1].isalnum() and _AFTER.match(after)):
+                return value
+        return None
 
 
 def straddling(text: str, spans: Iterable[Span], values: Iterable[Span]) -> Iterator[tuple[Span, int]]:
@@ -49,12 +68,11 @@ def untangled(pieces: Sequence[str], values: Collection[str], texts: Iterable[st
 
     ``values``: the ids, names and amounts among the pieces.
     """
-    reader = piece_reader(values)
-    places = {text: found for text in texts if (found := list(value_spans(text, reader)))}
+    known = Values(values)
+    places = {text: spans for text in set(texts) if (spans := list(known.spans(text)))}
     found = list(dict.fromkeys(pieces))
     while cuts := _cuts(found, places):
         found = list(dict.fromkeys(part for piece in found for part in _parts(piece, cuts.get(piece))))
-        places = {text: spans for text, spans in places.items() if any(piece in text for piece in cuts)}
     return found
 
 
