@@ -69,7 +69,9 @@ def test_a_piece_that_reaches_into_a_value_is_cut() -> None:
     texts=st.lists(st.text("ab12$. ", max_size=12), max_size=6),
     data=st.data(),
 )
-def test_whatever_the_pieces_no_value_is_cut_afterwards(pieces: list[str], texts: list[str], data: st.DataObject) -> None:
+def test_whatever_the_pieces_no_value_is_cut_afterwards(
+    pieces: list[str], texts: list[str], data: st.DataObject
+) -> None:
     own = data.draw(st.lists(st.sampled_from(pieces), unique=True))
     found = untangled(pieces, own, texts)
     reader, known = piece_reader(found), Values(own)

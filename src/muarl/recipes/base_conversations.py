@@ -1,5 +1,5 @@
-"""What a base checkpoint reads: conversations of scripted experts whose errors are drawn at random, and the same of tasks
-that are held out, to measure it by."""
+"""What a base checkpoint reads: conversations of scripted experts whose errors are drawn at random; and the same of
+tasks that are held out, to measure it by."""
 
 from __future__ import annotations
 

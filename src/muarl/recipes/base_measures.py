@@ -1,5 +1,5 @@
-"""What a base checkpoint knows of conversations that it has not read: how well it predicts what the agent says there, and
-how often it has the ids right."""
+"""What a base checkpoint knows of conversations that it has not read: how well it predicts what the agent says there,
+and how often it has the ids right."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Predicted:
 
 @torch.no_grad()
 def predicted(model: PreTrainedModel, samples: Sequence[Sample], values: Collection[int]) -> Predicted:
-    """How a model predicts the agents' tokens (weight 1) of conversations. ``values``: the ids of tokens that are values
-    of the world."""
+    """How a model predicts the agents' tokens (weight 1) of conversations. ``values``: the ids of tokens that are
+    values of the world."""
     known = torch.zeros(cast(Any, model.config).vocab_size, dtype=torch.bool)
     known[list(values)] = True
     total = Predicted()
@@ -61,4 +61,6 @@ def predicted(model: PreTrainedModel, samples: Sequence[Sample], values: Collect
 def measures(by_domain: Mapping[str, Predicted]) -> dict[str, Any]:
     """The figures of all domains together, and of each under ``by_domain`` where there are several."""
     whole: dict[str, Any] = sum(by_domain.values(), Predicted()).to_json()
-    return whole | ({"by_domain": {name: one.to_json() for name, one in by_domain.items()}} if len(by_domain) > 1 else {})
+    return whole | (
+        {"by_domain": {name: one.to_json() for name, one in by_domain.items()}} if len(by_domain) > 1 else {}
+    )

@@ -5,8 +5,8 @@ an id, but not to behave well. It reads generated conversations of experts whose
 to predict all of them: the agents' words above all, the others' with a tenth of the weight. Cold start and
 reinforcement learning come afterwards, on other tasks.
 
-Under ``base.checkpoint`` it continues from another base, whose words and copying it keeps, in domains that that one need
-not have read (recipes/tiny_extension.py).
+Under ``base.checkpoint`` it continues from another base, whose words and copying it keeps, in domains which that one
+need not have read (recipes/tiny_extension.py).
 """
 
 from __future__ import annotations
@@ -130,9 +130,7 @@ def _train(
     model, tokenizer, folder = policy.model, policy.tokenizer, context.folder
     schedule = ScheduleConfig("linear", 20, base.steps, 0.3)
     optimizer = OptimizerConfig(kind="muon", lr=base.lr, muon_lr=base.matrix_lr, weight_decay=0.0, schedule=schedule)
-    settings = LearnerConfig(
-        optimizer=optimizer, policy=PolicyLossConfig(kl_coef=0.0), token_budget=8192, notes=notes
-    )
+    settings = LearnerConfig(optimizer=optimizer, policy=PolicyLossConfig(kl_coef=0.0), token_budget=8192, notes=notes)
     learner = TorchLearner(model, tokenizer, settings)
     order = random.Random(context.seed)
     deck: list[int] = []

@@ -40,7 +40,9 @@ def check_extendable(policy: Policy) -> None:
         )
 
 
-def extended_tokenizer(tokenizer: PreTrainedTokenizerFast, pieces: Sequence[str], spare: int) -> PreTrainedTokenizerFast:
+def extended_tokenizer(
+    tokenizer: PreTrainedTokenizerFast, pieces: Sequence[str], spare: int
+) -> PreTrainedTokenizerFast:
     """The words of a tokenizer with these pieces as its added tokens, instead of those that it had."""
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     return with_pieces(Tokenizer.from_str(json.dumps(state | {"added_tokens": []})), pieces, spare)
@@ -63,7 +65,7 @@ def extended_model(policy: Policy, tokenizer: PreTrainedTokenizerFast, seed: int
     with torch.no_grad():
         kept = {name: p for name, p in policy.model.named_parameters() if "embed_tokens" not in name}
         for name, parameter in model.named_parameters():
-            parameter.copy_(table if name not in kept else kept[name])
+            parameter.copy_(kept.get(name, table))
     return cast(PreTrainedModel, model)
 
 
