@@ -31,7 +31,8 @@ def before_and_after(summary: Mapping[str, Any]) -> Table:
         title_justify="left",
     )
     parts = list(_domains(before, after))
-    for heading in ("after the cold start", "after RL", *(["do nothing"] if parts else [])):
+    headings = ("cold start", "after RL", "do nothing") if parts else ("after the cold start", "after RL")
+    for heading in headings:
         table.add_column(heading, justify="right")
     whole = [f"{before['success']:.1%}", f"{after['success']:.1%}"]
     table.add_row("success", *whole, *([f"{floors['do_nothing']:.1%}"] if parts and "do_nothing" in floors else []))
