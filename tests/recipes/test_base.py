@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from typer.testing import CliRunner
 
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS
+from muarl.cli import app
 from muarl.config import RunConfig, load_config
 from muarl.environments.registry import find
 from muarl.errors import CheckpointError, ConfigError
@@ -82,6 +85,17 @@ def test_a_run_that_was_broken_off_ends_with_the_same_weights(
     assert json.loads((run / "status.json").read_text())["state"] == "finished"
 
 
+def test_the_command_resumes_a_run_under_its_own_name(hotel: Path, tmp_path: Path) -> None:
+    run = tmp_path / "mine"
+    shutil.copytree(hotel, run)
+    shutil.rmtree(run / "checkpoints" / "base")
+    result = CliRunner().invoke(app, ["base", "--resume", str(run)])
+    assert result.exit_code == 0, result.output
+    assert weights(run) == weights(hotel)
+    assert figures(run) == figures(hotel)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
 def test_ctrl_c_leaves_a_checkpoint_where_it_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from muarl.observe.progress import Phase
 
@@ -141,7 +155,10 @@ def test_a_base_continues_in_a_world_that_it_has_not_read(hotel: Path, tmp_path:
     rows, kept = has[EMBEDDINGS].float(), had[EMBEDDINGS].float()
     assert torch.allclose(rows[new.convert_tokens_to_ids(both)], kept[old.convert_tokens_to_ids(both)], atol=1e-3)
     assert all(torch.allclose(has[name], had[name], atol=1e-3) for name in had if name != EMBEDDINGS)
-    fresh = rows[[i for token, i in new.get_vocab().items() if token not in old.get_vocab()]]
+    places = sorted(i for token, i in new.get_vocab().items() if token not in old.get_vocab())
+    spare = spare_tokens(old)
+    assert torch.allclose(rows[places[: len(spare)]], kept[spare], atol=1e-3), "new pieces take over spare rows"
+    fresh = rows[places[len(spare) :]]
     pieces = kept[learned_pieces(old)]
     assert torch.allclose(fresh.mean(0), pieces.mean(0), atol=4 * float(pieces.std(0).max()) / len(fresh) ** 0.5)
     assert torch.allclose(fresh.std(0), pieces.std(0), rtol=0.25)

@@ -65,6 +65,9 @@ DRILL_SHARE = 0.125
 """Share of a batch that are copying drills. Without them it takes thousands of steps until ids are copied right."""
 LONGEST_LINE = 40
 """Tokens of a drill that are to be copied, at most."""
+DECAY = 0.3
+"""The last share of the steps, in which the learning rate falls and spare tokens keep their embeddings, to be learned
+as they are."""
 PHASE = "base"
 STEPS = "pretraining"
 """The folder of the checkpoints that a run is resumed from, beside the one that it makes."""
@@ -128,7 +131,7 @@ def _train(
 ) -> float:
     """Take the steps that the run has not taken yet; returns the last one's loss."""
     model, tokenizer, folder = policy.model, policy.tokenizer, context.folder
-    schedule = ScheduleConfig("linear", 20, base.steps, 0.3)
+    schedule = ScheduleConfig("linear", 20, base.steps, DECAY)
     optimizer = OptimizerConfig(kind="muon", lr=base.lr, muon_lr=base.matrix_lr, weight_decay=0.0, schedule=schedule)
     settings = LearnerConfig(optimizer=optimizer, policy=PolicyLossConfig(kl_coef=0.0), token_budget=8192, notes=notes)
     learner = TorchLearner(model, tokenizer, settings)
@@ -168,7 +171,7 @@ def _train(
             for step in range(first, base.steps):
                 with held():
                     whole = False
-                    if spare:
+                    if spare and step < (1 - DECAY) * base.steps:
                         draw_anew(model, spare, pieces, context.seed, step)
                     if len(deck) < base.batch:
                         rounds = -(-base.batch // len(samples))
@@ -203,7 +206,8 @@ def _samples(episodes: Sequence[Episode], environment: ConfiguredEnvironment, ch
 
 def _values(worlds: Sequence[Environment], chat: ChatFormat) -> list[int]:
     """The tokens that values of the worlds are."""
-    return [i for world in worlds for piece in world.entities() for i in chat.tokenizer.encode(piece)]
+    found = [i for world in worlds for piece in world.entities() for i in chat.tokenizer.encode(piece)]
+    return found if len(worlds) == 1 else list(dict.fromkeys(found))  # worlds share names, and a drill has each once
 
 
 def _measured(

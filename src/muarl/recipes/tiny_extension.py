@@ -49,16 +49,20 @@ def extended_tokenizer(
 
 
 def extended_model(policy: Policy, tokenizer: PreTrainedTokenizerFast, seed: int) -> PreTrainedModel:
-    """The model for another vocabulary: rows of its embeddings for tokens that it knows are kept, those of new pieces
-    are drawn as ``like_pieces`` says."""
+    """The model for another vocabulary: rows of its embeddings for tokens that it knows are kept. New pieces take over
+    those of spare tokens, which it has learned to copy; when there is none left, they are drawn as ``like_pieces``
+    says."""
     before, after = policy.tokenizer.get_vocab(), tokenizer.get_vocab()
     rows = cast(Tensor, cast(Any, policy.model).model.embed_tokens.weight).detach()
     old = learned_pieces(policy.tokenizer)
     generator = torch.Generator().manual_seed(seed)
     table = like_pieces(rows[old], len(after), generator)
-    for token, place in after.items():
-        if token in before:
-            table[place] = rows[before[token]]
+    spare = spare_tokens(policy.tokenizer)
+    known, left = before.keys() - set(policy.tokenizer.convert_ids_to_tokens(spare)), iter(spare)
+    for token, place in sorted(after.items(), key=lambda item: item[1]):
+        row = before[token] if token in known else next(left, None)
+        if row is not None:
+            table[place] = rows[row]
     config = model_config(policy.model.config.to_dict() | {"vocab_size": len(after)})
     config._attn_implementation = "sdpa"
     model: Any = model_class(config)(config)
