@@ -40,6 +40,27 @@ def test_both_scores_stand_side_by_side_within_eighty_columns() -> None:
     assert "Baselines on the same tasks: do nothing 8.0%, always transfer 5.0%" in text
 
 
+def test_each_domain_has_a_row_with_what_doing_nothing_earns_there() -> None:
+    def both(**success: float) -> dict[str, Any]:
+        return block(0.5, 0.4, 0.6) | {"by_domain": {name: block(share, 0, 1) for name, share in success.items()}}
+
+    text = shown(
+        cold_start=both(bank=0.4, food_delivery_generated=0.6),
+        rl=both(bank=0.8, food_delivery_generated=0.9),
+        do_nothing=0.07,
+        by_domain={"bank": {"do_nothing": 0.04, "rl": 0.8}, "food_delivery_generated": {"rl": 0.9}},
+    )
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if line.startswith("│")]
+    assert rows == [
+        ["success", "50.0%", "50.0%", "7.0%"],
+        ["95% interval", "40.0% – 60.0%", "40.0% – 60.0%", ""],
+        ["bank", "40.0%", "80.0%", "4.0%"],
+        ["food_delivery_generated", "60.0%", "90.0%", "–"],
+    ]
+    assert "do nothing" in text.splitlines()[2]
+    assert max(map(len, text.splitlines())) <= 80
+
+
 def test_what_was_not_measured_has_no_row() -> None:
     text = shown(cold_start=block(0.5, 0.4, 0.6), rl=block(0.6, 0.5, 0.7, turns=3.0))
     assert "greedy" not in text and "Baselines" not in text

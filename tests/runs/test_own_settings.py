@@ -98,6 +98,17 @@ def test_shipped_checkpoints_bring_their_presets(name: str, domain: str) -> None
     assert (values["domain.name"], values["model.max_context"], values["rollout.tokens_per_turn"]) == (domain, 768, 64)
 
 
+def test_the_checkpoint_of_several_worlds_brings_them_all() -> None:
+    values = own_settings("base-worlds").values
+    worlds = [domain.name for domain in load_config("worlds").domains]
+    assert [one["name"] for one in values["domain.name"]] == worlds
+    assert {one["size"] for one in values["domain.name"]} == {"tiny"}
+    resolved = load_config("quickstart", own_settings("base-worlds").overrides())
+    assert [domain.name for domain in resolved.domains] == worlds
+    alone = own_settings("base-worlds", {"domain.name"})
+    assert "domain.name" not in alone.values and alone.values["model.max_context"] == values["model.max_context"]
+
+
 def test_agents_are_called_by_run_stage_and_step(tmp_path: Path) -> None:
     run = make_run(tmp_path / "mine")
     folder = checkpoint_folder(str(run))

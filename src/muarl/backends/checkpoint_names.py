@@ -12,14 +12,14 @@ from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
-from muarl.environments.registry import BUILT_IN, find
+from muarl.config import load_config
 from muarl.errors import CheckpointError
 from muarl.learning.checkpoint_kinds import check_kind
 from muarl.learning.checkpoint_paths import STEP, latest_checkpoint
 from muarl.planning.models import published
 
-SHIPPED = ("base", "base-airline", "base-telecom")
-"""The small base checkpoints that come with muarl; ``shipped_with`` says what each was made on."""
+SHIPPED = {"base": "quickstart", "base-airline": "airline", "base-telecom": "telecom", "base-worlds": "worlds"}
+"""The small base checkpoints that come with muarl, and the preset that each was made by and goes with."""
 
 RUNS = Path("runs")
 """Where runs are looked for whose names resemble a misspelt one."""
@@ -31,18 +31,18 @@ _HOSTED = re.compile(r"(gpt|o\d|claude|gemini|mistral|deepseek|llama|grok|comman
 def checkpoint_folder(spec: str) -> Path:
     """The folder that a checkpoint's name stands for.
 
-    ``base``, ``base-airline``, ``base-telecom``: the checkpoints shipped with muarl. A checkpoint folder: itself. A
-    run, RUN/checkpoints or RUN/checkpoints/last: the run's newest checkpoint of reinforcement learning
-    (checkpoints/rl/step-N) if it has one, else of the cold start (checkpoints/step-N), else its base checkpoint
-    (checkpoints/base).
+    ``base``, ``base-airline``, ``base-telecom``, ``base-worlds``: the checkpoints shipped with muarl. A checkpoint
+    folder: itself. A run, RUN/checkpoints or RUN/checkpoints/last: the run's newest checkpoint of reinforcement
+    learning (checkpoints/rl/step-N) if it has one, else of the cold start (checkpoints/step-N), else its base
+    checkpoint (checkpoints/base).
     CheckpointError if a run has none.
     """
     if spec in SHIPPED:
         folder = _asset(spec)
         if not (folder / "config.json").is_file():
             raise CheckpointError(
-                f"the checkpoint {spec} is not part of this installation: make one with `muarl base domain.name="
-                f"{shipped_with(spec)}`, then pass its folder"
+                f"the checkpoint {spec} is not part of this installation: make one with `muarl base --config "
+                f"{SHIPPED[spec]}`, then pass its folder"
             )
         return folder
     path = Path(spec).expanduser()
@@ -63,9 +63,14 @@ def checkpoint_folder(spec: str) -> Path:
     return found
 
 
-def shipped_with(spec: str) -> str:
-    """The environment that a shipped checkpoint was made on and goes with."""
-    return next(name for name in BUILT_IN if find(name).checkpoint == spec)
+def shipped_with(spec: str) -> tuple[str, ...]:
+    """The environments that a shipped checkpoint was made on and goes with."""
+    return tuple(domain.name for domain in load_config(SHIPPED[spec]).domains)
+
+
+def is_shipped(spec: str) -> bool:
+    """Whether this is the name of a checkpoint that is part of this installation."""
+    return spec in SHIPPED and (_asset(spec) / "config.json").is_file()
 
 
 def existing_checkpoint(spec: str) -> Path:

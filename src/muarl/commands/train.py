@@ -121,20 +121,36 @@ def base(
     overrides: Overrides = None,
     config: Config = "quickstart",
     domain: WeightedDomains = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint",
+            "-m",
+            help="Base checkpoint to continue from, such as `base-worlds` or a run. Default: random weights.",
+        ),
+    ] = None,
     name: Name = None,
     seed: Seed = None,
+    resume: Resume = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Pretrain the small base model from scratch, as the one shipped with muarl.
+    """Pretrain the small base model, as the one shipped with muarl: from scratch, or from another base.
 
     [bold]Examples[/bold]
 
       muarl base
 
       muarl base base.steps=200 base.hidden=64 --name small-base
+
+      muarl base --config worlds --name worlds-base
+
+      muarl base --config extend --domain ./zoo/zoo.py:ZOO --name zoo-base
+
+      muarl base --resume runs/base
     """
-    settings = _settings(name, seed, domain, None)
-    run_recipe("pretraining", config, ["name=base", *(overrides or ())], dry_run, settings)
+    settings = _settings(name, seed, domain, None) | {"base.checkpoint": checkpoint}
+    named = ["name=base"] if resume is None else []
+    run_recipe("pretraining", config, [*named, *(overrides or ())], dry_run, settings, resume)
 
 
 def sft(

@@ -279,15 +279,33 @@ class EvalConfig(Section):
 class BaseConfig(Section):
     """Pretraining of the small base checkpoint (`muarl base`)."""
 
+    checkpoint: str | None = Field(
+        None,
+        description="A base checkpoint to continue from: what it knows of words and copying is kept, and the pieces of "
+        "the domains that it has not read are added to its tokenizer. null: random weights.",
+    )
     steps: Positive = Field(2500, description="Optimiser steps.")
     conversations: Positive = Field(10000, description="Generated conversations that it learns from.")
     batch: Positive = Field(16, description="Conversations in one optimiser step.")
     lr: Annotated[float, Field(gt=0)] = Field(6e-3, description="Peak learning rate of AdamW.")
     matrix_lr: Annotated[float, Field(gt=0)] = Field(0.02, description="Peak learning rate of Muon for the matrices.")
     seed: int = Field(3, description="Seed of the generated conversations.")
-    hidden: Positive = Field(128, description="Width of the model.")
-    layers: Positive = Field(3, description="Transformer blocks.")
-    heads: Positive = Field(4, description="Query heads.")
+    hidden: Positive = Field(128, description="Width of the model; under `base.checkpoint` that one's.")
+    layers: Positive = Field(3, description="Transformer blocks; the same.")
+    heads: Positive = Field(4, description="Query heads; the same.")
+    spare_tokens: Count = Field(
+        0,
+        description="Tokens that stand in no text, only in copying drills: so the model learns to copy what it has "
+        "never read, and checkpoints that continue from it have rows for new words.",
+    )
+    validation: Count = Field(
+        50,
+        description="Conversations of each domain on which the finished model is measured, of tasks that it has not "
+        "read; 0: none.",
+    )
+    checkpoint_every: Count = Field(
+        500, description="Write a checkpoint to resume from every N steps; 0: only when the run is interrupted."
+    )
 
 
 class RunConfig(Section):

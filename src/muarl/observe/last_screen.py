@@ -21,7 +21,8 @@ FLOORS = ("do_nothing", "always_transfer")
 
 
 def before_and_after(summary: Mapping[str, Any]) -> Table:
-    """The scores of a quickstart's ``summary.json`` as a table: after the cold start, after RL, and the baselines."""
+    """The scores of a quickstart's ``summary.json`` as a table: after the cold start, after RL, and the baselines; of
+    several domains each has a row, with what doing nothing earns there."""
     before, after = summary["cold_start"], summary["rl"]
     floors = {name: share for name in FLOORS if (share := share_of(summary.get(name))) is not None}
     table = Table(
@@ -29,12 +30,17 @@ def before_and_after(summary: Mapping[str, Any]) -> Table:
         title=Text("Before and after reinforcement learning"),
         title_justify="left",
     )
-    for heading in ("after the cold start", "after RL"):
+    parts = list(_domains(before, after))
+    headings = ("cold start", "after RL", "do nothing") if parts else ("after the cold start", "after RL")
+    for heading in headings:
         table.add_column(heading, justify="right")
-    table.add_row("success", f"{before['success']:.1%}", f"{after['success']:.1%}")
+    whole = [f"{before['success']:.1%}", f"{after['success']:.1%}"]
+    table.add_row("success", *whole, *([f"{floors['do_nothing']:.1%}"] if parts and "do_nothing" in floors else []))
     table.add_row("  95% interval", _interval(before), _interval(after))
-    for name, *blocks in _domains(before, after):
-        table.add_row(f"  {name}", *(f"{block['success']:.1%}" if block else "–" for block in blocks))
+    told = summary.get("by_domain", {})
+    for name, *blocks in parts:
+        shares = [*(block["success"] if block else None for block in blocks), told.get(name, {}).get("do_nothing")]
+        table.add_row(f"  {name}", *("–" if share is None else f"{share:.1%}" for share in shares))
     if (greedy := share_of(summary.get("rl_greedy"))) is not None:
         table.add_row("success, greedy decoding", "", f"{greedy:.1%}")
     for name in BEHAVIOUR:

@@ -19,6 +19,8 @@ COLOURS = 6
 """Domains that have a line of their own."""
 FLOORS = (("do_nothing", "Does nothing"), ("always_transfer", "Always transfers"), ("demonstrator", "Demonstrator"))
 ALL = "All"
+MANY = "many"
+"""The style of tables with a column for each domain."""
 
 
 def domains_in(rows: Rows) -> list[str]:
@@ -85,7 +87,7 @@ def _audited(summary: Mapping[str, Any], names: Sequence[str]) -> Html | None:
         tag("tr", tag("th", label, scope="row"), [_estimate(part.get(key)) for _, part in shown])
         for label, key in figures
     ]
-    return join(tag("h3", "Audit"), table_of(["", *(name for name, _ in shown)], rows))
+    return join(tag("h3", "Audit"), table_of(["", *(name for name, _ in shown)], rows, MANY))
 
 
 def _behaviour(stages: Sequence[ReportStage], names: Sequence[str]) -> Html | None:
@@ -106,7 +108,7 @@ def _behaviour(stages: Sequence[ReportStage], names: Sequence[str]) -> Html | No
         rows.append(tag("tr", tag("th", w.label, meaning, scope="row"), [tag("td", c, class_="n") for c in cells]))
     if not rows:
         return None
-    return join(tag("h3", f"Behaviour {last.long}".strip()), table_of(["", *(name for name, _ in shown)], rows))
+    return join(tag("h3", f"Behaviour {last.long}".strip()), table_of(["", *(name for name, _ in shown)], rows, MANY))
 
 
 def domain_charts(rows: Rows, everything: Rows = ()) -> list[Html]:

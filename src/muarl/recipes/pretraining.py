@@ -1,45 +1,62 @@
-"""``muarl base``: the small base checkpoint, from nothing.
+"""``muarl base``: the small base checkpoint, from nothing or from another one.
 
 It plays the part that a pretrained language model plays elsewhere: it knows the words, the chat format and how to copy
 an id, but not to behave well. It reads generated conversations of experts whose errors are drawn at random, and learns
 to predict all of them: the agents' words above all, the others' with a tenth of the weight. Cold start and
 reinforcement learning come afterwards, on other tasks.
+
+Under ``base.checkpoint`` it continues from another base, whose words and copying it keeps, in domains which that one
+need not have read (recipes/tiny_extension.py).
 """
 
 from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+from transformers import PreTrainedModel
 
+from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.model_notes import OWN_LICENSE
-from muarl.backends.users import make_users
+from muarl.backends.models import load_model
+from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
 from muarl.config import RunConfig
-from muarl.config.sections import BaseConfig
-from muarl.domains.error_profile import ErrorProfile
+from muarl.config.sections import BaseConfig, ModelConfig
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.episode import Episode
-from muarl.errors import ConfigError, DataError
-from muarl.event_loop import event_loop
-from muarl.learning.checkpoints import save_policy
+from muarl.errors import ConfigError
+from muarl.learning.checkpoints import Policy, checkpoint_path, save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
+from muarl.learning.randomness import parse_random
 from muarl.learning.release import ModelNotes
 from muarl.models.induction import lay_out_induction
-from muarl.observe.progress import Progress
-from muarl.recipes.demonstrations import demonstrate, supervised_samples
+from muarl.recipes.base_conversations import conversations, held_out
+from muarl.recipes.base_measures import measures, predicted
+from muarl.recipes.demonstrations import supervised_samples
 from muarl.recipes.sft import timed
-from muarl.recipes.tiny import make_model, make_tokenizer
-from muarl.runs.context import open_context
+from muarl.recipes.tiny import make_model, make_tokenizer, pieces_of_all
+from muarl.recipes.tiny_extension import (
+    check_extendable,
+    extended_model,
+    extended_tokenizer,
+    learned_pieces,
+    like_pieces,
+    spare_tokens,
+)
+from muarl.runs.context import RunContext, open_context
 from muarl.runs.opening import prepare
 from muarl.runs.preflight import check_roles
-from muarl.runs.task_seeds import pretraining_seed
+from muarl.runs.resuming import go_back, resume_point
+from muarl.stopping import held
 
 TOKENIZER_CONVERSATIONS = 2000
 OTHER_WEIGHT = 0.1
@@ -48,64 +65,171 @@ DRILL_SHARE = 0.125
 """Share of a batch that are copying drills. Without them it takes thousands of steps until ids are copied right."""
 LONGEST_LINE = 40
 """Tokens of a drill that are to be copied, at most."""
-MOST, MOST_WRONG_IDS = 0.5, 0.08
-"""Errors are drawn up to these shares; wrong ids are kept few, lest the model learns to copy wrongly."""
-BLOCK = 500
-"""Conversations that share one draw of errors."""
+DECAY = 0.3
+"""The last share of the steps, in which the learning rate falls and spare tokens keep their embeddings, to be learned
+as they are."""
+PHASE = "base"
+STEPS = "pretraining"
+"""The folder of the checkpoints that a run is resumed from, beside the one that it makes."""
 
 
 def run(config: RunConfig) -> Path:
     """Train the base checkpoint and write it to RUN/checkpoints/base, half precision. Returns the run's folder."""
     prepare(config)
     worlds = [find(domain.name) for domain in config.domains]
-    _check_shape(config.base)
+    start = None if config.base.checkpoint is None else _start(config.base.checkpoint)
+    if start is None:
+        _check_shape(config.base)
     for world in worlds:
         _check_offers(world, config.user.kind)
     environment = configure_environment(config, with_rl=False)
     check_roles(config, "user")
     with open_context(config, "base") as context:
         context.loop.closes(environment)
-        run, progress, logger = context.folder, context.progress, context.logger
-        episodes = conversations(config, environment, progress)
-        tokenizer = make_tokenizer(worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS]))
-        chat = chat_format(tokenizer)
-        found = supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT)
-        samples = [sample for segments in found for sample in segments]
-        base = config.base
-        model = make_model(len(tokenizer), hidden=base.hidden, layers=base.layers, heads=base.heads, seed=config.seed)
-        lay_out_induction(model, seed=config.seed)
-        entities = [i for world in worlds for piece in world.entities() for i in chat.tokenizer.encode(piece)]
-        if len(entities) < LONGEST_LINE:  # an environment that names none: any tokens can be copied
-            entities = [i for i in range(len(tokenizer)) if i not in tokenizer.all_special_ids]
-        schedule = ScheduleConfig("linear", 20, base.steps, 0.3)
-        optimizer = OptimizerConfig(
-            kind="muon", lr=base.lr, muon_lr=base.matrix_lr, weight_decay=0.0, schedule=schedule
-        )
-        settings = LearnerConfig(optimizer=optimizer, policy=PolicyLossConfig(kl_coef=0.0), token_budget=8192)
-        learner = TorchLearner(model, tokenizer, settings)
-        order = random.Random(config.seed)
-        deck: list[int] = []
-        drills = round(base.batch * DRILL_SHARE)
-        with progress.phase("base", base.steps) as phase:
-            for step in range(base.steps):
-                if len(deck) < base.batch:
-                    rounds = -(-base.batch // len(samples))
-                    deck = [i for _ in range(rounds) for i in order.sample(range(len(samples)), len(samples))]
-                batch = [samples[deck.pop()] for _ in range(base.batch - drills)]
-                metrics = learner.sft_step(batch + [drill(order, entities) for _ in range(drills)])
-                logger.log(timed(metrics), phase="base", step=step)
-                phase.advance(nll=metrics["nll"])
-        notes = ModelNotes(
-            method="language modelling from random weights",
-            step=base.steps,
-            data=f"{len(samples):,} generated conversations in {config.domain_text}, seed {base.seed}",
-            license=OWN_LICENSE,
-        )
-        folder = save_policy(run.checkpoints / "base", model, tokenizer, dtype=torch.float16, notes=notes)
-        summary = {"nll": metrics["nll"], "conversations": len(samples), "steps": base.steps, "seconds": run.seconds}
-        run.write_summary(summary)
-        progress.say(f"Base checkpoint: {folder}")
+        episodes = conversations(context, config, environment)
+        policy = _begin(config, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS]), start)
+        chat = chat_format(policy.tokenizer)
+        samples = _samples(episodes, environment, chat)
+        nll = _train(context, config.base, policy, samples, _values(worlds, chat), _notes(config, len(samples), start))
+        run = context.folder
+        notes = _notes(config, len(samples), start).at({"step": config.base.steps})
+        folder = save_policy(run.checkpoints / "base", policy.model, policy.tokenizer, dtype=torch.float16, notes=notes)
+        summary: dict[str, Any] = {"nll": nll, "conversations": len(samples), "steps": config.base.steps}
+        if config.base.validation:
+            summary["validation"] = _measured(context, config, environment, policy, chat)
+        run.write_summary(summary | {"seconds": run.seconds})
+        context.progress.say(f"Base checkpoint: {folder}")
     return run.path
+
+
+def _start(name: str) -> Policy:
+    """The checkpoint to continue from. CheckpointError if it is none that can be."""
+    policy = load_model(ModelConfig(checkpoint=name, device="cpu"))
+    check_extendable(policy)
+    return policy
+
+
+def _begin(config: RunConfig, worlds: Sequence[Environment], texts: list[str], start: Policy | None) -> Policy:
+    """The model and tokenizer before the first step."""
+    base = config.base
+    if start is not None:
+        tokenizer = extended_tokenizer(start.tokenizer, pieces_of_all(worlds, texts), base.spare_tokens)
+        return Policy(extended_model(start, tokenizer, config.seed), tokenizer, start.path)
+    tokenizer = make_tokenizer(worlds, texts, base.spare_tokens)
+    model = make_model(len(tokenizer), hidden=base.hidden, layers=base.layers, heads=base.heads, seed=config.seed)
+    lay_out_induction(model, seed=config.seed)
+    return Policy(model, tokenizer, Path())
+
+
+def _train(
+    context: RunContext,
+    base: BaseConfig,
+    policy: Policy,
+    samples: Sequence[Sample],
+    values: Sequence[int],
+    notes: ModelNotes,
+) -> float:
+    """Take the steps that the run has not taken yet; returns the last one's loss."""
+    model, tokenizer, folder = policy.model, policy.tokenizer, context.folder
+    schedule = ScheduleConfig("linear", 20, base.steps, DECAY)
+    optimizer = OptimizerConfig(kind="muon", lr=base.lr, muon_lr=base.matrix_lr, weight_decay=0.0, schedule=schedule)
+    settings = LearnerConfig(optimizer=optimizer, policy=PolicyLossConfig(kl_coef=0.0), token_budget=8192, notes=notes)
+    learner = TorchLearner(model, tokenizer, settings)
+    order = random.Random(context.seed)
+    deck: list[int] = []
+    first, nll, root = 0, 0.0, folder.checkpoints / STEPS
+    if context.resumed:
+        resumed = resume_point(root, context.progress.say)
+        if resumed is not None:
+            done = learner.load(resumed)
+            first, nll, deck = int(done["step"]), float(done["nll"]), [int(number) for number in done["deck"]]
+            order.setstate(parse_random(done["order"]))
+            if first > base.steps:
+                raise ConfigError(
+                    f"base.steps: {base.steps}, and this run has made {first} already: it cannot become shorter"
+                )
+        go_back(folder, root, resumed, {PHASE: first})
+
+    spare, pieces = spare_tokens(tokenizer), learned_pieces(tokenizer)
+    entities = list(values)
+    if len(entities) < LONGEST_LINE:  # an environment that names none: any tokens can be copied
+        entities = [i for i in range(len(tokenizer)) if i not in tokenizer.all_special_ids]
+    entities += spare
+    drills = round(base.batch * DRILL_SHARE)
+
+    def save(step: int) -> None:
+        path = checkpoint_path(root, step)
+        if step and not path.exists():
+            state = {"step": step, "nll": nll, "deck": deck, "order": list(order.getstate())}
+            learner.save(path, state)
+            context.prune(root)
+
+    made, whole = first, True  # whole: the learner is as the last step left it
+    with context.progress.phase(PHASE, base.steps) as phase:
+        phase.resume(first)
+        try:
+            for step in range(first, base.steps):
+                with held():
+                    whole = False
+                    if spare and step < (1 - DECAY) * base.steps:
+                        draw_anew(model, spare, pieces, context.seed, step)
+                    if len(deck) < base.batch:
+                        rounds = -(-base.batch // len(samples))
+                        deck = [i for _ in range(rounds) for i in order.sample(range(len(samples)), len(samples))]
+                    batch = [samples[deck.pop()] for _ in range(base.batch - drills)]
+                    metrics = learner.sft_step(batch + [drill(order, entities) for _ in range(drills)])
+                    context.logger.log(timed(metrics), phase=PHASE, step=step)
+                    made, whole, nll = step + 1, True, metrics["nll"]
+                phase.advance(nll=nll)
+                if base.checkpoint_every and made % base.checkpoint_every == 0:
+                    save(made)
+        except KeyboardInterrupt:
+            if whole:
+                save(made)
+            raise
+    return nll
+
+
+@torch.no_grad()
+def draw_anew(model: PreTrainedModel, spare: Sequence[int], pieces: Sequence[int], seed: int, step: int) -> None:
+    """Give the tokens that stand in no text other embeddings, drawn like those of pieces: the model learns to copy
+    directions that it has not seen, as those of another world's words will be."""
+    table: Any = model.get_input_embeddings().weight
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
+    table[list(spare)] = like_pieces(table[list(pieces)], len(spare), generator)
+
+
+def _samples(episodes: Sequence[Episode], environment: ConfiguredEnvironment, chat: ChatFormat) -> list[Sample]:
+    found = supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT)
+    return [sample for segments in found for sample in segments]
+
+
+def _values(worlds: Sequence[Environment], chat: ChatFormat) -> list[int]:
+    """The tokens that values of the worlds are."""
+    found = [i for world in worlds for piece in world.entities() for i in chat.tokenizer.encode(piece)]
+    return found if len(worlds) == 1 else list(dict.fromkeys(found))  # worlds share names, and a drill has each once
+
+
+def _measured(
+    context: RunContext, config: RunConfig, environment: ConfiguredEnvironment, policy: Policy, chat: ChatFormat
+) -> dict[str, Any]:
+    """How the finished model predicts conversations of tasks that it has not read, by domain."""
+    policy.model.eval()
+    played, found = held_out(context, config, environment), {}
+    for domain, part in zip(config.domains, environment.parts, strict=True):
+        if part.name in played:
+            samples = _samples(played[part.name], part, chat)
+            found[part.name] = predicted(policy.model, samples, _values([find(domain.name)], chat))
+    return measures(found)
+
+
+def _notes(config: RunConfig, samples: int, start: Policy | None) -> ModelNotes:
+    begun = "random weights" if start is None else f"the checkpoint {checkpoint_name(start.path)}"
+    return ModelNotes(
+        method=f"language modelling from {begun}",
+        data=f"{samples:,} generated conversations in {config.domain_text}, seed {config.base.seed}",
+        license=OWN_LICENSE,
+    )
 
 
 def _check_offers(environment: Environment, user: str) -> None:
@@ -128,25 +252,6 @@ def _check_shape(base: BaseConfig) -> None:
         raise ConfigError(f"base.heads is {base.heads}: it must be even, and at least 4")
     if base.hidden % (2 * base.heads) or base.hidden < 8 * base.heads:
         raise ConfigError(f"base.hidden is {base.hidden}: it must be a multiple of 2 x base.heads, and at least 8 x")
-
-
-def conversations(config: RunConfig, environment: ConfiguredEnvironment, progress: Progress) -> list[Episode]:
-    """Conversations of experts with random errors; every block of them has its own. DataError if all failed."""
-    users = make_users(config.user, environment)
-    rng = random.Random(f"base habits {config.base.seed}")
-    found: list[Episode] = []
-    wanted = config.base.conversations
-    with event_loop() as loop, progress.phase("conversations", wanted, "conversations") as phase:
-        loop.closes(users)
-        for start in range(0, wanted, BLOCK):
-            drawn = {name: rng.random() * MOST for name in ErrorProfile.__dataclass_fields__}
-            error_profile = ErrorProfile(**drawn | {"wrong_id": rng.random() * MOST_WRONG_IDS})
-            tasks = environment.draw("train", min(BLOCK, wanted - start), pretraining_seed(config.base), start)
-            found += demonstrate(environment, users, tasks, error_profile, seed=config.base.seed + start)
-            phase.advance(len(tasks))
-    if not found:
-        raise DataError("conversations: every one failed; is the simulated user's endpoint in order?")
-    return found
 
 
 def drill(rng: random.Random, entities: list[int]) -> Sample:

@@ -19,12 +19,15 @@ from muarl.chat_formats.qwen3 import CONTROL_TOKENS
 from muarl.environments.environment import Environment
 from muarl.models.configs import model_class, model_config
 from muarl.models.support import DEFAULT_FAMILY
+from muarl.recipes.tiny_pieces import untangled
 
 EMBEDDING_SPREAD = 0.1
 """Standard deviation of fresh embeddings. At the usual 0.02, what all ids have in common soon outweighs what tells one
 from another, and ids are never copied right."""
 WORD_PIECES = 900
 """Size of the byte-level BPE below the added tokens: 256 bytes and the words of the training texts."""
+SPARE = "<|spare_{}|>"
+"""Tokens that stand in no text."""
 
 
 def format_pieces(policy: str, tools: Sequence[ToolSpec]) -> list[str]:
@@ -54,11 +57,20 @@ def pieces_of(world: Environment) -> list[str]:
     return list(dict.fromkeys(pieces))
 
 
-def make_tokenizer(worlds: Environment | Sequence[Environment], texts: Iterable[str]) -> PreTrainedTokenizerFast:
+def pieces_of_all(worlds: Sequence[Environment], texts: Iterable[str]) -> list[str]:
+    """The pieces of one environment, or of several: then so that in ``texts`` none reaches into another's values."""
+    pieces = list(dict.fromkeys(piece for world in worlds for piece in pieces_of(world)))
+    if len(worlds) < 2:
+        return pieces
+    return untangled(pieces, list(dict.fromkeys(value for world in worlds for value in world.entities())), texts)
+
+
+def make_tokenizer(
+    worlds: Environment | Sequence[Environment], texts: Sequence[str], spare: int = 0
+) -> PreTrainedTokenizerFast:
     """Train the tokenizer: BPE over the words of ``texts`` (a word keeps its space); the pieces of all environments are
-    added tokens."""
-    several = [worlds] if isinstance(worlds, Environment) else worlds
-    pieces = list(dict.fromkeys(piece for world in several for piece in pieces_of(world)))
+    added tokens, and so are ``spare`` more."""
+    pieces = pieces_of_all([worlds] if isinstance(worlds, Environment) else worlds, texts)
     tokenizer = Tokenizer(models.BPE())
     word = pre_tokenizers.Split(Regex(r"\w+ ?|[^\w\s]+ ?|\s+"), "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -71,8 +83,13 @@ def make_tokenizer(worlds: Environment | Sequence[Environment], texts: Iterable[
     probe = Tokenizer.from_str(tokenizer.to_str())
     probe.add_tokens([AddedToken(p, normalized=False) for p in pieces])
     tokenizer.train_from_iterator(_between_pieces(probe, set(pieces), texts), trainer)
+    return with_pieces(tokenizer, pieces, spare)
+
+
+def with_pieces(tokenizer: Tokenizer, pieces: Sequence[str], spare: int = 0) -> PreTrainedTokenizerFast:
+    """A tokenizer of words with the control tokens, these pieces and ``spare`` more tokens added to it."""
     tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in CONTROL_TOKENS])
-    tokenizer.add_tokens([AddedToken(p, normalized=False) for p in pieces])
+    tokenizer.add_tokens([AddedToken(p, normalized=False) for p in (*pieces, *map(SPARE.format, range(spare)))])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token="<|im_end|>",

@@ -3,7 +3,7 @@ once. The recipes check the same, and more, for those who call them from Python.
 
 from __future__ import annotations
 
-from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint
+from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, is_shipped, shipped_with
 from muarl.config import RunConfig
 from muarl.environments.configure import configure_environment
 from muarl.environments.environment import Environment
@@ -39,7 +39,8 @@ def made_elsewhere(config: RunConfig, recipe: str) -> str | None:
     if environment is None:
         return None
     own = environment.expert is not None and environment.rule_based_user is not None
-    small = ", or make a small one with `muarl base --domain NAME`" if own else ""
+    extended = "--config extend " if is_shipped("base-worlds") else ""
+    small = f", or make a small one with `muarl base {extended}--domain NAME`" if own else ""
     return (
         f"Note: the checkpoint {checkpoint} was not made on {environment.name} and knows few of its words: give "
         f"--checkpoint with a pretrained model{small}{', or another --agent' if measured else ''}."
@@ -48,7 +49,7 @@ def made_elsewhere(config: RunConfig, recipe: str) -> str | None:
 
 def _made_on(checkpoint: str, environment: Environment) -> bool:
     of_kind = environment if environment.practice is None else find(environment.practice)
-    return of_kind.checkpoint == checkpoint
+    return of_kind.name in shipped_with(checkpoint)
 
 
 def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
@@ -58,6 +59,8 @@ def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
         require("train", command)
     if recipe in MODELS or (recipe == "evaluate" and config.eval.agent == "sampled"):
         existing_checkpoint(config.model.checkpoint)
+    if recipe == "pretraining" and config.base.checkpoint is not None:
+        existing_checkpoint(config.base.checkpoint)
     if any(wanted.tasks is not None for wanted in config.domains) and recipe in ("rl", "evaluate"):
         configure_environment(config, measuring=recipe == "evaluate")
     if recipe == "rl":

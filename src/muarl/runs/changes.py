@@ -24,8 +24,8 @@ MAY_CHANGE = (
     "budget", "eval.max_cost", "eval.max_tokens", "eval.prices", "coldstart.max_cost", "coldstart.max_tokens",
     "threads", "rollout.concurrency", "eval.concurrency", "coldstart.concurrency", "rl.patience",
     "rl.asynchrony", "rl.staleness",
-    "checkpoints", "rl.checkpoint_every", "sft.checkpoint_every", "rl.eval_every", "rl.save_episodes", "wandb",
-    "model.device", "engine", "learner", "cluster",
+    "checkpoints", "rl.checkpoint_every", "sft.checkpoint_every", "base.checkpoint_every", "rl.eval_every",
+    "rl.save_episodes", "wandb", "model.device", "engine", "learner", "cluster",
 )  # fmt: skip
 """Settings, or whole sections, that any resumed run may change: what it may spend, its pace, what it keeps and logs,
 and the machines that it works on."""
@@ -36,6 +36,7 @@ NUMERICS = ("engine.kind", "engine.dtype", "learner.precision", "learner.lora")
 LONGER: Mapping[str, tuple[str, ...]] = {
     "train": ("rl.steps",),
     "quickstart": ("rl.steps",),
+    "base": ("base.steps", "base.validation"),
     "sft": ("sft.steps", "sft.epochs"),
     "sft-user": ("sft.steps", "sft.epochs"),
     "eval": ("eval.trials", "eval.tasks"),

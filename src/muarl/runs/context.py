@@ -63,7 +63,8 @@ def open_context(
     ConfigError if a resumed run would change what it may not.
     """
     kept = config.checkpoints
-    named = (config.model.checkpoint, config.user.checkpoint, config.eval_user.checkpoint)
+    sections = (config.model, config.base, config.user, config.eval_user)
+    named = tuple(section.checkpoint for section in sections)
     with ExitStack() as stack:
         loop = stack.enter_context(event_loop())
         backend = Backend(config)

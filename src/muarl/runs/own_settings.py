@@ -49,9 +49,6 @@ WORDS = {
 LEFT = ("domain.policy", "domain.tasks", "domain.intents")
 """What also made a run's episodes what they were and is not taken: it names files, or which tasks count."""
 
-PRESETS = {"base": "quickstart", "base-airline": "airline", "base-telecom": "telecom"}
-"""The presets that go with the shipped checkpoints."""
-
 CONTEXT = 32768
 """Tokens of an episode, at most, for a checkpoint of no run whose model reads more."""
 TURN = 1024
@@ -106,8 +103,7 @@ def own_settings(spec: str, said: Collection[str] = ()) -> OwnSettings:
     ConfigError names the file and field of a run whose configuration cannot be gone by; CheckpointError if there is no
     such checkpoint."""
     if spec in SHIPPED:
-        values = _taken(load_config(PRESETS[spec]).model_dump(mode="json"))
-        return OwnSettings(values, f"preset {PRESETS[spec]}", domain=values["domain.name"]).without(*said)
+        return _of_preset(SHIPPED[spec]).without(*said)
     folder = checkpoint_folder(spec)
     run = run_of(folder)
     if run is None:
@@ -120,6 +116,16 @@ def own_settings(spec: str, said: Collection[str] = ()) -> OwnSettings:
     values, domain = _checked(run / "config.yaml", taken), _at(config, "domain.name")
     own = OwnSettings(values, f"the run {run.name}", left, domain if isinstance(domain, str) else None, True)
     return own.without(*said)
+
+
+def _of_preset(name: str) -> OwnSettings:
+    """The settings of a preset, of one domain or of several."""
+    config = load_config(name)
+    values, sections = _taken(config.model_dump(mode="json")), [d.model_dump(mode="json") for d in config.domains]
+    if len(sections) > 1:
+        listed = [{key: section[key] for key in ("name", "size", "weight")} for section in sections]
+        return OwnSettings(values | {"domain.name": listed}, f"preset {name}")
+    return OwnSettings(values, f"preset {name}", domain=values["domain.name"])
 
 
 def _of_several(run: Path, config: Mapping[str, Any], said: Collection[str]) -> OwnSettings:

@@ -1,0 +1,87 @@
+"""What a base checkpoint reads: conversations of scripted experts whose errors are drawn at random; and the same of
+tasks that are held out, to measure it by."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from muarl.backends.users import make_users
+from muarl.config import RunConfig
+from muarl.domains.base import Task
+from muarl.domains.error_profile import ErrorProfile
+from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.registry import find
+from muarl.episode import Episode
+from muarl.errors import DataError
+from muarl.event_loop import event_loop
+from muarl.recipes.demonstrations import demonstrate
+from muarl.runs.context import RunContext
+from muarl.runs.results_store import ResultsStore
+from muarl.runs.task_seeds import pretraining_seed
+
+MOST, MOST_WRONG_IDS = 0.5, 0.08
+"""Errors are drawn up to these shares; wrong ids are kept few, lest the model learns to copy wrongly."""
+BLOCK = 500
+"""Conversations that share one draw of errors."""
+HELD_OUT_BLOCK = 10
+"""The same of those that are held out, of which there are few."""
+CONVERSATIONS = "conversations"
+
+
+def conversations(context: RunContext, config: RunConfig, environment: ConfiguredEnvironment) -> list[Episode]:
+    """Conversations of experts with random errors; every block of them has its own. DataError if all failed."""
+    wanted, seed = config.base.conversations, pretraining_seed(config.base)
+
+    def drawn(start: int) -> Sequence[Task]:
+        return environment.draw("train", min(BLOCK, wanted - start), seed, start)
+
+    found = _played(context, config, environment, drawn, wanted, BLOCK, f"base habits {config.base.seed}")
+    if not found:
+        raise DataError("conversations: every one failed; is the simulated user's endpoint in order?")
+    return found
+
+
+def held_out(context: RunContext, config: RunConfig, environment: ConfiguredEnvironment) -> dict[str, list[Episode]]:
+    """By domain, conversations of its validation tasks, made in the same way; domains without such tasks are left
+    out."""
+    made, wanted = {}, config.base.validation
+    for domain, part in zip(config.domains, environment.parts, strict=True):
+        if wanted and "validation" in find(domain.name).splits:
+            tasks = part.draw("validation", wanted, pretraining_seed(config.base), 0)
+
+            def drawn(start: int, tasks: Sequence[Task] = tasks) -> Sequence[Task]:
+                return tasks[start : start + HELD_OUT_BLOCK]
+
+            habits = f"held-out habits {config.base.seed} {part.name}"
+            made[part.name] = _played(context, config, part, drawn, len(tasks), HELD_OUT_BLOCK, habits)
+    return {name: episodes for name, episodes in made.items() if episodes}
+
+
+def _played(
+    context: RunContext,
+    config: RunConfig,
+    environment: ConfiguredEnvironment,
+    drawn: Callable[[int], Sequence[Task]],
+    wanted: int,
+    block: int,
+    habits: str,
+) -> list[Episode]:
+    """The conversations of ``wanted`` tasks, block by block. Those with a language model as the user are paid for, and
+    would be others a second time: they are kept in the run's folder for when it is resumed."""
+    users = make_users(config.user, environment)
+    rng = random.Random(habits)
+    name = CONVERSATIONS if block == BLOCK else f"held-out {environment.name}"
+    found: list[Episode] = []
+    with event_loop() as loop, context.progress.phase(name, wanted, "conversations") as phase:
+        loop.closes(users)
+        for start in range(0, wanted, block):
+            errors = {field: rng.random() * MOST for field in ErrorProfile.__dataclass_fields__}
+            error_profile = ErrorProfile(**errors | {"wrong_id": rng.random() * MOST_WRONG_IDS})
+            tasks = drawn(start)
+            kept = f"{name.replace(' ', '-')}-{start}"
+            results = ResultsStore(context.folder, kept, phase=kept) if config.user.kind == "llm" else None
+            seed = config.base.seed + start
+            found += demonstrate(environment, users, tasks, error_profile, seed=seed, results=results)
+            phase.advance(len(tasks))
+    return found
