@@ -287,6 +287,11 @@ class BaseConfig(Section):
     steps: Positive = Field(2500, description="Optimiser steps.")
     conversations: Positive = Field(10000, description="Generated conversations that it learns from.")
     batch: Positive = Field(16, description="Conversations in one optimiser step.")
+    difficulty_weight: Annotated[float, Field(ge=1)] = Field(
+        2.0,
+        description="How many times as often a conversation is read for each point of its task's difficulty above 1, "
+        "and for a request that must be refused; 1: all alike.",
+    )
     lr: Annotated[float, Field(gt=0)] = Field(6e-3, description="Peak learning rate of AdamW.")
     matrix_lr: Annotated[float, Field(gt=0)] = Field(0.02, description="Peak learning rate of Muon for the matrices.")
     seed: int = Field(3, description="Seed of the generated conversations.")

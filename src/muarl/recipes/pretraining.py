@@ -12,13 +12,12 @@ need not have read (recipes/tiny_extension.py).
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.model_notes import OWN_LICENSE
@@ -36,9 +35,9 @@ from muarl.learning.checkpoints import Policy, checkpoint_path, save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
-from muarl.learning.randomness import parse_random
 from muarl.learning.release import ModelNotes
 from muarl.models.induction import lay_out_induction
+from muarl.recipes.base_batches import LONGEST_LINE, Batches, how_often
 from muarl.recipes.base_conversations import conversations, held_out
 from muarl.recipes.base_measures import measures, predicted
 from muarl.recipes.demonstrations import supervised_samples
@@ -61,13 +60,6 @@ from muarl.stopping import held
 TOKENIZER_CONVERSATIONS = 2000
 OTHER_WEIGHT = 0.1
 """Loss weight of what users and tools say. Much of it cannot be foreseen, and a tiny model has no capacity to waste."""
-DRILL_SHARE = 0.125
-"""Share of a batch that are copying drills. Without them it takes thousands of steps until ids are copied right."""
-LONGEST_LINE = 40
-"""Tokens of a drill that are to be copied, at most."""
-DECAY = 0.3
-"""The last share of the steps, in which the learning rate falls and spare tokens keep their embeddings, to be learned
-as they are."""
 PHASE = "base"
 STEPS = "pretraining"
 """The folder of the checkpoints that a run is resumed from, beside the one that it makes."""
@@ -89,8 +81,13 @@ def run(config: RunConfig) -> Path:
         episodes = conversations(context, config, environment)
         policy = _begin(config, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS]), start)
         chat = chat_format(policy.tokenizer)
-        samples = _samples(episodes, environment, chat)
-        nll = _train(context, config.base, policy, samples, _values(worlds, chat), _notes(config, len(samples), start))
+        found = supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT)
+        samples = [sample for segments in found for sample in segments]
+        weight = config.base.difficulty_weight
+        often = [how_often(e.tags, weight) for e, own in zip(episodes, found, strict=True) for _ in own]
+        entities = _entities(policy.tokenizer, _values(worlds, chat))
+        batches = Batches(samples, often, entities, config.base.batch, context.seed)
+        nll = _train(context, config.base, policy, batches, _notes(config, len(samples), start))
         run = context.folder
         notes = _notes(config, len(samples), start).at({"step": config.base.steps})
         folder = save_policy(run.checkpoints / "base", policy.model, policy.tokenizer, dtype=torch.float16, notes=notes)
@@ -125,8 +122,7 @@ def _train(
     context: RunContext,
     base: BaseConfig,
     policy: Policy,
-    samples: Sequence[Sample],
-    values: Sequence[int],
+    batches: Batches,
     notes: ModelNotes,
 ) -> float:
     """Take the steps that the run has not taken yet; returns the last one's loss."""
@@ -135,15 +131,13 @@ def _train(
     optimizer = OptimizerConfig(kind="muon", lr=base.lr, muon_lr=base.matrix_lr, weight_decay=0.0, schedule=schedule)
     settings = LearnerConfig(optimizer=optimizer, policy=PolicyLossConfig(kl_coef=0.0), token_budget=8192, notes=notes)
     learner = TorchLearner(model, tokenizer, settings)
-    order = random.Random(context.seed)
-    deck: list[int] = []
     first, nll, root = 0, 0.0, folder.checkpoints / STEPS
     if context.resumed:
         resumed = resume_point(root, context.progress.say)
         if resumed is not None:
             done = learner.load(resumed)
-            first, nll, deck = int(done["step"]), float(done["nll"]), [int(number) for number in done["deck"]]
-            order.setstate(parse_random(done["order"]))
+            first, nll = int(done["step"]), float(done["nll"])
+            batches.restore(done)
             if first > base.steps:
                 raise ConfigError(
                     f"base.steps: {base.steps}, and this run has made {first} already: it cannot become shorter"
@@ -151,17 +145,11 @@ def _train(
         go_back(folder, root, resumed, {PHASE: first})
 
     spare, pieces = spare_tokens(tokenizer), learned_pieces(tokenizer)
-    entities = list(values)
-    if len(entities) < LONGEST_LINE:  # an environment that names none: any tokens can be copied
-        entities = [i for i in range(len(tokenizer)) if i not in tokenizer.all_special_ids]
-    entities += spare
-    drills = round(base.batch * DRILL_SHARE)
 
     def save(step: int) -> None:
         path = checkpoint_path(root, step)
         if step and not path.exists():
-            state = {"step": step, "nll": nll, "deck": deck, "order": list(order.getstate())}
-            learner.save(path, state)
+            learner.save(path, {"step": step, "nll": nll, **batches.state()})
             context.prune(root)
 
     made, whole = first, True  # whole: the learner is as the last step left it
@@ -173,11 +161,7 @@ def _train(
                     whole = False
                     if spare and step < (1 - DECAY) * base.steps:
                         draw_anew(model, spare, pieces, context.seed, step)
-                    if len(deck) < base.batch:
-                        rounds = -(-base.batch // len(samples))
-                        deck = [i for _ in range(rounds) for i in order.sample(range(len(samples)), len(samples))]
-                    batch = [samples[deck.pop()] for _ in range(base.batch - drills)]
-                    metrics = learner.sft_step(batch + [drill(order, entities) for _ in range(drills)])
+                    metrics = learner.sft_step(batches.draw())
                     context.logger.log(timed(metrics), phase=PHASE, step=step)
                     made, whole, nll = step + 1, True, metrics["nll"]
                 phase.advance(nll=nll)
@@ -208,6 +192,14 @@ def _values(worlds: Sequence[Environment], chat: ChatFormat) -> list[int]:
     """The tokens that values of the worlds are."""
     found = [i for world in worlds for piece in world.entities() for i in chat.tokenizer.encode(piece)]
     return found if len(worlds) == 1 else list(dict.fromkeys(found))  # worlds share names, and a drill has each once
+
+
+def _entities(tokenizer: PreTrainedTokenizerFast, values: Sequence[int]) -> list[int]:
+    """The tokens of drills: values, or any tokens where the worlds name none; and those that stand in no text."""
+    words = list(values)
+    if len(words) < LONGEST_LINE:
+        words = [i for i in range(len(tokenizer)) if i not in tokenizer.all_special_ids]
+    return words + spare_tokens(tokenizer)
 
 
 def _measured(
@@ -252,16 +244,6 @@ def _check_shape(base: BaseConfig) -> None:
         raise ConfigError(f"base.heads is {base.heads}: it must be even, and at least 4")
     if base.hidden % (2 * base.heads) or base.hidden < 8 * base.heads:
         raise ConfigError(f"base.hidden is {base.hidden}: it must be a multiple of 2 x base.heads, and at least 8 x")
-
-
-def drill(rng: random.Random, entities: list[int]) -> Sample:
-    """A line of random ids and names, said again in pieces: only a model that copies can predict the pieces."""
-    line = rng.sample(entities, rng.randint(10, LONGEST_LINE))
-    ids = list(line)
-    while len(ids) < 200:
-        start = rng.randrange(len(line) - 4)
-        ids += line[start : start + rng.randint(3, 12)]
-    return Sample(ids, [0.0] * len(line) + [1.0] * (len(ids) - len(line)))
 
 
 def _texts(episodes: list[Episode]) -> list[str]:
