@@ -105,7 +105,7 @@ def _print(found: Comparison) -> None:
             if components is None:
                 continue
             console.print(text.components_table(f"{what}: {score.results.name}", components))
-            if (line := text.noise_line(components)) is not None:
-                console.print(Text(line))
+            if (told := text.noise_line(components)) is not None:
+                console.print(Text(told))
     for line in text.left_out_lines(found):
         console.print(Text(line))

@@ -18,7 +18,7 @@ STAGES = ("eval", "eval-after", "eval-before")
 """Files of episodes that are evaluations, the one that a run stands for first."""
 KIND = "run"
 NOISE_TAG = "noise"
-"""The tag of an episode that was played for ``eval.noise``: {"user_seed", "repeat"}."""
+"""The tag of an episode that was played for ``eval.noise`` (recipes/evaluation/noise.py): {"user_seed", "repeat"}."""
 
 
 def is_run(path: Path) -> bool:

@@ -17,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST = 200_000
+LARGEST = 100_000
 """Steps of the exact distribution at most; beyond, signs are drawn at random."""
 DRAWS = 100_000
 _CLOSE = 1e-9
@@ -35,21 +35,28 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def sign_flip(differences: Sequence[Fraction], *, seed: int = 0) -> float:
-    """The two-sided p-value of the sign-flip test of a sum of differences, one a task.
+    """The two-sided p-value of the sign-flip test of a sum of differences, one a task; see ``sign_flip_counts``."""
+    scale = lcm(*(d.denominator for d in differences)) if differences else 1
+    return sign_flip_counts([int(d * scale) for d in differences], seed=seed)
+
+
+def sign_flip_counts(differences: Sequence[int], *, seed: int = 0) -> float:
+    """The same of whole numbers, such as differences in successes where all tasks have as many trials.
 
     Exact by convolution up to ``LARGEST`` possible sums; else from ``DRAWS`` random signs, of which the observed ones
     count as one, so that it is never too small.
     """
-    scale = lcm(*(d.denominator for d in differences)) if differences else 1
-    sizes = [int(d * scale) for d in differences if d]
+    sizes = [d for d in differences if d]
     if not sizes:
         return 1.0
     observed, whole = abs(sum(sizes)), sum(map(abs, sizes))
     if whole <= LARGEST:
         return _tail(_sums([np.array([0.5, *[0.0] * (2 * abs(s) - 1), 0.5]) for s in sizes]), -whole, observed)
     random, values = np.random.default_rng(seed), np.array(sizes, dtype=np.float64)
-    signs = 2.0 * random.integers(0, 2, size=(DRAWS, len(sizes)), dtype=np.int8) - 1.0
-    beyond = int((np.abs(signs @ values) >= observed * (1 - _CLOSE)).sum())
+    beyond = 0
+    for _ in range(DRAWS // 1000):
+        signs = 2.0 * random.integers(0, 2, size=(1000, len(sizes)), dtype=np.int8) - 1.0
+        beyond += int((np.abs(signs @ values) >= observed * (1 - _CLOSE)).sum())
     return (beyond + 1) / (DRAWS + 1)
 
 

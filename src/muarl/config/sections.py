@@ -195,9 +195,9 @@ class EvalConfig(Section):
     trials: Positive = Field(1, description="Episodes of each task. pass^k needs at least k.")
     noise: Annotated[str, Field(pattern=r"^\d{1,3}x\d{1,3}(x\d{1,3})?$")] | None = Field(
         None,
-        description="In place of `trials`: AGENTxUSER, such as `3x3`: each of so many seeds of the agent meets each of so "
-        "many seeds of the user, so that `muarl compare` can say whose noise it is; `3x3x2` plays each pair twice, "
-        "which shows what no seed fixes.",
+        description="In place of `trials`: AGENTxUSER, such as `3x3`: every one of 3 seeds of the agent meets every one "
+        "of 3 seeds of the user, so that `muarl compare` can say whose noise it is; `3x3x2`: each pair twice, which "
+        "shows what no seed fixes.",
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampling temperature; 0: greedy.")
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = Field(1.0, description="Nucleus sampling; 1: off.")
@@ -267,16 +267,6 @@ class EvalConfig(Section):
         "some of them. Retail, airline and telecom, generated.",
     )
     red_team_tasks: Positive = Field(20, description="Under `red_team`: how many tasks of each kind.")
-
-    @model_validator(mode="after")
-    def _noise_is_several_attempts(self) -> EvalConfig:
-        if self.noise is not None and self.red_team:
-            raise ValueError("noise is of ordinary users; leave out red_team")
-        if self.noise is not None and not any(int(n) > 1 for n in self.noise.split("x")):
-            raise ValueError(
-                f"noise {self.noise!r} is a single attempt; 3x3 is three seeds of the agent by three users'"
-            )
-        return self
 
     @model_validator(mode="after")
     def _endpoint_needs_model(self) -> EvalConfig:

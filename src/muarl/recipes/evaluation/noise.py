@@ -12,9 +12,6 @@ from muarl.environments.configure import ConfiguredEnvironment
 from muarl.errors import ConfigError
 from muarl.rollout import RolloutRequest
 
-TAG = "noise"
-"""The tag of such an episode: {"user_seed", "repeat"}; its agent's seed is the episode's own."""
-
 
 @dataclass(frozen=True)
 class NoiseGrid:
