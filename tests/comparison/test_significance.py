@@ -82,7 +82,9 @@ def test_more_sums_than_can_be_counted_are_approximated(monkeypatch: pytest.Monk
     counts = [(3 + i % 2, 5, 2 + i % 3, 5) for i in range(60)]
     exact = stratified(counts)
     monkeypatch.setattr(significance, "LARGEST", 1)
-    assert stratified(counts) == pytest.approx(exact, rel=0.25)  # without a correction for continuity, as there are many sums
+    assert stratified(counts) == pytest.approx(
+        exact, rel=0.25
+    )  # without a correction for continuity, as there are many sums
     assert stratified([(2, 2, 2, 2)]) == 1.0
 
 

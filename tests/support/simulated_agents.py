@@ -120,7 +120,9 @@ def power_of(
     return found / repeats
 
 
-def planned(random: np.random.Generator, how: Strength, tasks: int, trials: int, *, pilots: int = 200) -> dict[str, int]:
+def planned(
+    random: np.random.Generator, how: Strength, tasks: int, trials: int, *, pilots: int = 200
+) -> dict[str, int]:
     """How many trials, or tasks, a difference of the lead needs by pilots of this size: the mean of the answers, without
     those that no number is enough."""
     answers: dict[str, list[float]] = {"trials_same_tasks": [], "trials": [], "tasks": []}
