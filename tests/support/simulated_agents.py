@@ -123,8 +123,8 @@ def power_of(
 def planned(
     random: np.random.Generator, how: Strength, tasks: int, trials: int, *, pilots: int = 200
 ) -> dict[str, int]:
-    """How many trials, or tasks, a difference of the lead needs by pilots of this size: the mean of the answers, without
-    those that no number is enough."""
+    """How many trials, or tasks, a difference of the lead needs by pilots of this size: the mean of the answers that
+    are a number."""
     answers: dict[str, list[float]] = {"trials_same_tasks": [], "trials": [], "tasks": []}
     for _ in range(pilots):
         first, second = (outcomes(random, p, trials).tolist() for p in how.chances(random, tasks))
