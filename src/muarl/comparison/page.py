@@ -7,6 +7,7 @@ from pathlib import Path
 from muarl.comparison import text
 from muarl.comparison.comparing import MCNEMAR, SIGN_FLIP, STRATIFIED, Comparison, PairResult, RunScore
 from muarl.comparison.components import Components
+from muarl.comparison.power import Needed
 from muarl.comparison.text import SOURCES, p_text, points, rank_text, share, span, trials_text
 from muarl.files import write_text
 from muarl.observe.charts import share_bar, strip
@@ -241,7 +242,40 @@ def _needed(found: Comparison) -> Html | None:
     if not lines:
         return None
     size = points(found.settings.difference, sign=False)
-    return _section(f"How much for a difference of {size} points", [tag("p", line) for line in lines])
+    return _section(
+        f"How much for a difference of {size} points",
+        [tag("p", line) for line in lines],
+        _needed_table(found, size) if len(found.pairs) > 1 else None,
+    )
+
+
+def _needed_table(found: Comparison, size: str) -> Html:
+    """What every pair needs."""
+
+    def count(value: int | None, otherwise: str = "–") -> Html:
+        return _figure(otherwise if value is None else f"{value:,}")
+
+    def cells(needed: Needed) -> list[Html]:
+        seen = needed.smallest
+        return [
+            _figure("–" if seen is None else points(seen, sign=False)),
+            count(needed.tasks),
+            count(needed.trials, "none is enough" if needed.hopeless else "–"),
+            count(needed.trials_same_tasks),
+        ]
+
+    head = [
+        "Pair",
+        "Points that would be seen",
+        f"Tasks for {size}",
+        f"Trials for {size}",
+        "Trials on these very tasks",
+    ]
+    rows = [
+        tag("tr", tag("th", f"{found.names[p.first]} − {found.names[p.second]}", scope="row"), cells(p.needed))
+        for p in found.pairs
+    ]
+    return table_of(head, rows)
 
 
 def _left_out(found: Comparison) -> Html | None:

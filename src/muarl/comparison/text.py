@@ -158,18 +158,18 @@ def needed_lines(needed: Needed, tasks: int, trials: str) -> list[str]:
 
 
 def power_lines(found: Comparison) -> list[str]:
-    """The same for the closest pair, which needs it most, or for a single run."""
+    """The same for the best pair that cannot be told apart (else the best pair), or for a single run."""
     if not found.pairs:
         only = found.scores[0]
         if only.needed is None:
             return []
         first = "Compared with another agent of as much noise:"
         return [first, *needed_lines(only.needed, len(found.tasks), trials_text(only))]
-    pair = max(found.pairs, key=lambda p: (p.needed.smallest or 0.0, p.needed.smallest_same_tasks or 0.0))
+    pair = next((p for p in found.pairs if p.better is None), found.pairs[0])
     lines = needed_lines(pair.needed, len(found.tasks), trials_text(found.scores[pair.first]))
     if len(found.pairs) > 1 and lines:
         names = f"{found.names[pair.first]} and {found.names[pair.second]}"
-        lines = [f"By the noisiest pair, {names}, corrected for {len(found.pairs)} pairs:", *lines]
+        lines = [f"As {names} vary, and corrected for {len(found.pairs)} pairs:", *lines]
     return lines
 
 
