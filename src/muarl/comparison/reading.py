@@ -18,7 +18,7 @@ from muarl.comparison import official_files, run_files, tau_files
 from muarl.comparison.attempts import Results
 from muarl.comparison.rows import read_rows
 from muarl.errors import ConfigError, DataError
-from muarl.untrusted import parse_json
+from muarl.untrusted import parse_json, read_lines
 
 KINDS = (
     "a run or evaluation of muarl (its folder, or a file of episodes)",
@@ -29,7 +29,7 @@ KINDS = (
     "JSON lines with task_id and success or reward, as muarl score writes them",
 )
 LINES_BYTES = 1 << 30
-"""Of a file of somebody else's, at most."""
+"""Of a file, or a line, of somebody else's, at most."""
 
 
 def read_all(words: Sequence[str]) -> list[Results]:
@@ -95,10 +95,9 @@ def _file(path: Path) -> Results:
 def _first_line(path: Path) -> Any:
     """The value on the first line that is not empty; None where it is no whole value."""
     try:
-        with open(path, "rb") as file:
-            for line in file:
-                if line.strip():
-                    return parse_json(line)
+        for _, line in read_lines(path, LINES_BYTES):
+            if line.strip():
+                return parse_json(line)
     except OSError as problem:
         raise DataError(f"{path}: cannot be read: {problem.strerror or problem}") from None
     except (ValueError, RecursionError):
