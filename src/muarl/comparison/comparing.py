@@ -16,7 +16,7 @@ from muarl.comparison.components import Components, judge_components, seed_compo
 from muarl.comparison.groups import indistinct_groups, rank_range
 from muarl.comparison.intervals import paired_bootstrap, same_tasks_interval
 from muarl.comparison.pairing import BY_SEED, Paired, pair
-from muarl.comparison.power import Needed, difference_variance, needed, single_variance
+from muarl.comparison.power import Needed, difference_variance, grid_variance, needed, single_variance
 from muarl.comparison.rows import verdicts_of
 from muarl.comparison.significance import holm, mcnemar, sign_flip, stratified
 from muarl.errors import ConfigError
@@ -53,7 +53,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class RunScore:
-    """One run on the tasks that all share. ``success``: the mean over tasks. ``trials``: fewest and most of a task.
+    """One run on the tasks that all share. ``success``: the mean over tasks. ``pass_hat``: empty where
+    attempts share seeds (muarl eval --noise). ``trials``: fewest and most of a task.
     ``letters``: groups that it is in; ``rank``: best and worst place that it may have. ``above_nothing``: whether its
     interval lies above the do-nothing baseline, None where that is unknown."""
 
@@ -232,21 +233,23 @@ def compare(runs: Sequence[Results], settings: Settings = Settings()) -> Compari
     scores = []
     for i, run in enumerate(runs):
         trials = paired.trials(i)
-        single = single_variance(trials) if len(runs) == 1 else None
+        grid = seed_components(run.attempts)
+        single = None
+        if len(runs) == 1:
+            single = single_variance(trials) if grid is None else grid_variance(grid)
         sizes = [len(t) for t in trials]
         verdicts = verdicts_of(Path(run.path)) if run.kind == "rows" else {}
         scores.append(
             RunScore(
                 run,
                 Estimate(means[i], mean_interval(paired.means(i)), sum(sizes)),
-                pass_hats_of(trials, [k for k in KS if k <= min(sizes)]),
+                {} if grid is not None else pass_hats_of(trials, [k for k in KS if k <= min(sizes)]),
                 (min(sizes), max(sizes)),
                 "".join(_letter(n) for n, group in enumerate(groups) if i in group),
                 rank_range(i, better, len(runs)),
                 paired.missing[i],
                 paired.unpaired[i],
-                seed_components(run.attempts)
-                or trial_components([[a.success for a in t] for t in run.by_task().values()]),
+                grid or trial_components([[a.success for a in t] for t in run.by_task().values()]),
                 judge_components(verdicts) if verdicts else None,
                 needed(single, settings.difference, alpha=alpha, power=settings.power) if single else None,
             )

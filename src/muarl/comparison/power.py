@@ -18,6 +18,8 @@ from math import ceil, sqrt
 from statistics import NormalDist, fmean, variance
 from typing import Any
 
+from muarl.comparison.components import TASK, Components
+
 MOST = 100_000
 """Trials or tasks beyond which the answer is "more than anybody plays"."""
 
@@ -90,6 +92,12 @@ def single_variance(trials: Sequence[Sequence[bool]]) -> DifferenceVariance | No
     within = 2 * fmean(variance(map(float, t)) for t in trials)
     count = len(trials) / sum(1 / len(t) for t in trials)
     return DifferenceVariance(within, None, within / count, count, len(trials))
+
+
+def grid_variance(found: Components) -> DifferenceVariance:
+    """The same from a grid of seeds, whose attempts are no independent trials: by its components."""
+    within = 2 * sum(max(0.0, part.variance) for part in found.parts if part.name != TASK)
+    return DifferenceVariance(within, None, within, 1.0, found.tasks)
 
 
 def needed(spread: DifferenceVariance, difference: float, *, alpha: float = 0.05, power: float = 0.8) -> Needed:
