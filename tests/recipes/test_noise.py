@@ -67,6 +67,7 @@ def test_a_run_with_a_grid_says_where_its_noise_comes_from(tmp_path: Path) -> No
     (told,) = json.loads(muarl("compare", tmp_path / "n", "--json").stdout)["runs"]
     assert told["components"]["design"] == "2 seeds of the agent with 2 of the user, each 2 times"
     assert told["components"]["components"]["repeat"]["variance"] == 0.0
+    assert told["pass_hat"] == {}, "attempts that share seeds are no independent trials"
     before = (tmp_path / "n" / "episodes" / "eval.jsonl").read_text()
     assert muarl("eval", "--resume", tmp_path / "n").exit_code == 0
     assert (tmp_path / "n" / "episodes" / "eval.jsonl").read_text() == before
