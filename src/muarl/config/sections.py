@@ -195,8 +195,8 @@ class EvalConfig(Section):
     trials: Positive = Field(1, description="Episodes of each task. pass^k needs at least k.")
     noise: Annotated[str, Field(pattern=r"^\d{1,3}x\d{1,3}(x\d{1,3})?$")] | None = Field(
         None,
-        description="In place of `trials`: AGENTxUSER, such as `3x3`: every one of 3 seeds of the agent meets every one "
-        "of 3 seeds of the user, so that `muarl compare` can say whose noise it is; `3x3x2`: each pair twice, which "
+        description="In place of `trials`: AGENTxUSER, such as `3x3`: every one of 3 seeds of the agent meets every "
+        "one of 3 seeds of the user, so that `muarl compare` can say whose noise it is; `3x3x2`: each pair twice, which "
         "shows what no seed fixes.",
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampling temperature; 0: greedy.")
