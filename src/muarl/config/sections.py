@@ -196,8 +196,8 @@ class EvalConfig(Section):
     noise: Annotated[str, Field(pattern=r"^\d{1,3}x\d{1,3}(x\d{1,3})?$")] | None = Field(
         None,
         description="In place of `trials`: AGENTxUSER, such as `3x3`: every one of 3 seeds of the agent meets every "
-        "one of 3 seeds of the user, so that `muarl compare` can say whose noise it is; `3x3x2`: each pair twice, which "
-        "shows what no seed fixes.",
+        "one of 3 seeds of the user, so that `muarl compare` can say whose noise it is; `3x3x2`: each pair twice, "
+        "which shows what no seed fixes.",
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampling temperature; 0: greedy.")
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = Field(1.0, description="Nucleus sampling; 1: off.")
