@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -211,6 +212,38 @@ def test_a_judges_nonsense_costs_only_the_conversation_that_it_was_asked_about(
     assert [r["reward"] for r in rows] == [1.0, None, 1.0]
     assert "the judge's answer could not be read" in rows[1]["error"] and "Fine, I guess." in rows[1]["error"]
     assert "1 could not be scored, judge endpoint:" in capsys.readouterr().out
+
+
+def test_a_judge_may_be_asked_several_times_and_compare_says_what_is_its_noise(
+    tmp_path, small_world, monkeypatch, capsys
+):
+    from muarl.comparison.comparing import compare
+    from muarl.comparison.reading import read
+
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    asked = Counter()
+
+    def answer(body):
+        said = body["messages"][1]["content"]
+        if "FICKLE" not in said:
+            return text(VERDICT)
+        asked["fickle"] += 1
+        return text(VERDICT if asked["fickle"] % 2 else VERDICT.replace("true", "false"))
+
+    talks = [[{"role": "user", "content": word}] for word in ("plain", "FICKLE")]
+    other = {**JUDGED, "id": "other"}
+    given = [simulation("0", talks[0], task_id="judged"), simulation("1", talks[1], task_id="other")]
+    with FakeOpenAI(answer) as server:
+        made = scored(tmp_path, run(*given, tasks=(JUDGED, other)), f"endpoint:judge@{server.url}", verdicts=2)
+    assert [(r["task_id"], r["verdict"]) for r in made] == [("judged", 0), ("judged", 1), ("other", 0), ("other", 1)]
+    assert sorted(r["reward"] for r in made[2:]) == [0.0, 1.0]
+    assert capsys.readouterr().out.startswith("2 conversations,")
+    (score,) = compare([read(tmp_path / "out.jsonl")]).scores
+    assert score.success.n == 2
+    assert score.judges is not None
+    assert score.judges["judge"].variance == pytest.approx((0 + 0.5) / 2)
+    with pytest.raises(ConfigError, match="always says the same"):
+        scored(tmp_path, run(*given), verdicts=2)
 
 
 def test_an_endpoint_that_fails_half_the_time_is_asked_again(tmp_path, small_world, monkeypatch):

@@ -115,6 +115,16 @@ def score(
     details: Annotated[
         bool, typer.Option("--details", help="Write each of the task's criteria and whether it was met.")
     ] = False,
+    verdicts: Annotated[
+        int,
+        typer.Option(
+            "--verdicts",
+            min=1,
+            max=100,
+            help="Ask the judge so often about each conversation, with a line for each time; muarl compare then says "
+            "how much of the noise is the judge's. Needs a model as judge.",
+        ),
+    ] = 1,
 ) -> None:
     """Score recorded conversations again, as the benchmark scores them.
 
@@ -156,6 +166,8 @@ def score(
         raise ConfigError("--evaluation: TAU1 has only one way of scoring; keep the default, all")
     how = Scoring(evaluation, strict=not lenient, details=details)
     model = open_judge_model(judge)
+    if model is None and verdicts > 1:
+        raise ConfigError(f"--verdicts: the judge {judge!r} always says the same; name one with --judge endpoint:MODEL")
     who = FixedJudge(judge == "pass") if model is None else ModelJudge(model)
     if model is not None:
         typer.echo(f"judge: {model.endpoint.about}", err=True)
@@ -163,8 +175,11 @@ def score(
     jobs = list(_jobs(worlds, trajectories, fresh_tasks))
     if jobs and all(job.problem is not None for job in jobs):
         raise DataError(f"{trajectories}: none of its {len(jobs)} conversations can be scored. {jobs[0].problem}")
-    lines = asyncio.run(score_all(jobs, who, how))
+    lines = asyncio.run(score_all([job for job in jobs for _ in range(verdicts)], who, how))
+    if verdicts > 1:
+        lines = [{**line, "verdict": n % verdicts} for n, line in enumerate(lines)]
     _write(out, lines)
+    lines = lines[::verdicts]  # the first verdict on each conversation is its score
     if lines and all("error" in line for line in lines):
         raise DataError(
             f"{trajectories}: none of its {len(lines)} conversations could be scored. See {out} for the reasons"

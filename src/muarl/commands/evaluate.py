@@ -75,6 +75,15 @@ def evaluate(
         list[str] | None, typer.Option("--task", help="Only the task with this id (repeatable).")
     ] = None,
     trials: Annotated[int | None, typer.Option("--trials", help="Episodes of each task; pass^k needs k.")] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            "--noise",
+            metavar="AGENTxUSER",
+            help="Instead of trials: 3x3 plays each task with every pair of 3 seeds of the agent and 3 of the user; "
+            "muarl compare RUN then says whose noise it is. 3x3x2: each pair twice.",
+        ),
+    ] = None,
     solo: Annotated[
         bool, typer.Option("--solo", help="The agent alone, with the task's ticket and all tools.")
     ] = False,
@@ -166,6 +175,7 @@ def evaluate(
         "eval.red_team": red_team.split(",") if red_team else None,
         "eval.task_ids": task_id or None,
         "eval.trials": trials,
+        "eval.noise": noise,
         "eval.solo": solo or None,
         "eval.concurrency": concurrency,
         "eval.max_cost": max_cost,

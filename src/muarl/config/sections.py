@@ -193,6 +193,12 @@ class EvalConfig(Section):
     )
     task_ids: tuple[str, ...] = Field((), description="Only the official tasks with these ids; empty: all.")
     trials: Positive = Field(1, description="Episodes of each task. pass^k needs at least k.")
+    noise: Annotated[str, Field(pattern=r"^\d{1,3}x\d{1,3}(x\d{1,3})?$")] | None = Field(
+        None,
+        description="In place of `trials`: AGENTxUSER, such as `3x3`: every one of 3 seeds of the agent meets every "
+        "one of 3 seeds of the user, so that `muarl compare` can say whose noise it is; `3x3x2`: each pair twice, "
+        "which shows what no seed fixes.",
+    )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampling temperature; 0: greedy.")
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = Field(1.0, description="Nucleus sampling; 1: off.")
     seed: int = Field(0, description="Seed of the tasks drawn and of sampling.")

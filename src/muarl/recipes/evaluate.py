@@ -16,18 +16,20 @@ from muarl.agents.idle import IdleAgent
 from muarl.audit.report import tables
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
+from muarl.comparison.run_files import NOISE_TAG
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import local_executor
-from muarl.episode import Usage, Verdict
-from muarl.errors import InfrastructureError
+from muarl.episode import Episode, Usage, Verdict
+from muarl.errors import ConfigError, InfrastructureError
 from muarl.event_loop import event_loop
 from muarl.files import write_text
 from muarl.metrics import is_success, scored
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
 from muarl.recipes.evaluation.measuring import LABEL, evaluate, play_all, some_scored
+from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
 from muarl.recipes.evaluation.report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.evaluation.user_review import review_users
 from muarl.rollout import Budget, RolloutEnd
@@ -43,7 +45,10 @@ from muarl.users.base import UserFactory
 
 def run(config: RunConfig) -> Path:
     """Evaluate the configured agent and write episodes, summary.json and report.md. Returns the run's folder."""
+    grid = None if config.eval.noise is None else NoiseGrid.of(config.eval.noise)
     if config.eval.red_team:
+        if grid is not None:
+            raise ConfigError("eval.noise: red-team users have no repeats of that kind; leave out one of the two")
         from muarl.recipes import redteam
 
         return redteam.run(config)
@@ -71,7 +76,7 @@ def run(config: RunConfig) -> Path:
         if wanted is not None and len(tasks) < wanted and not playing.eval.task_ids:
             split = f"{playing.eval.split} split of {environment.name}"
             progress.say(f"The {split} has {len(tasks)} tasks, fewer than {wanted}: all are played.")
-        found = _measure(context, playing, environment, agent, users, tasks, judges)
+        found = _measure(context, playing, environment, agent, users, tasks, judges, grid)
         summary = summary_of(found, run.seconds)
         write_audits(run, [found.audited])
         run.write_summary(summary)
@@ -102,11 +107,20 @@ def _measure(
     users: UserFactory,
     tasks: Sequence[Task],
     judges: Judges,
+    grid: NoiseGrid | None,
 ) -> Evaluation:
     """Play what a run's results store still lacks, look at the users, and gather it all."""
     progress, concurrency = context.progress, config.rollout.concurrency
     trials, seed = config.eval.trials, config.eval.seed
-    requests = environment.requests(tasks, trials, seed, LABEL)
+    if grid is None:
+        requests = environment.requests(tasks, trials, seed, LABEL)
+    else:
+        requests = noise_requests(environment, tasks, grid, seed, LABEL)
+        progress.say(
+            f"Noise: {grid.attempts} episodes of each task, which share seeds, so that pass^k is not that of "
+            f"independent trials. Where the noise comes from: muarl compare {context.folder.path}"
+        )
+    by_id = {r.episode_id: r for r in requests}
     results = ResultsStore(context.folder)
     results.check(requests, agent.name, users.name, former=former_name(config))
     still = results.open(requests)
@@ -118,6 +132,12 @@ def _measure(
     end = RolloutEnd.COMPLETE
     if still:
         host = partial(policy_executor, config, measuring=True) if not config.eval.solo else local_executor
+
+        def keep(episode: Episode) -> None:
+            if grid is not None:
+                episode.tags[NOISE_TAG] = noise_tag(by_id[episode.id], grid)
+            results.keep(episode, judges.used)
+
         executor, before_now = host(environment, agent, users, concurrency), list(results.kept.values())
         _, end = play_all(
             executor,
@@ -126,7 +146,7 @@ def _measure(
             f"evaluation of {agent.name}",
             budget=budget,
             finished_before=before_now,
-            final=lambda episode: results.keep(episode, judges.used),
+            final=keep,
         )
     episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
     some_scored(episodes, LABEL)

@@ -1,0 +1,7 @@
+"""Is one agent better than another? Results of any kind in one table, paired, tested, and how much more is needed.
+
+``reading`` brings runs of muarl, TAU2, TAU1, BFCL, ACEBench and plain rows into one form (``attempts``); ``pairing``
+finds what the runs share; ``significance`` and ``intervals`` test differences, ``groups`` says what can be told apart;
+``components`` splits the noise, ``power`` says how many trials a difference needs. ``comparing`` puts it together,
+``text`` and ``page`` show it.
+"""

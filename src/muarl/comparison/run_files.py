@@ -1,0 +1,132 @@
+"""Runs and evaluations of muarl as results: the episodes of a folder, or a file of episodes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from muarl.comparison.attempts import Attempt, Excluded, Results
+from muarl.episode import Episode, StopReason, read_episodes
+from muarl.errors import DataError, MuarlError
+from muarl.metrics import is_success
+from muarl.observe.rundir import RunDirectory
+
+STAGES = ("eval", "eval-after", "eval-before")
+"""Files of episodes that are evaluations, the one that a run stands for first."""
+KIND = "run"
+NOISE_TAG = "noise"
+"""The tag of an episode that was played for ``eval.noise`` (recipes/evaluation/noise.py): {"user_seed", "repeat"}."""
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is a run of muarl."""
+    return (path / "episodes").is_dir()
+
+
+def read_run(path: Path) -> Results:
+    """The evaluation that a run ends with. DataError if it has none."""
+    return _stage(path, _stages(path)[0])
+
+
+def read_stages(path: Path) -> list[Results]:
+    """A run's evaluations: the one, or those before and after training, called so."""
+    found = _stages(path)
+    if len(found) < 2:
+        return [_stage(path, found[0])]
+    return [_stage(path, stage, name=stage.removeprefix("eval-")) for stage in reversed(found)]
+
+
+def _stages(path: Path) -> list[str]:
+    found = [stage for stage in STAGES if (path / "episodes" / f"{stage}.jsonl").is_file()]
+    if not found:
+        there = ", ".join(sorted(p.name for p in (path / "episodes").glob("*.jsonl"))[:5]) or "nothing"
+        raise DataError(
+            f"{path}: there is no evaluation in it (episodes/eval.jsonl or eval-after.jsonl; there is {there}). "
+            f"Evaluate its checkpoint with muarl eval --checkpoint {path}, or name a file of episodes"
+        )
+    return found
+
+
+def _stage(path: Path, stage: str, *, name: str | None = None) -> Results:
+    run = RunDirectory.at(path)
+    try:
+        summary, told = run.read_json("summary"), run.read_tasks()
+    except MuarlError as problem:
+        raise DataError(str(problem)) from None
+    prints = {task: _digest(row) for task, row in told.items()}
+    return _results(run.read_episodes(stage), name or path.resolve().name, str(path), summary, prints)
+
+
+def read_episodes_file(path: Path) -> Results:
+    """A file of episodes; what a run's summary says comes from the run that it stands in."""
+    folder = path.resolve().parent.parent
+    inside = path.resolve().parent.name == "episodes" and (folder / "status.json").is_file()
+    try:
+        episodes = list({(e.id, e.group, e.seed): e for e in read_episodes(path, unfinished_ok=True)}.values())
+        summary = RunDirectory.at(folder).read_json("summary") if inside else {}
+        told = RunDirectory.at(folder).read_tasks() if inside else {}
+    except (ValueError, MuarlError) as problem:
+        raise DataError(str(problem)) from None
+    name = f"{folder.name} {path.stem}" if inside else path.stem
+    return _results(episodes, name, str(path), summary, {task: _digest(row) for task, row in told.items()})
+
+
+def _digest(row: Mapping[str, Any]) -> str:
+    """What the file says of a task: what its user wants and which actions are right."""
+    kept = json.dumps([row.get("scenario"), row.get("actions")], sort_keys=True, ensure_ascii=True)
+    return hashlib.blake2b(kept.encode(), digest_size=12).hexdigest()
+
+
+def _results(
+    episodes: Sequence[Episode],
+    name: str,
+    path: str,
+    summary: Mapping[str, Any],
+    fingerprints: Mapping[str, str],
+) -> Results:
+    if not episodes:
+        raise DataError(f"{path}: there is no finished episode in it")
+    attempts, excluded = list[Attempt](), list[Excluded]()
+    for episode in episodes:
+        trial = _trial(episode)
+        noise = episode.tags.get(NOISE_TAG)
+        noise = noise if isinstance(noise, Mapping) else {}
+        user_seed, repeat = noise.get("user_seed"), noise.get("repeat", 0)
+        user_seed = user_seed if type(user_seed) is int else None
+        repeat = repeat if type(repeat) is int else 0
+        if episode.stop is StopReason.INFRASTRUCTURE or episode.verdict is None:
+            why = episode.error or "it was never scored"
+            excluded.append(Excluded(episode.task_id, trial, why, episode.seed, user_seed, repeat))
+        else:
+            good = is_success(episode.reward)
+            attempts.append(Attempt(episode.task_id, trial, good, episode.seed, user_seed, repeat))
+    nothing = summary.get("do_nothing")
+    judge = summary.get("judge")
+    return Results(
+        name=name,
+        path=path,
+        kind=KIND,
+        attempts=tuple(attempts),
+        excluded=tuple(excluded),
+        domain=_one(e.domain for e in episodes),
+        agent=_one(e.agent for e in episodes),
+        user=_one(e.user for e in episodes),
+        judge=judge if isinstance(judge, str) else None,
+        do_nothing=float(nothing) if isinstance(nothing, (int, float)) and not isinstance(nothing, bool) else None,
+        fingerprints=fingerprints,
+    )
+
+
+def _trial(episode: Episode) -> int:
+    """The number of its request, which stands in its id."""
+    number = episode.id.rpartition("#")[2]
+    return int(number) if number.isdigit() and len(number) < 10 else 0
+
+
+def _one(values: Iterable[str]) -> str | None:
+    """What all say, or a list where they differ (agents or users by domain)."""
+    told = list(dict.fromkeys(v for v in values if v))
+    return ", ".join(told[:5]) or None

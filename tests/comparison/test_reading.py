@@ -1,0 +1,366 @@
+"""Results of every program in one table, and what is wrong with a file said clearly."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muarl.chat import Message
+from muarl.comparison.attempts import Attempt, Results
+from muarl.comparison.pairing import pair
+from muarl.comparison.reading import read, read_all
+from muarl.comparison.rows import verdicts_of
+from muarl.episode import Episode, StopReason, Turn, Verdict, write_episodes
+from muarl.errors import ConfigError, DataError, MuarlError
+from muarl.formats import tau2
+
+
+def episode(task: str, trial: int, reward: float | None, *, seed: int | None = None, **more: Any) -> Episode:
+    lost = reward is None
+    return Episode(
+        f"evaluation/{task}#{trial}",
+        task,
+        "retail",
+        [Turn(Message("user", "Hi"))],
+        StopReason.INFRASTRUCTURE if lost else StopReason.USER_STOP,
+        1000 + trial if seed is None else seed,
+        agent="m",
+        user="agenda(seed=0)",
+        verdict=None if lost else Verdict(reward or 0.0),
+        error="the endpoint did not answer" if lost else None,
+        **more,
+    )
+
+
+def run_folder(path: Path, episodes: list[Episode], *, stage: str = "eval", **summary: Any) -> Path:
+    (path / "episodes").mkdir(parents=True, exist_ok=True)
+    write_episodes(path / "episodes" / f"{stage}.jsonl", episodes)
+    (path / "summary.json").write_text(json.dumps(summary))
+    (path / "status.json").write_text("{}")
+    told = {e.task_id: {"id": e.task_id, "scenario": "Help", "actions": []} for e in episodes}
+    (path / "tasks.jsonl").write_text("".join(json.dumps(t) + "\n" for t in told.values()))
+    return path
+
+
+def outcomes(found: Results) -> list[tuple[str, int, bool]]:
+    return [(a.task, a.trial, a.success) for a in found.attempts]
+
+
+# ── runs of muarl ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_evaluation(tmp_path: Path) -> None:
+    played = [episode("a", 0, 1.0), episode("a", 1, 0.0), episode("b", 0, None), episode("b", 1, 1.0)]
+    found = read(run_folder(tmp_path / "mine", played, do_nothing=0.25, judge="pass"))
+    assert outcomes(found) == [("a", 0, True), ("a", 1, False), ("b", 1, True)]
+    assert [(x.task, x.trial, x.why) for x in found.excluded] == [("b", 0, "the endpoint did not answer")]
+    assert (found.name, found.kind, found.do_nothing, found.judge) == ("mine", "run", 0.25, "pass")
+    assert (found.agent, found.user, found.domain) == ("m", "agenda(seed=0)", "retail")
+    assert found.attempts[0].seed == 1000
+    file = read(tmp_path / "mine" / "episodes" / "eval.jsonl")
+    assert (file.name, outcomes(file), file.do_nothing) == ("mine eval", outcomes(found), 0.25)
+
+
+def test_a_training_run_is_compared_before_and_after(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "quick", [episode("a", 0, 0.0)], stage="eval-before")
+    run_folder(folder, [episode("a", 0, 1.0)], stage="eval-after")
+    before, after = read_all([str(folder)])
+    assert [(r.name, outcomes(r)) for r in (before, after)] == [
+        ("before", [("a", 0, False)]),
+        ("after", [("a", 0, True)]),
+    ]
+    assert outcomes(read(folder)) == [("a", 0, True)], "beside others it stands for what it ended with"
+
+
+def test_repeats_of_a_grid_of_seeds(tmp_path: Path) -> None:
+    tagged = replace(episode("a", 4, 1.0), tags={"noise": {"user_seed": 7, "repeat": 1}})
+    (attempt,) = read(run_folder(tmp_path / "n", [tagged])).attempts
+    assert attempt == Attempt("a", 4, True, 1004, 7, 1)
+    odd = replace(episode("a", 4, 1.0), tags={"noise": "much"})
+    assert read(run_folder(tmp_path / "o", [odd])).attempts[0].user_seed is None
+
+
+def test_a_run_without_an_evaluation_says_how_to_get_one(tmp_path: Path) -> None:
+    (tmp_path / "r" / "episodes").mkdir(parents=True)
+    (tmp_path / "r" / "episodes" / "train-0000.jsonl").write_text("")
+    with pytest.raises(DataError, match=r"there is train-0000\.jsonl\)\. Evaluate its checkpoint with muarl eval"):
+        read(tmp_path / "r")
+    with pytest.raises(DataError, match="no finished episode"):
+        read(run_folder(tmp_path / "empty", []))
+
+
+# ── TAU2, TAU1 ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def tau2_run(*rows: tuple[str, int, str, float | None], **task: Any) -> dict[str, Any]:
+    simulations = [
+        {"id": f"s{n}", "task_id": t, "trial": trial, "seed": 50 + trial, "termination_reason": why, "messages": [],
+         "reward_info": None if reward is None else {"reward": reward}}
+        for n, (t, trial, why, reward) in enumerate(rows)
+    ]  # fmt: skip
+    names = dict.fromkeys(t for t, *_ in rows)
+    return {
+        "info": {
+            "environment_info": {"domain_name": "retail"},
+            "agent_info": {"implementation": "llm_agent", "llm": "model-a"},
+            "user_info": {"implementation": "user_simulator", "llm": "model-u"},
+        },
+        "tasks": [{"id": name, "user_scenario": {"instructions": "x"}, **task} for name in names],
+        "simulations": simulations,
+    }
+
+
+def test_tau2_as_its_own_metrics_count_it(tmp_path: Path) -> None:
+    rows = tau2_run(
+        ("1", 0, "user_stop", 1.0),
+        ("1", 1, "max_steps", None),
+        ("2", 0, "infrastructure_error", 0.0),
+        ("2", 1, "agent_stop", 0.5),
+        ("3", 0, "user_stop", None),
+    )
+    file = tmp_path / "published.json"
+    file.write_text(json.dumps(rows, indent=1))
+    found = read(file)
+    assert outcomes(found) == [("1", 0, True), ("1", 1, False), ("2", 1, False)]
+    assert [(x.task, x.why) for x in found.excluded] == [("2", "infrastructure_error"), ("3", "it has no reward")]
+    assert (found.name, found.agent, found.user, found.domain) == ("published", "model-a", "model-u", "tau2-retail")
+    assert [a.seed for a in found.attempts] == [50, 51, 51]
+    folder = tmp_path / "as_folder"
+    (folder / "simulations").mkdir(parents=True)
+    (folder / "results.json").write_text(json.dumps({**rows, "simulations": None}))
+    for row in rows["simulations"]:
+        (folder / "simulations" / f"{row['id']}.json").write_text(json.dumps(row))
+    for path in (folder, folder / "results.json"):
+        assert (read(path).name, outcomes(read(path))) == ("as_folder", outcomes(found))
+    single = tmp_path / "single"
+    single.mkdir()
+    (single / "results.json").write_text(json.dumps(rows))
+    assert read(single).name == "single"
+
+
+def test_what_muarl_exports_to_tau2_is_read_as_the_run_itself(tmp_path: Path) -> None:
+    played = [episode("a", 0, 1.0, seed=7), episode("a", 1, 0.0, seed=8), episode("b", 0, None, seed=7)]
+    about = tau2.Tau2Run("retail", "", [{"id": "a"}], "m", "u", "2026-11-22T20:00:00+00:00", 200, 10, seeds=(7, 8))
+    (tmp_path / "results.json").write_text(json.dumps(tau2.results_of(about, played)))
+    found, own = read(tmp_path / "results.json"), read(run_folder(tmp_path / "run", played))
+    assert outcomes(found) == outcomes(own)
+    assert [x.task for x in found.excluded] == ["b"]
+
+
+def test_tau1_trajectories(tmp_path: Path) -> None:
+    said = [{"role": "system", "content": "# Retail agent policy"}, {"role": "user", "content": "Hi"}]
+    rows = [
+        {"task_id": 3, "trial": 0, "reward": 1.0, "info": {"task": {"instruction": "x", "actions": []}}, "traj": said},
+        {"task_id": 3, "trial": 1, "reward": 0.0, "info": {}, "traj": said},
+        {"task_id": 4, "trial": 0, "reward": 0.0, "info": {"error": "timed out"}, "traj": []},
+    ]
+    (tmp_path / "old.json").write_text(json.dumps(rows, indent=1))
+    (tmp_path / "lines.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    for name in ("old.json", "lines.jsonl"):
+        found = read(tmp_path / name)
+        assert outcomes(found) == [("test/3", 0, True), ("test/3", 1, False)]
+        assert [x.why for x in found.excluded] == ["timed out"]
+        assert set(found.fingerprints) == {"test/3"}
+
+
+# ── BFCL, ACEBench, rows ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def score_file(path: Path, correct: int, total: int, failed: list[Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [{"accuracy": correct / total, "correct_count": correct, "total_count": total}]
+    lines += [{"id": name, "valid": False, "error": {}} for name in failed]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_bfcls_score_files_list_failures_only(tmp_path: Path) -> None:
+    failed = ["multi_turn_base_3", "multi_turn_base_199"]
+    file = score_file(tmp_path / "m" / "BFCL_v4_multi_turn_base_score.json", 198, 200, failed)
+    found = read(file)
+    assert (len(found.attempts), found.domain) == (200, "bfcl-v4")
+    assert {a.task for a in found.attempts if not a.success} == set(failed)
+    assert outcomes(read(tmp_path / "m")) == outcomes(found)
+    with pytest.raises(DataError, match="198 of 200 correct and lists 1 failures"):
+        read(score_file(tmp_path / "x" / file.name, 198, 200, failed[:1]))
+    with pytest.raises(DataError, match="does not fit"):
+        read(score_file(tmp_path / "x" / file.name, 199, 200, ["multi_turn_base_200"]))
+    with pytest.raises(DataError, match="must hold the totals"):
+        read(score_file(tmp_path / "x" / file.name, 5, 2, []))
+
+
+def test_other_categories_need_their_result_file(tmp_path: Path) -> None:
+    score = score_file(tmp_path / "m" / "BFCL_v4_live_simple_score.json", 1, 2, ["live_simple_1-1-0"])
+    with pytest.raises(DataError, match="BFCL_v4_live_simple_result.json"):
+        read(score)
+    with pytest.raises(DataError, match="there is no such file"):
+        read(tmp_path / "nothing")
+    result = tmp_path / "m" / "BFCL_v4_live_simple_result.json"
+    result.write_text('{"id": "live_simple_0-0-0", "result": ""}\n{"id": "live_simple_1-1-0", "result": ""}\n')
+    assert outcomes(read(tmp_path / "m")) == [("live_simple_0-0-0", 0, True), ("live_simple_1-1-0", 0, False)]
+    with pytest.raises(DataError, match="multi-turn categories only"):
+        read(result)
+    score_file(tmp_path / "n" / "BFCL_v4_live_simple_score.json", 2, 2, [])
+    with pytest.raises(DataError, match=r"several models in it \(m, n\)"):
+        read(tmp_path)
+
+
+def test_acebenchs_score_files_number_their_failures(tmp_path: Path) -> None:
+    folder = tmp_path / "score_en" / "model"
+    score_file(folder / "data_agent_multi_turn_score.json", 28, 30, [0, 29])
+    score_file(folder / "data_agent_multi_step_score.json", 20, 20, [])
+    found = read(folder)
+    assert {a.task for a in found.attempts if not a.success} == {"agent_multi_turn_0", "agent_multi_turn_29"}
+    assert len(found.attempts) == 50
+
+
+@pytest.mark.data
+def test_result_files_are_scored_by_the_benchmarks_rules(
+    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from muarl.benchmarks import bfcl, install
+
+    monkeypatch.setenv("MUARL_DATA", str(tmp_path / "data"))
+    install.add("bfcl", shared_data / "bfcl")
+    # BFCL drops arguments without a name when it decodes, so not every gold answer passes as a message.
+    named = [t for t in bfcl.tasks("v4", "base") if all("=" in c for turn in bfcl.ground_truth(t) for c in turn)]
+    good, bad = named[:2]
+    rows = [{"id": good.id, "result": [[f"[{', '.join(turn)}]"] for turn in bfcl.ground_truth(good)]}]
+    rows.append({"id": bad.id, "result": [[]]})
+    file = tmp_path / "BFCL_v4_multi_turn_base_result.json"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert outcomes(read(file)) == [(good.id, 0, True), (bad.id, 0, False)]
+
+
+def test_rows_of_anybody(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    rows: list[dict[str, Any]] = [
+        {"task_id": 1, "success": True, "agent": "a"},
+        {"task_id": 1, "success": False},
+        {"id": "x", "valid": True},
+        {"task_id": "y", "reward": 0.9999999},
+        {"task_id": "z", "reward": None, "error": "no answer"},
+        {"task_id": "z", "reward": 1, "excluded": True},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = read(file)
+    assert outcomes(found) == [("1", 0, True), ("1", 1, False), ("x", 0, True), ("y", 0, True)]
+    assert [x.why for x in found.excluded] == ["no answer", "excluded"]
+    assert found.agent == "a"
+    judged = [{"task_id": "t", "reward": r, "verdict": v} for r, v in ((1, 0), (0, 1), (1, 0), (1, 1), (0, 0))]
+    file.write_text("".join(json.dumps(row) + "\n" for row in judged))
+    assert outcomes(read(file)) == [("t", 0, True), ("t", 1, True), ("t", 2, False)]
+    assert verdicts_of(file) == {"t": [[True, False], [True, True]]}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("no json", "is not JSON"),
+        ("[1, 2]", "no results that muarl can read. It reads a run or evaluation of muarl"),
+        ('"text"', "no results that muarl can read"),
+        ('{"task_id": "a"}\n', "line 1: it lacks the field success"),
+        ('{"success": true}\n', "line 1: it lacks the field task_id"),
+        ('{"task_id": "a", "success": "yes"}\n', "success must be true, false, a number or null"),
+        ('{"task_id": "a", "success": true, "trial": "x"}\n', "trial must be a whole number"),
+        ('{"task_id": "a", "success": true, "trial": 1}\n{"task_id": "a", "success": true}\n', "some have none"),
+        ('{"task_id": "a", "success": true}\nnot json\n', "line 2: not JSON"),
+        ('{"simulations": [], "tasks": []}', "info must be an object"),
+        ("[" * 5000, "is not JSON: nested deeper"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "file.json"
+    file.write_text(text)
+    with pytest.raises(DataError, match=says) as problem:
+        read(file)
+    assert "file.json" in str(problem.value)
+
+
+@settings(max_examples=40)
+@given(st.binary(max_size=200) | st.text(max_size=100).map(lambda t: json.dumps({"task_id": t, "turns": 1}).encode()))
+def test_no_file_is_more_than_an_error(raw: bytes) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "x.json"
+        file.write_bytes(raw)
+        try:
+            read(file)
+        except MuarlError:
+            pass
+
+
+# ── names and pairs ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_names_are_given_or_told_apart_by_folders(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rows.jsonl").write_text('{"task_id": "a", "success": true}\n')
+    one, two = (str(tmp_path / name / "rows.jsonl") for name in ("one", "two"))
+    assert [r.name for r in read_all([one, two])] == ["one", "two"]
+    assert [r.name for r in read_all([f"base={one}", two])] == ["base", "two"]
+    assert len({r.name for r in read_all([one, one])}) == 2
+    with pytest.raises(ConfigError, match="two runs are called 'x'"):
+        read_all([f"x={one}", f"x={two}"])
+    with pytest.raises(ConfigError, match="after the name comes the path"):
+        read_all(["x="])
+
+
+def results(name: str, *attempts: Attempt, **more: Any) -> Results:
+    return Results(name, f"{name}.json", more.pop("kind", "tau2"), attempts, **more)
+
+
+def test_attempts_are_paired_by_seed_and_what_has_no_partner_is_left_out() -> None:
+    one = results("one", Attempt("a", 0, True, 1), Attempt("a", 1, False, 2), Attempt("b", 0, True, 1))
+    two = results("two", Attempt("a", 0, False, 2), Attempt("b", 0, True, 1), Attempt("c", 0, True, 1))
+    found = pair([one, two])
+    assert (found.by, found.tasks, found.unpaired) == ("task and seed", ("a", "b"), (1, 0))
+    assert found.trials(0) == [(False,), (True,)]
+    assert found.trials(1) == [(False,), (True,)]
+    assert found.missing == (("c",), ())
+
+
+def test_without_seeds_tasks_are_paired() -> None:
+    one = results("one", Attempt("a", 0, True), Attempt("a", 1, False))
+    two = results("two", Attempt("a", 0, True, 5))
+    found = pair([one, two])
+    assert (found.by, found.trials(0), found.means(0)) == ("task", [(True, False)], [0.5])
+    other_seeds = results("three", Attempt("a", 0, True, 9))
+    assert pair([two, other_seeds]).by == "task"
+
+
+def test_tasks_that_the_files_describe_differently_are_left_out() -> None:
+    one = results("one", Attempt("a", 0, True), Attempt("b", 0, True), fingerprints={"a": "x", "b": "y"})
+    two = results("two", Attempt("a", 0, True), Attempt("b", 0, True), fingerprints={"a": "x", "b": "z"})
+    assert (pair([one, two]).tasks, pair([one, two]).changed) == (("a",), ("b",))
+    kept = pair([one, two], keep_changed=True)
+    assert kept.tasks == ("a", "b") and "1 tasks are described differently" in kept.warnings[-1]
+    other_kind = replace(two, kind="run")
+    assert pair([one, other_kind]).tasks == ("a", "b"), "digests of two kinds of file say nothing"
+    with pytest.raises(DataError, match="different versions of the benchmark"):
+        pair([replace(one, fingerprints={"a": "1", "b": "1"}), two])
+
+
+def test_runs_that_share_nothing_or_hold_nothing_are_refused() -> None:
+    one, two = results("one", Attempt("a", 0, True)), results("two", Attempt("b", 0, True))
+    with pytest.raises(DataError, match="no task in common"):
+        pair([one, two])
+    with pytest.raises(DataError, match="no scored attempt"):
+        pair([one, results("none")])
+
+
+def test_other_users_and_judges_are_warned_of() -> None:
+    one = results("one", Attempt("a", 0, True), user="u1", judge="pass")
+    two = results("two", Attempt("a", 0, True), user="u2", judge="endpoint:m")
+    warned = pair([one, two]).warnings
+    assert "different users (u1, u2): a difference is one of agent and user together" in warned[0]
+    assert "different judges" in warned[1]
