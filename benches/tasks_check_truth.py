@@ -177,7 +177,11 @@ def work(task: Task, kind: Any) -> Any:
 
 
 def measured(
-    label: str, ids: Sequence[str], report: TaskReport, truths: Mapping[str, Mapping[str, str]], later: TaskReport | None
+    label: str,
+    ids: Sequence[str],
+    report: TaskReport,
+    truths: Mapping[str, Mapping[str, str]],
+    later: TaskReport | None,
 ) -> dict[str, Any]:
     """Recall and precision by truth and level, by kind of mistake, and by rule."""
     found: dict[str, Any] = {"label": label, "tasks": len(ids), "truths": {}}

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from muarl.environments.environment import Environment
     from muarl.environments.task_files import FiledTask
 
-tasks = typer.Typer(no_args_is_help=True, help="Check tasks; create training tasks from logged conversations, or of what fails.")
+tasks = typer.Typer(
+    no_args_is_help=True, help="Check tasks; create training tasks from logged conversations, or of what fails."
+)
 tasks.command("check")(check)
 tasks.command("practise")(practise)
 File = Annotated[Path, typer.Argument(help="A file of tasks, as from-log writes it.")]

@@ -24,7 +24,8 @@ Level = Literal["error", "warning", "note"]
 
 def _source(text: str) -> str:
     """A file as it is; else a name or a reference, which is approved because the person has named it."""
-    return text if Path(text).is_file() and ":" not in Path(text).name else approved(text)
+    is_file = Path(text).is_file() and ":" not in Path(text).name
+    return text if is_file else approved(text) or text
 
 
 def check(
@@ -134,7 +135,9 @@ def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
         also = f", {judged} more if a judge says so" if judged else ""
         typer.echo(f"  {name:<16} {won:>4} of {total} ({won / total:.0%}){also}")
     if not report.rules_declared:
-        typer.echo("\nThe domain declares no task rules (Domain.task_rules): only what holds for any domain was checked.")
+        typer.echo(
+            "\nThe domain declares no task rules (Domain.task_rules): only what holds for any domain was checked."
+        )
     typer.echo("")
     rows = report.rules()
     if not rows:

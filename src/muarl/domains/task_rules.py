@@ -44,8 +44,8 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Fact:
-    """Something about the user's life on which the policy's answer depends, such as an illness.
+class Claim:
+    """Something that a user may claim and on which the policy's answer depends, such as an illness.
 
     ``tool``: the call that is or is not allowed by it; all of its arguments but ``key`` are missing. ``says``: how a
     user would claim it; ``denies``: the sentence which, added to a scenario, settles that it is not so. ``settled``: a
@@ -65,9 +65,10 @@ class Fact:
 class Workaround:
     """Another way that the policy leaves to a user whose request it refuses, such as an upgrade before the change.
 
-    ``table``: of the records that it is about, where ``applies(record)`` holds, of tasks whose gold actions call none
-    of ``tools``. ``wanted``: a pattern of scenarios that ask for what is refused; ``settled``: of those that say whether
-    the user would go the other way. ``about``: what the policy allows. ``denies``: the sentence that rules it out.
+    ``table``: of the records that it is about, where ``applies(record)`` holds, in tasks whose gold actions call none
+    of ``tools``. ``wanted``: a pattern of scenarios that ask for what is refused; ``settled``: of those that say
+    whether the user would go the other way. ``about``: what the policy allows. ``denies``: the sentence that rules it
+    out.
     """
 
     name: str
@@ -86,15 +87,15 @@ class TaskRules:
 
     ``breaches``: by tool, how a gold call breaks the policy in a way that audits do not look at (too much charged, an
     exchange for the same item). ``forbids``: by tool, what audits forbid only in some environments. ``choices``,
-    ``facts``, ``workarounds``: what the scenario must settle. ``people``: names a person's record by its table, with the dotted field
-    of each thing that a scenario may say of its user: "email", "zip", "first_name", "last_name", "dob".
-    ``payments``: the field of a person's record with the payment methods.
+    ``claims``, ``workarounds``: what the scenario must settle. ``people``: the table of persons, with the dotted field
+    of each thing that a scenario may say of its user: "email", "zip", "first_name", "last_name", "dob". ``payments``:
+    the field of a person's record with the payment methods.
     """
 
     breaches: Mapping[str, Callable[[Occasion], Breach | None]] = field(default_factory=dict)
     forbids: Mapping[str, Forbids] = field(default_factory=dict)
     choices: tuple[Choice, ...] = ()
-    facts: tuple[Fact, ...] = ()
+    claims: tuple[Claim, ...] = ()
     workarounds: tuple[Workaround, ...] = ()
     people: tuple[str, Mapping[str, str]] | None = None
     payments: str = "payment_methods"

@@ -1,4 +1,4 @@
-"""What checks of tasks must know of the airline: what its policy asks beyond audits, and what a scenario must settle."""
+"""What checks of tasks must know of the airline: what the policy asks beyond audits, what scenarios must settle."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from typing import Any
 
 from muarl.domains.airline.policy_checks import RECENT, paid_bags
 from muarl.domains.auditing import Occasion, Record
-from muarl.domains.task_rules import Arguments, Breach, Choice, Fact, TaskRules, Workaround, settles
+from muarl.domains.task_rules import Arguments, Breach, Choice, Claim, TaskRules, Workaround, settles
 
 _CHANGE = frozenset({"update_reservation_flights"})
 _BOOK = frozenset({"book_reservation"})
 _PAID = frozenset({"update_reservation_flights", "update_reservation_baggages"})
 _RANK = re.compile(r"\b(?:cheap|lowest|least expensive|best price|minimi[sz]e)\w*", re.IGNORECASE)
-_TIMED = re.compile(r"\b(?:earl|late|fast|short|depart|arriv|leav|morning|evening|night|\d ?[ap]\.?m)\w*", re.IGNORECASE)
+_TIMED = re.compile(
+    r"\b(?:earl|late|fast|short|depart|arriv|leav(?:e|es|ing) (?:at|after|before|between|in)\b|morning|evening|night"
+    r"|\d ?[ap]\.?m)\w*",
+    re.IGNORECASE,
+)
 _MOVE = re.compile(
     r"\b(?:chang\w+|modif\w+|mov(?:e|ing)|reschedul\w+|push\w*|switch\w*|nonstop|earlier|later|postpon\w+)\b"
     r"[^.]{0,60}\b(?:flight|trip|reservation|date|day|it|them|return|destination|leg|ticket)s?\b",
     re.IGNORECASE,
 )
-_STAYS = r"(?:never|not(?: want to)?) (?:change|modify|cancel)|rebook"
+_STAYS = r"(?:never|not(?: want to)?) (?:change|modify|cancel)|rebook|[Aa]ccept it if"
 _HEALTHY = re.compile(
     r"health|sick|\bill\b|ill(?:ness)?\b|medical|doctor|surgery|weather|storm|emergency|injur|passed away|death|died"
     r"|change of plan|plans? (?:has |have )?changed|do(?:n.t| not) (?:want|need) (?:it|them|this|the)|reason",
@@ -42,13 +46,15 @@ def _methods(occasion: Occasion) -> tuple[Record, Mapping[str, Record]] | None:
 
 def _payment(original: bool) -> Any:
     def others(occasion: Occasion) -> Iterator[tuple[Arguments, str]]:
-        found, chosen = _methods(occasion), occasion.arguments.get("payment_id")
+        found, chosen = _methods(occasion), str(occasion.arguments.get("payment_id"))
         if found is None or chosen not in found[1]:
             return
         first = found[0]["payment_history"][:1]
         if (bool(first) and first[0]["payment_id"] == chosen) != original:
             return
-        if original and re.search(r"original|same (?:payment|card|method)|paid (?:for )?(?:it )?with", occasion.said, re.I):
+        if original and re.search(
+            r"original|same (?:payment|card|method)|paid (?:for )?(?:it )?with", occasion.said, re.I
+        ):
             return
         for name, method in found[1].items():
             if name == chosen or method["source"] == "certificate":  # the policy takes none for changes
@@ -117,7 +123,10 @@ def _ties(occasion: Occasion) -> Iterator[tuple[Arguments, str]]:
             cabin = str(occasion.arguments.get("cabin"))
             if same is not None and "prices" in same and same["prices"].get(cabin) == day["prices"].get(cabin):
                 flights = [*legs[:number], {**leg, "flight_number": name}, *legs[number + 1 :]]
-                yield {**occasion.arguments, "flights": flights}, f"{name}, which costs the same as {flight['flight_number']}"
+                yield (
+                    {**occasion.arguments, "flights": flights},
+                    f"{name}, which costs the same as {flight['flight_number']}",
+                )
 
 
 def _overcharged(occasion: Occasion) -> Breach | None:
@@ -156,8 +165,8 @@ AIRLINE_TASKS = TaskRules(
         Choice("cabin", _BOOK | _CHANGE, _cabin, tried=False),
         Choice("flight", _BOOK | _CHANGE, _ties),
     ),
-    facts=(
-        Fact(
+    claims=(
+        Claim(
             "a reason of health or weather",
             "cancel_reservation",
             "reservation_id",

@@ -1,4 +1,4 @@
-"""What checks of tasks must know of the shop: what its policy asks beyond its tools, and what a scenario must settle."""
+"""What checks of tasks must know of the shop: what the policy asks beyond its tools, what scenarios must settle."""
 
 from __future__ import annotations
 
@@ -46,10 +46,12 @@ def _original(order: Record) -> str | None:
 def _payment(original: bool) -> Any:
     def others(occasion: Occasion) -> Iterator[tuple[Arguments, str]]:
         found = _order(occasion)
-        chosen = occasion.arguments.get("payment_method_id")
+        chosen = str(occasion.arguments.get("payment_method_id"))
         if found is None or chosen not in found[1] or (_original(found[0]) == chosen) != original:
             return
-        if original and re.search(r"original|same (?:payment|method|card)|paid (?:for )?(?:it )?with", occasion.said, re.I):
+        if original and re.search(
+            r"original|same (?:payment|method|card)|paid (?:for )?(?:it )?with", occasion.said, re.I
+        ):
             return
         for name, method in found[1].items():
             if name != chosen and not settles(occasion.said, found[1][chosen], method):
@@ -74,13 +76,20 @@ def _reason(silent: bool) -> Any:
 
     def others(occasion: Occasion) -> Iterator[tuple[Arguments, str]]:
         gold = str(occasion.arguments.get("reason"))
-        told = {name for name, words in _REASONS.items() if words.search(occasion.said)}
+        text = _about(occasion.said, str(occasion.arguments.get("order_id")))
+        told = {name for name, words in _REASONS.items() if words.search(text)}
         if told == {gold} or silent != (not told and gold == "no longer needed"):
             return
         for other in _REASONS.keys() - {gold}:
             yield {**occasion.arguments, "reason": other}, f"the reason {other!r} instead of {gold!r}"
 
     return others
+
+
+def _about(text: str, order_id: str) -> str:
+    """What a text says of an order: the lines and sentences that name it, else all of it."""
+    found = [part for part in re.split(r"(?<=[.!?])\s+|\n+", text) if order_id in part]
+    return " ".join(found) or text
 
 
 def _say_reason(occasion: Occasion) -> str | None:

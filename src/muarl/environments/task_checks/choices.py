@@ -9,14 +9,14 @@ from typing import Any
 
 from muarl.chat import ToolCall
 from muarl.domains.gold import why_failed
-from muarl.domains.task_rules import Choice, Fact
+from muarl.domains.task_rules import Choice, Claim
 from muarl.environments.task_checks.findings import Level, Mend, TaskFinding
 from muarl.environments.task_checks.gold import asked, found, shown
 from muarl.environments.task_checks.replaying import CheckedTask, Step
 
 _BRANCH = re.compile(
-    r"\bif\b|otherwise|unless|in case|not possible|n.t (?:possible|available)|refuse|insist|persist|accept|agree|then you"
-    r"|only (?:want|if|when)|transfer|thank|end the (?:conversation|call)",
+    r"\bif\b|otherwise|unless|in case|not possible|n.t (?:possible|available)|refuse|insist|persist|accept|agree"
+    r"|then you|only (?:want|if|when)|transfer|thank|end the (?:conversation|call)",
     re.IGNORECASE,
 )
 """Words with which a scenario says what its user does where something cannot be had."""
@@ -31,8 +31,8 @@ def choices(checked: CheckedTask) -> Iterator[TaskFinding]:
             for choice in checked.source.rules.choices:
                 if step.action.name in choice.tools:
                     yield from _choice(checked, step, choice)
-    for fact in checked.source.rules.facts:
-        yield from _fact(checked, fact)
+    for claim in checked.source.rules.claims:
+        yield from _claim(checked, claim)
     yield from _workarounds(checked)
     refusal = not any(s.changed for s in checked.steps)
     if refusal and checked.task.actions is not None and not _BRANCH.search(checked.task.scenario):
@@ -69,23 +69,25 @@ def _possible(checked: CheckedTask, step: Step, arguments: Mapping[str, Any]) ->
     return all(name not in by or asked(by[name], occasion) is None for by in rules)
 
 
-def _fact(checked: CheckedTask, fact: Fact) -> Iterator[TaskFinding]:
+def _claim(checked: CheckedTask, claim: Claim) -> Iterator[TaskFinding]:
     """What the policy allows with a claim that the user may make, and not without it."""
     text = checked.task.scenario
-    if not fact.wanted.search(text) or fact.settled.search(text):
+    if not claim.wanted.search(text) or claim.settled.search(text):
         return
-    forbids = checked.source.audit.forbids.get(fact.tool)
-    ids = dict.fromkeys(a.arguments[fact.key] for a in checked.task.actions or () if fact.key in a.arguments)
+    forbids = checked.source.audit.forbids.get(claim.tool)
+    ids = dict.fromkeys(a.arguments[claim.key] for a in checked.task.actions or () if claim.key in a.arguments)
     for one in ids if forbids is not None else ():
-        call = ToolCall("what-if", fact.tool, {fact.key: one})
+        call = ToolCall("what-if", claim.tool, {claim.key: one})
         bare = checked.occasion(0, call=call)
-        without, claimed = asked(forbids, bare), asked(forbids, replace(bare, said=f"{text} {fact.says}"))
+        without, claimed = asked(forbids, bare), asked(forbids, replace(bare, said=f"{text} {claim.says}"))
         if without is None or claimed is not None:
             continue
-        made = any(a.name == fact.tool and a.arguments.get(fact.key) == one for a in checked.task.actions or ())
-        evidence = f"{fact.tool} of {one} is {'right' if made else 'wrong'} by the gold actions, and allowed exactly if "
-        denies = () if made else (Mend("say", fact.denies),)
-        yield found(checked, "fact-undecided", "warning", f"{evidence}the user claims {fact.name}, of which the "
+        made = any(a.name == claim.tool and a.arguments.get(claim.key) == one for a in checked.task.actions or ())
+        evidence = (
+            f"{claim.tool} of {one} is {'right' if made else 'wrong'} by the gold actions, and allowed exactly if "
+        )
+        denies = () if made else (Mend("say", claim.denies),)
+        yield found(checked, "fact-undecided", "warning", f"{evidence}the user claims {claim.name}, of which the "
                     "scenario says nothing", "Say in the scenario whether it is so", *denies)  # fmt: skip
         return
 

@@ -31,7 +31,7 @@ def derivable(checked: CheckedTask, info: str) -> bool:
         return True
     if wanted.is_integer() and 0 < wanted < LARGEST_COUNT and int(wanted) in _counts(records):
         return True
-    used = sorted({v for v in _numbers([dict(s.action.arguments) for s in checked.steps])} | summed)[:MOST]
+    used = sorted(set(_numbers([dict(s.action.arguments) for s in checked.steps])) | summed)[:MOST]
     cents = not wanted.is_integer()
     others = single | summed if cents else set(used)
     return any(_near(wanted - v, others) or _near(wanted + v, others) for v in (single | summed if cents else used))

@@ -69,6 +69,7 @@ RULES: Mapping[str, str] = {
     "communicate-short": "what must be said is so short that unrelated figures hold it",
     "communicate-underivable": "a figure that must be said follows from nothing that the gold actions show",
     "assertion-holds": "an assertion on the world holds before anything is done",
+    "assertion-fails": "an assertion on the world does not hold after the gold actions",
     "gold-fails": "a gold action fails when it is replayed",
     "gold-no-effect": "a gold write changes nothing",
     "gold-unknown-tool": "a gold action calls a tool that there is not, or that its side does not have",

@@ -14,8 +14,8 @@ from muarl.environments.task_checks.findings import Level, Mend, TaskFinding
 from muarl.environments.task_checks.replaying import CheckedTask, Step, leaves
 from muarl.rewards.facts import dates
 
-FREE_TEXT = 5
-"""Values of so many words or more are the agent's own wording."""
+FREE_TEXT = 3
+"""Values of so many words or more, without a digit, are the agent's own wording."""
 _BUGS = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 """What a malformed record or argument may make an author's rule raise."""
 
@@ -36,9 +36,7 @@ def gold(checked: CheckedTask) -> Iterator[TaskFinding]:
             yield from _invented(checked, step)
 
 
-def found(
-    checked: CheckedTask, rule: str, level: Level, evidence: str, remedy: str, *mends: Mend
-) -> TaskFinding:
+def found(checked: CheckedTask, rule: str, level: Level, evidence: str, remedy: str, *mends: Mend) -> TaskFinding:
     """A finding about a task."""
     return TaskFinding(rule, level, checked.task.id, checked.split, evidence, remedy, mends)
 
@@ -52,8 +50,6 @@ def shown(step: Step) -> str:
 
 def _unknown_tool(checked: CheckedTask, step: Step) -> TaskFinding:
     side = "agent" if step.action.requestor == "assistant" else "user"
-    offered = checked.task.user_tools if step.action.requestor == "user" else None
-    del offered
     evidence = f"{shown(step)}: the {side} has no tool of that name"
     return found(checked, "gold-unknown-tool", "error", evidence, "Name a tool that there is, or add it to the domain")
 
@@ -80,7 +76,7 @@ def _effects(checked: CheckedTask) -> Iterator[TaskFinding]:
         return
     for step in silent:
         remedy = "Leave the action out, or give it arguments that change something"
-        yield found(checked, "gold-no-effect", "warning", f"{shown(step)} changes nothing", remedy,
+        yield found(checked, "gold-no-effect", "note", f"{shown(step)} changes nothing", remedy,
                     Mend("drop", index=step.index))  # fmt: skip
 
 
@@ -91,7 +87,7 @@ def _forbidden(checked: CheckedTask, step: Step) -> Iterator[TaskFinding]:
         why = asked(rules[name], occasion) if name in rules else None
         if why is not None:
             # Where a claim of the user's would allow it, nobody but the author knows which of the two is wrong.
-            claims = [f for f in checked.source.rules.facts if f.tool == name]
+            claims = [f for f in checked.source.rules.claims if f.tool == name]
             sure = all(asked(rules[name], replace(occasion, said=f"{occasion.said} {f.says}")) for f in claims)
             yield found(checked, "gold-breaks-policy", "error", f"{shown(step)}: {why}", "Leave the action out, or "
                         "change the scenario or the record so that the policy allows it",
@@ -212,7 +208,8 @@ def _invented(checked: CheckedTask, step: Step) -> Iterator[TaskFinding]:
 
 def _given(checked: CheckedTask, step: Step, value: str) -> bool:
     plain = _plain(value)
-    if len(plain) < 2 or len(value.split()) >= FREE_TEXT or plain in ("yes", "no"):
+    worded = len(value.split()) >= FREE_TEXT and not re.search(r"\d", value)
+    if len(plain) < 2 or worded or plain in ("yes", "no"):
         return True
     texts = [checked.task.scenario, *(s.result for s in checked.steps[: step.index])]
     if plain in interface(checked) or any(plain in _plain(text) for text in texts):

@@ -95,7 +95,7 @@ class CheckedTask:
     def record(self, table: str, key: str, world: World | None = None) -> Record | None:
         """A record of a world (the fresh one), None if there is none."""
         for side in ("assistant", "user"):
-            kit = (world or self.start).toolkit(side)  # type: ignore[arg-type]
+            kit = (world or self.start).toolkit(side)
             if kit is not None and table in kit.db and key in kit.db[table]:
                 found: Record = kit.db[table].peek(key)
                 return found
@@ -115,9 +115,6 @@ class CheckedTask:
     @cached_property
     def person(self) -> str | None:
         """The id of the user whom the scenario is about, None if that cannot be told."""
-        given = self.task.tags.get("user_id")
-        if isinstance(given, str):
-            return given
         people = self.people
         named = [word for word in re.findall(r"[\w#-]+", self.task.scenario) if word in people]
         if named:
@@ -125,10 +122,11 @@ class CheckedTask:
         for step in self.steps:
             if step.action.name in self.source.audit.auth_tools and step.failed is None:
                 asked = step.action.arguments.get(self.source.audit.person)
-                named = (asked,) if isinstance(asked, str) else persons_in(step.result, self.source.audit.person)
-                if len(named) == 1 and named[0] in people:
-                    return named[0]
-        return self._described() or self._owner()
+                who = (asked,) if isinstance(asked, str) else persons_in(step.result, self.source.audit.person)
+                if len(who) == 1 and who[0] in people:
+                    return who[0]
+        given = self.task.tags.get("user_id")
+        return self._described() or (given if isinstance(given, str) else self._owner())
 
     @property
     def people(self) -> Mapping[str, Record]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
 from muarl.agents.idle import SORRY, TRANSFERRED
 from muarl.chat import Message, ToolCall
-from muarl.domains.base import Task
-from muarl.environments.task_checks.findings import Mend, TaskFinding
-from muarl.environments.task_checks.gold import found
+from muarl.domains.base import Task, World
 from muarl.environments.task_checks.figures import NUMBER, derivable
+from muarl.environments.task_checks.findings import Level, Mend, TaskFinding
+from muarl.environments.task_checks.gold import found
 from muarl.environments.task_checks.replaying import CheckedTask
 from muarl.episode import StopReason
 from muarl.errors import InfrastructureError
 from muarl.rewards.checks import asserted
+from muarl.rewards.gold import gold_world
 from muarl.rewards.judge import FixedJudge
 from muarl.rewards.outcome import score
 
@@ -156,16 +156,28 @@ def _held(checked: CheckedTask) -> Iterator[TaskFinding]:
     task = checked.task
     if not task.env_assertions or "ENV_ASSERTION" not in task.reward_basis:
         return
-    try:
-        before = asserted(task, checked.world())
-    except InfrastructureError as problem:
-        yield found(checked, "assertion-holds", "error", str(problem), "Fix the assertion's function or arguments")
+    before, after = _holding_in(task, checked.world()), _holding_in(task, gold_world(checked.domain, task))
+    if isinstance(after, str) or not all(after):
+        lost = after if isinstance(after, str) else _names(task, [not held for held in after])
+        told = f"after all gold actions {lost} {'does not hold' if not isinstance(after, str) else ''}".rstrip()
+        yield found(checked, "assertion-fails", "error", told, "Fix the assertion, or the gold actions")
+    if isinstance(before, str):
         return
     changes = any(s.changed for s in checked.steps)
     if all(before) and changes:
-        told = ", ".join(str(a.get("func_name")) for a in task.env_assertions[:3])
-        level = "error" if not {"DB", "ACTION"} & set(task.reward_basis) else "warning"
-        yield found(checked, "assertion-holds", level, f"before anything is done, {told} hold{'s' * (len(before) == 1)}"  # type: ignore[arg-type]
-                    " already", "Assert what the gold actions bring about")  # fmt: skip
+        level: Level = "error" if not {"DB", "ACTION"} & set(task.reward_basis) else "warning"
+        evidence = f"{_names(task, before)} hold{'s' * (len(before) == 1)} before anything is done"
+        yield found(checked, "assertion-holds", level, evidence, "Assert what the gold actions bring about")
 
 
+def _holding_in(task: Task, world: World) -> Sequence[bool] | str:
+    """Which assertions hold in a world, or what keeps one from being asked."""
+    try:
+        return asserted(task, world)
+    except InfrastructureError as problem:
+        return str(problem)
+
+
+def _names(task: Task, which: Sequence[bool]) -> str:
+    chosen = [str(a.get("func_name")) for a, one in zip(task.env_assertions, which, strict=True) if one]
+    return ", ".join(dict.fromkeys(chosen))

@@ -16,13 +16,16 @@ from muarl.rewards.facts import KINDS, dates
 MASKS = 6
 """Forms of ids that one table has at most, where its ids have forms at all."""
 _DOUBTFUL = re.compile(
-    r"wrong|incorrect|mistak|mis-?remember|not sure|unsure|typo|fake|made.up|does(?:n.t| not) exist|pretend|false|forgot"
-    r"|at first|first(?:,| give| provide)|does(?:n.t| not) work",
+    r"wrong|incorrect|mistak|mis-?remember|not sure|unsure|typo|fake|made.up|does(?:n.t| not) exist|pretend|false"
+    r"|forgot|at first|first(?:,| give| provide)|does(?:n.t| not) work",
     re.IGNORECASE,
 )
 """What is said of a thing that the user is meant to be mistaken about."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_ZIP = re.compile(r"\b(?:zip|postal|post)(?: ?code)?(?: is|:| of)?\s+(\d{5})\b|\bYou are [A-Z][\w'-]+ [A-Z][\w'-]+ (?:in|from) (\d{5})\b")
+_ZIP = re.compile(
+    r"\b(?:zip|postal|post)(?: ?code)?(?: is|:| of)?\s+(\d{5})\b"
+    r"|\bYou are [A-Z][\w'-]+ [A-Z][\w'-]+ (?:in|from) (\d{5})\b"
+)
 _NAME = re.compile(r"\b(?:[Yy]ou are|[Yy]our name is|[Yy]ou're) ([A-Z][a-z'’-]+) ([A-Z][a-z'’-]+)\b")
 _USER_ID = re.compile(r"\b[a-z]+_[a-z]+_\d{3,5}\b")
 _MAIL = dict(KINDS)["email"]
@@ -73,10 +76,8 @@ def _ids(checked: CheckedTask) -> Iterator[TaskFinding]:
         for key in sorted(_named(text, kit.db[resource.table])):
             owner = checked.owner(resource, key)
             if owner is not None and owner != checked.person:
-                used = any(key in step.action.arguments.values() for step in checked.steps)
-                level = "warning" if used and not doubted(text, key) else "note"
                 evidence = f"{key} belongs to {owner}, and the scenario is about {checked.person}"
-                yield found(checked, "others-id", level, evidence, "Name a record of the scenario's user, or say that "
+                yield found(checked, "others-id", "note", evidence, "Name a record of the scenario's user, or say that "
                             "it is somebody else's")  # fmt: skip
 
 
@@ -134,9 +135,7 @@ def _shapes(keys: list[str]) -> tuple[str, ...]:
 def _mask(key: str) -> str:
     """An id as a pattern: runs of digits by their number, lower-case words as such, capitals and signs as they are."""
     parts = re.findall(r"\d+|[a-z]+|[^\da-z]+", key)
-    return "".join(
-        rf"\d{{{len(p)}}}" if p.isdigit() else "[a-z]+" if p.islower() else re.escape(p) for p in parts
-    )
+    return "".join(rf"\d{{{len(p)}}}" if p.isdigit() else "[a-z]+" if p.islower() else re.escape(p) for p in parts)
 
 
 def _telling(mask: str) -> bool:
@@ -183,8 +182,8 @@ def _claims(text: str, has: Mapping[str, Any], person: str) -> Iterator[tuple[st
     if has.get("dob") and _BORN.search(text):
         told = [(day, written) for day, written in dates(text) if day[0] < 2015]
         right = next(iter(dates(str(has["dob"]))), None)
-        near = [w for day, w in told if re.search(rf"\byour? .{{0,30}}(?:birth|born|dob).{{0,20}}{re.escape(w)}", text, re.I)
-                and right is not None and day != right[0]]  # fmt: skip
+        own = r"\byour? .{0,30}(?:birth|born|dob).{0,20}"
+        near = [w for day, w in told if right is not None and day != right[0] and re.search(own + re.escape(w), text)]
         for written in near[:1]:
             yield "date of birth", written, str(has["dob"])
 
@@ -214,7 +213,9 @@ def _identified(checked: CheckedTask) -> Iterator[TaskFinding]:
         if spec.name not in audit.auth_tools:
             continue
         wanted = {name: _value(name, record, declared[1], audit.person, str(person)) for name in _needed(spec)}
-        missing = [n for n, v in wanted.items() if v is None or not re.search(WORD.format(re.escape(str(v))), text, re.I)]
+        missing = [
+            n for n, v in wanted.items() if v is None or not re.search(WORD.format(re.escape(str(v))), text, re.I)
+        ]
         if not missing:
             return
         lacking.append(f"{spec.name} needs {', '.join(missing)}")

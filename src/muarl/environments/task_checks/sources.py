@@ -156,7 +156,9 @@ def _of_list(path: Path, text: str, domain: str | None, count: int | None) -> Ta
     if layout == "tau1" and "instruction" not in rows[0]:
         raise DataError(f"{path}: its first task has neither user_scenario (TAU2) nor instruction (TAU1)")
     if domain is None:
-        raise ConfigError(f"{path} has tasks of {layout}: say which domain they are of, such as --domain {layout}-retail")
+        raise ConfigError(
+            f"{path} has tasks of {layout}: say which domain they are of, such as --domain {layout}-retail"
+        )
     environment = find(domain, "--domain")
     if not environment.is_benchmark or environment.official().family != layout:
         raise ConfigError(f"--domain {domain}: {path} has tasks of {layout}, so it must be one of {layout}'s domains")
