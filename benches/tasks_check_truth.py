@@ -9,8 +9,8 @@ Needs TAU2's data (muarl data add tau2; the databases are the same in these vers
 tasks of the old version are checked. Two truths: "published", the tasks that the changelog of the new version lists as
 fixed, with its kinds of mistakes; and "changed", the tasks whose scenario, gold actions or communicate_info differ in
 the new version. A task is flagged where it has a finding of the level. "chance": the probability of so many hits or
-more if as many tasks were flagged at random (hypergeometric). "gone": of the rule's findings on hits, those that the
-new version no longer has. Nothing is written but to standard output.
+more if as many tasks were flagged at random (hypergeometric). "gone": the hits with a finding that the new version no
+longer has, which is the stricter count: a task may be flagged for another reason than it was fixed for.
 """
 
 from __future__ import annotations
@@ -144,25 +144,29 @@ def of_tau1(args: argparse.Namespace, domain: str) -> dict[str, Any]:
     """TAU1's test tasks checked, against the same tasks in TAU2: matched by their scenarios, changed where the gold
     writes or what must be said differ."""
     later = {i: task_from_json(row, domain) for i, row in read(args.repository, args.old, domain).items()}
-    pairs = dict(matched(list(tau1.tasks(domain, "test")), list(later.values())))
     source = open_source(f"tau1-{domain}", split="test")
+    kind = source.domain.kind_of
+    pairs = dict(matched(list(tau1.tasks(domain, "test")), list(later.values()), kind))
     source = replace(source, splits={"test": [t for t in source.splits["test"] if t.id in pairs]})
     report = check_source(source)
     by_id = {t.id: t for _, t in source.tasks}
-    kind = source.domain.kind_of
     changed = {i: "" for i, twin in pairs.items() if work(by_id[i], kind) != work(later[twin], kind)}
     label = f"{domain}, TAU1 against TAU2 {args.old} (gold writes or what must be said)"
     return measured(label, list(pairs), report, {"changed": changed}, None)
 
 
-def matched(tasks: Sequence[Task], others: Sequence[Task]) -> Iterator[tuple[str, str]]:
-    """Each task with the one of the others whose scenario it shares at least half of the 3-grams with."""
+def matched(tasks: Sequence[Task], others: Sequence[Task], kind: Any) -> Iterator[tuple[str, str]]:
+    """Each task with the one of the others whose scenario shares most 3-grams with it, at least half of them. Several
+    tasks vary one scenario: of those that share nearly as much (80%) the one with the same gold writes is meant."""
     grams = {other.id: _grams(bare(other.scenario), masked=False) for other in others}
+    works = {other.id: work(other, kind) for other in others}
     for task in tasks:
         own = _grams(bare(task.scenario), masked=False)
-        best = max(grams, key=lambda i: _overlap(own, grams[i]))
-        if _overlap(own, grams[best]) >= 0.5:
-            yield task.id, best
+        shared = {i: _overlap(own, other) for i, other in grams.items()}
+        best = max(shared, key=lambda i: shared[i])
+        same = [i for i in shared if shared[i] >= 0.8 * shared[best] and works[i] == work(task, kind)]
+        if shared[best] >= 0.5:
+            yield task.id, max(same, key=lambda i: shared[i]) if same else best
 
 
 def bare(text: str) -> str:
@@ -173,7 +177,8 @@ def bare(text: str) -> str:
 def work(task: Task, kind: Any) -> Any:
     """What a task's gold actions write, and what must be said."""
     writes = [[a.name, dict(a.arguments)] for a in task.actions or () if kind(a.name) == "write"]
-    return json.dumps([writes, sorted(task.communicate_info)], sort_keys=True)
+    said = sorted(re.sub(r"(\.\d*?)0+$", r"\1", info) for info in task.communicate_info)
+    return json.dumps([writes, said], sort_keys=True)
 
 
 def measured(
@@ -191,11 +196,13 @@ def measured(
         for levels in LEVELS:
             flagged = {f.task for f in report.of(*levels)} & set(ids)
             hits = flagged & set(wrong)
+            gone = {f.task for f in report.of(*levels) if (f.rule, f.task) not in remaining} & hits
             block["levels"].append(
                 {
                     "levels": " + ".join(levels),
                     "flagged": len(flagged),
                     "hits": len(hits),
+                    "gone": None if later is None else len(gone),
                     "precision": len(hits) / len(flagged) if flagged else None,
                     "precision_interval": wilson(len(hits), len(flagged)) if flagged else None,
                     "recall": len(hits) / len(wrong) if wrong else None,
@@ -250,7 +257,7 @@ def show(found: Mapping[str, Any], everything: bool) -> None:
                 f"    {row['levels']:<16} flagged {row['flagged']:>3}, right {row['hits']:>3}: precision "
                 f"{row['precision']:.2f} {interval(row['precision_interval'])}, recall {row['recall']:.2f} "
                 f"{interval(row['recall_interval'])}, false alarms on {row['false_alarms']:.0%} of the others, "
-                f"chance {row['chance']:.1g}"
+                f"chance {row['chance']:.1g}{'' if row['gone'] is None else gone_too(row)}"
             )
             if everything:
                 print(f"      right: {', '.join(row['hit'])}\n      false: {', '.join(row['false'])}")
@@ -263,6 +270,11 @@ def show(found: Mapping[str, Any], everything: bool) -> None:
             print(f"    {rule:<36} tasks {flagged:>3}, right {hits:>3}{after}")
     if "mended" in found:
         print("  " + ", ".join(f"{name}: {count}" for name, count in found["mended"].items()))
+
+
+def gone_too(row: Mapping[str, Any]) -> str:
+    """On how many hits a finding is gone in the new version."""
+    return f", on {row['gone']} of the right ones a finding is gone in the new version"
 
 
 def interval(bounds: Sequence[float]) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from muarl.domains.base import Task
 from muarl.domains.task_rules import Breach
 from muarl.environments.task_checks.findings import Level, Mend, TaskFinding
 from muarl.environments.task_checks.replaying import CheckedTask, Step, leaves
@@ -16,6 +15,8 @@ from muarl.rewards.facts import dates
 
 FREE_TEXT = 3
 """Values of so many words or more, without a digit, are the agent's own wording."""
+_CODE = re.compile(r"[A-Z]{2,3}")
+"""What states, countries and airports are called in records, and in no other place: people say them in full."""
 _BUGS = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 """What a malformed record or argument may make an author's rule raise."""
 
@@ -71,7 +72,8 @@ def _effects(checked: CheckedTask) -> Iterator[TaskFinding]:
     if checked.writes and not users and checked.ending == checked.world().digest():
         evidence = "after all gold actions the database is as it was, so that doing nothing has the right end state"
         rest = " and ".join(shown(s) for s in checked.writes[:2])
-        yield found(checked, "gold-no-effect", "error", f"{evidence} ({rest})", "Give the task another goal, or say "
+        level: Level = "error" if "DB" in checked.task.reward_basis else "note"
+        yield found(checked, "gold-no-effect", level, f"{evidence} ({rest})", "Give the task another goal, or say "
                     "that a refusal is right by leaving the writes out")  # fmt: skip
         return
     for step in silent:
@@ -220,12 +222,7 @@ def _given(checked: CheckedTask, step: Step, value: str) -> bool:
     words = set(re.findall(r"[a-z0-9]+", checked.task.scenario.lower()))
     if all(word in words for word in re.findall(r"[a-z0-9]+", value.lower())):
         return True
-    return value in own_values(checked) or _shared(checked, value) or _abbreviated(value, checked.task)
-
-
-def _abbreviated(value: str, task: Task) -> bool:
-    """Whether a value is a code of two or three capitals, such as a state or an airport, which people say in full."""
-    return bool(re.fullmatch(r"[A-Z]{2,3}", value)) and bool(task.scenario)
+    return value in own_values(checked) or _shared(checked, value) or bool(_CODE.fullmatch(value))
 
 
 def own_values(checked: CheckedTask) -> set[Any]:
