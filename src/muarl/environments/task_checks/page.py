@@ -15,6 +15,7 @@ ABOUT = {
     "warning": "The score of these tasks depends on what nobody has decided, or on luck.",
     "note": "To know when reading scores; many of these are meant so.",
 }
+WHOLE = "white-space:nowrap"
 MOST = 400
 """Findings of one level that the page lists."""
 
@@ -77,8 +78,8 @@ def _findings(findings: Sequence[TaskFinding]) -> Html:
     rows = [
         tag(
             "tr",
-            tag("th", f"{f.split} {f.task}", scope="row"),
-            tag("td", tag("code", f.rule)),
+            tag("th", f"{f.split} {f.task}", scope="row", style=WHOLE),
+            tag("td", tag("code", f.rule), style=WHOLE),
             tag("td", f"{f.evidence}. ", tag("span", f"{f.remedy}.", class_="soft"), _mends(f)),
         )
         for f in findings[:MOST]
