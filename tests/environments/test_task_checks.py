@@ -182,7 +182,8 @@ def test_assertions_on_the_world() -> None:
         return {(f.rule, f.level) for f in findings if f.rule.startswith("assertion")}
 
     no_such = {"env_type": "user", "func_name": "no_such_function", "arguments": {}}
-    assert ("assertion-fails", "error") in rules(no_such, ("ENV_ASSERTION",))
+    assert ("assertion-fails", "error") in rules(no_such, ("DB", "ENV_ASSERTION"))
+    assert ("assertion-fails", "warning") in rules(no_such, ("ENV_ASSERTION",))
 
 
 def test_a_judge_is_never_asked() -> None:
