@@ -21,7 +21,10 @@ def pages(repository: Path) -> list[Path]:
     return sorted(page for pattern in PAGES for page in repository.glob(pattern))
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/domains.md", "docs/kit.md", "docs/users.md", "docs/audit.md"])
+EXAMPLES = ("README.md", *(f"docs/{name}.md" for name in ("domains", "kit", "users", "audit", "tasks-check")))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_run(repository: Path, tmp_path: Path, name: str) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (repository / name).read_text(), re.DOTALL | re.MULTILINE)
     assert blocks

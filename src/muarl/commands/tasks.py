@@ -1,5 +1,5 @@
-"""``muarl tasks``: training tasks out of logged conversations, and a person's word that their goals are right; and out
-of what an agent failed at (``tasks_practise``)."""
+"""``muarl tasks``: training tasks out of logged conversations, and a person's word that their goals are right; out of
+what an agent failed at (``tasks_practise``); and what is wrong with tasks (``tasks_check``)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from muarl.commands.named import approved
+from muarl.commands.tasks_check import check
 from muarl.commands.tasks_practise import practise
 from muarl.errors import ConfigError, DataError
 from muarl.untrusted import parse_json
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from muarl.environments.environment import Environment
     from muarl.environments.task_files import FiledTask
 
-tasks = typer.Typer(no_args_is_help=True, help="Create training tasks from logged conversations, or of what fails.")
+tasks = typer.Typer(
+    no_args_is_help=True, help="Check tasks; create training tasks from logged conversations, or of what fails."
+)
+tasks.command("check")(check)
 tasks.command("practise")(practise)
 File = Annotated[Path, typer.Argument(help="A file of tasks, as from-log writes it.")]
 OfDomain = Annotated[

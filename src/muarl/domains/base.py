@@ -26,6 +26,7 @@ from muarl.domains.auditing import AuditRules
 from muarl.domains.authoring import tell_bug, tell_result, tell_unmarked
 from muarl.domains.database import Database, View
 from muarl.domains.sources import as_database, policy_text
+from muarl.domains.task_rules import TaskRules
 from muarl.domains.tasks import REWARD_BASIS, Action, Task
 from muarl.domains.tooling import Kind, Tool, finished, tool, tool_kinds, tools_of
 from muarl.errors import ConfigError, InfrastructureError
@@ -52,7 +53,8 @@ class Domain:
     plain dict, a ``Database``, a Path to such a JSON file, or a pydantic model (class with defaults, or instance); a
     Path to a SQLite file, the URL of a database, or a ``SqlDatabase``, which names some of its tables. In tools,
     ``self.db`` is the episode's own view. ``user_toolkit``: another Domain class whose tools the user has.
-    ``audit``: what audits must know of it (``domains.auditing``). ``allow_failing_gold``: tasks whose gold actions fail
+    ``audit``: what audits must know of it (``domains.auditing``). ``task_rules``: what checks of its tasks must know
+    (``domains.task_rules``). ``allow_failing_gold``: tasks whose gold actions fail
     may be played all the same (see ``rewards.gold.check_tasks``); also on an instance.
     ``described``: the agent is told of tools what their docstrings and hints say; False where ``tool_specs`` says
     something else.
@@ -66,6 +68,7 @@ class Domain:
     database: ClassVar[Any] = None
     user_toolkit: ClassVar[type[Domain] | None] = None
     audit: ClassVar[AuditRules | None] = None
+    task_rules: ClassVar[TaskRules | None] = None
     described: ClassVar[bool] = True
     allow_failing_gold: bool = False
     waits: bool = False

@@ -26,6 +26,7 @@ from muarl.domains.airline.records import (
     Payment,
     Reservation,
 )
+from muarl.domains.airline.task_rules import AIRLINE_TASKS
 from muarl.domains.base import tool
 from muarl.domains.calculator import calculate
 
@@ -36,6 +37,8 @@ NEW_CERTIFICATES = ("certificate_3221322", "certificate_3221323", "certificate_3
 
 class AirlineTools(AirlineLookups):
     """The tools. The class name stands in TAU2's error texts."""
+
+    task_rules = AIRLINE_TASKS
 
     @tool(writes=True)
     def book_reservation(

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from muarl.domains.base import Domain, tool
 from muarl.domains.calculator import calculate
+from muarl.domains.retail.task_rules import RETAIL_TASKS
 
 Record = dict[str, Any]
 
@@ -51,6 +52,8 @@ def _too_few(wanted: Any, order: Record) -> Any:
 
 class RetailTools(Domain):
     """The tools. Writes take their records by ``self.db.table[key]``, reads only peek at them."""
+
+    task_rules = RETAIL_TASKS
 
     def _peek(self, table: str, key: Any, missing: str) -> Record:
         records = self.db[table]

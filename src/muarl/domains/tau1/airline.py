@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from muarl.domains.airline.task_rules import AIRLINE_TASKS
 from muarl.domains.arithmetic import compensated_sum
 from muarl.domains.base import tool
 from muarl.domains.database import thaw
@@ -90,6 +91,7 @@ class Tau1Airline(Tau1Domain):
 
     name = "airline"
     tables = ("flights", "reservations", "users")
+    task_rules = AIRLINE_TASKS
 
     def _fill(self, flight: Record, cabin: Any, passengers: Any) -> Any:
         """Complete a wished-for flight with its price and route; the price for all passengers, or ValueError."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from muarl.domains.base import tool
+from muarl.domains.retail.task_rules import RETAIL_TASKS
 from muarl.domains.tau1.world import Record, Schema, Tau1Domain, calculate, interface, text
 
 ORDER_ID = text("The order id, such as '#W0000000'. Be careful there is a '#' symbol at the beginning of the order id.")
@@ -54,6 +55,7 @@ class Tau1Retail(Tau1Domain):
 
     name = "retail"
     tables = ("orders", "products", "users")
+    task_rules = RETAIL_TASKS
 
     def _methods(self, order: Record, *, change: bool = False) -> Record:
         """The payment methods of the order's user."""

@@ -1,0 +1,91 @@
+"""What checks of tasks find: one finding for each thing that is wrong with a task, by rule, with its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Level = Literal["error", "warning", "note"]
+LEVELS: tuple[Level, ...] = ("error", "warning", "note")
+"""error: the score of this task is wrong. warning: it may depend on luck, or on what nobody has decided. note: to know
+when reading scores; many benchmarks mean it so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """A mechanical change of one task that removes a finding.
+
+    ``what``: "drop" (gold action ``index``), "arguments" (those of gold action ``index`` become ``value``), "basis"
+    (the reward's components become ``value``), "say" (the sentence ``value`` is added to the scenario). ``settled``:
+    whether it follows from policy and database; otherwise it takes the gold state for what was meant, which a person
+    should confirm.
+    """
+
+    what: Literal["drop", "arguments", "basis", "say"]
+    value: Any = None
+    index: int | None = None
+    settled: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict."""
+        return {"what": self.what, "value": self.value, "index": self.index, "settled": self.settled}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFinding:
+    """Something that is wrong with a task. ``rule``: one of ``RULES``. ``evidence``: what was seen, in one sentence.
+    ``remedy``: what to change. ``task``, ``split``: the task's id, and where it is from. ``mends``: the change, where
+    it is mechanical."""
+
+    rule: str
+    level: Level
+    task: str
+    split: str
+    evidence: str
+    remedy: str
+    mends: tuple[Mend, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict."""
+        return {
+            "rule": self.rule,
+            "level": self.level,
+            "task": self.task,
+            "split": self.split,
+            "evidence": self.evidence,
+            "remedy": self.remedy,
+            "mends": [mend.to_json() for mend in self.mends],
+        }
+
+
+RULES: Mapping[str, str] = {
+    "earned-by-nothing": "an agent that changes nothing and knows nothing earns the whole reward",
+    "nothing-scored": "no part of the reward is decided by anything, so that every conversation earns it",
+    "assertions-missing": "the reward has a part for assertions in words, and the task has none: it always counts 1",
+    "communicate-unscored": "the task lists what must be said, and the reward has no part that looks at it",
+    "assertions-unscored": "the task has assertions in words, and the reward has no part that looks at them",
+    "communicate-given": "what must be said stands in the scenario, so that repeating the user passes",
+    "communicate-short": "what must be said is so short that unrelated figures hold it",
+    "communicate-underivable": "a figure that must be said follows from nothing that the gold actions show",
+    "assertion-holds": "an assertion on the world holds before anything is done",
+    "assertion-fails": "an assertion on the world does not hold after the gold actions",
+    "gold-fails": "a gold action fails when it is replayed",
+    "gold-no-effect": "a gold write changes nothing",
+    "gold-unknown-tool": "a gold action calls a tool that there is not, or that its side does not have",
+    "gold-breaks-policy": "the policy forbids a gold write in the state in which it is made",
+    "gold-other-person": "a gold action changes a record of somebody other than the scenario's user",
+    "gold-invented": "a gold write needs a value that neither the scenario nor the database gives",
+    "gold-contradicts": "a gold write says of a person what the database says differently",
+    "unknown-id": "the scenario names an id that the database does not have",
+    "others-id": "the scenario names a record that belongs to somebody else",
+    "persona-differs": "the scenario says of its user what the database says differently",
+    "payment-missing": "the scenario speaks of a kind of payment that its user does not have",
+    "not-identified": "the user is not told what the policy's tools need to identify them",
+    "undecided": "the policy allows another end state, and the scenario does not say which is meant",
+    "fact-undecided": "what the policy allows depends on a fact that the scenario leaves open",
+    "no-fallback": "the right ending is a refusal, and the scenario does not say what the user does then",
+    "duplicate": "the same task, up to names and numbers, stands twice",
+    "duplicate-across-splits": "the same task stands in two splits",
+}
+"""All rules, with what each says."""

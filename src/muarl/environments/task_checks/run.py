@@ -1,0 +1,109 @@
+"""All checks of a source of tasks, and what they found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from muarl.environments.task_checks.choices import choices
+from muarl.environments.task_checks.duplicates import duplicates
+from muarl.environments.task_checks.findings import LEVELS, RULES, Level, TaskFinding
+from muarl.environments.task_checks.gold import gold
+from muarl.environments.task_checks.replaying import CheckedTask
+from muarl.environments.task_checks.rewarded import AGENTS, earned, rewarded
+from muarl.environments.task_checks.scenario import scenario
+from muarl.environments.task_checks.sources import TaskSource
+from muarl.errors import DataError
+from muarl.rewards.replay import ReplayError
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """What checks found. ``label``: of the source. ``tasks``: how many of each split. ``findings``: worst first, in the
+    order of the tasks. ``earned``: by trivial agent, the reward of each task (by split and id), None where only a judge
+    could say."""
+
+    label: str
+    tasks: Mapping[str, int]
+    findings: Sequence[TaskFinding]
+    earned: Mapping[str, Mapping[tuple[str, str], float | None]]
+    rules_declared: bool
+
+    @property
+    def count(self) -> int:
+        """How many tasks were looked at."""
+        return sum(self.tasks.values())
+
+    def of(self, *levels: Level) -> list[TaskFinding]:
+        """The findings of these levels."""
+        return [f for f in self.findings if f.level in levels]
+
+    def rules(self) -> list[tuple[str, Level, int, int]]:
+        """(rule, level, findings, tasks) of what was found, worst first."""
+        seen = Counter((f.rule, f.level) for f in self.findings)
+        tasks = {key: {(f.split, f.task) for f in self.findings if (f.rule, f.level) == key} for key in seen}
+        order = list(RULES)
+        keys = sorted(seen, key=lambda k: (LEVELS.index(k[1]), order.index(k[0])))
+        return [(rule, level, seen[rule, level], len(tasks[rule, level])) for rule, level in keys]
+
+    def baselines(self) -> list[tuple[str, int, int, int]]:
+        """(agent, tasks with reward 1, tasks that only a judge can decide, tasks) of each trivial agent."""
+        return [
+            (name, sum(r == 1 for r in rewards.values()), sum(r is None for r in rewards.values()), len(rewards))
+            for name, rewards in self.earned.items()
+            if rewards
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict."""
+        return {
+            "source": self.label,
+            "tasks": dict(self.tasks),
+            "domain_rules": self.rules_declared,
+            "baselines": [
+                {"agent": name, "solved": won, "judged": judged, "tasks": total}
+                for name, won, judged, total in self.baselines()
+            ],
+            "rules": [
+                {"rule": rule, "level": level, "findings": n, "tasks": tasks, "about": RULES[rule]}
+                for rule, level, n, tasks in self.rules()
+            ],
+            "findings": [f.to_json() for f in self.findings],
+        }
+
+
+def check_source(source: TaskSource, *, progress: Callable[[int], None] = lambda done: None) -> TaskReport:
+    """Check all tasks of a source. ``progress``: told after each task how many are done.
+
+    DataError, naming the task, for one whose world cannot be made.
+    """
+    found: list[TaskFinding] = []
+    rewards: dict[str, dict[tuple[str, str], float | None]] = {name: {} for name in AGENTS}
+    for number, (split, task) in enumerate(source.tasks, 1):
+        checked = CheckedTask(source, split, task)
+        try:
+            own = earned(checked)
+            found += check_task(checked, own)
+        except ReplayError as problem:
+            raise DataError(f"task {task.id}: its history cannot be replayed: {problem}") from None
+        for name, reward in own.items():
+            rewards[name][split, task.id] = reward
+        progress(number)
+    found += duplicates(source)
+    place = {(split, task.id): n for n, (split, task) in enumerate(source.tasks)}
+    found.sort(key=lambda f: (LEVELS.index(f.level), place[f.split, f.task]))
+    sizes = {split: len(tasks) for split, tasks in source.splits.items()}
+    return TaskReport(source.label, sizes, found, rewards, source.rules.declared)
+
+
+def check_task(checked: CheckedTask, rewards: Mapping[str, float | None] | None = None) -> list[TaskFinding]:
+    """What is wrong with one task, looked at alone. ``rewards``: what trivial agents earn, where that is known."""
+    parts: Iterable[Iterable[TaskFinding]] = (
+        gold(checked),
+        rewarded(checked, earned(checked) if rewards is None else rewards),
+        scenario(checked),
+        choices(checked),
+    )
+    return [finding for part in parts for finding in part]
