@@ -29,7 +29,8 @@ from muarl.learning.release import ModelNotes
 from muarl.models.induction import lay_out_induction
 from muarl.observe.progress import Progress
 from muarl.recipes.demonstrations import demonstrate, supervised_samples
-from muarl.recipes.pretraining import DRILL_SHARE, LONGEST_LINE, OTHER_WEIGHT, drill
+from muarl.recipes.pretraining import DRILL_SHARE, LONGEST_LINE, OTHER_WEIGHT, _texts, drill
+from muarl.recipes.reproduce.plan import base_folder, start_folder
 from muarl.recipes.reproduce.wandering import Material, WanderingAgent
 from muarl.recipes.sft import fit
 from muarl.recipes.tiny import make_model, make_tokenizer
@@ -37,24 +38,11 @@ from muarl.rollout import rollout
 from muarl.runs.context import open_context
 from muarl.runs.opening import prepare
 from muarl.runs.task_seeds import pretraining_seed
+from muarl.statistics import scores_by_domain
 
-START, BASE = "start", "base"
-"""Folders of the base's run: the random weights, below the run; what was learnt, among its checkpoints."""
-TURNS = 16
-"""Turns of a wandering agent, at most."""
 TOKENIZER_CONVERSATIONS = 2000
 BLOCK = 500
 CHECKPOINT_EVERY = 200
-
-
-def start_folder(run: Path) -> Path:
-    """Where a base's run keeps its tokenizer and random weights."""
-    return run / START
-
-
-def base_folder(run: Path) -> Path:
-    """Where a base's run leaves the base checkpoint."""
-    return run / "checkpoints" / BASE
 
 
 def run(config: RunConfig) -> Path:
@@ -87,7 +75,9 @@ def run(config: RunConfig) -> Path:
         policy = load_model(config.model.model_copy(update={"checkpoint": str(start)}))
         chat = model_format(policy.tokenizer, config.model)
         samples = list(supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT))
-        names = [i for name in config.reproduce.read for piece in find(name).entities() for i in chat.tokenizer.encode(piece)]
+        names = [
+            i for name in config.reproduce.read for piece in find(name).entities() for i in chat.tokenizer.encode(piece)
+        ]
         if len(names) < LONGEST_LINE:
             names = [i for i in range(len(policy.tokenizer)) if i not in policy.tokenizer.all_special_ids]
         samples += drills(len(samples), names, base.seed)
@@ -107,6 +97,7 @@ def run(config: RunConfig) -> Path:
                 "steps": base.steps,
                 "parameters": parameters,
                 "vocabulary": len(policy.tokenizer),
+                "wandering": scores_by_domain({"success": episodes}),
                 "seconds": folder.seconds,
             }
         )
@@ -126,8 +117,6 @@ def check_environments(config: RunConfig) -> None:
 
 def _make_start(config: RunConfig, folder: Path, episodes: Sequence[Episode]) -> None:
     """Tokenizer and random weights. The tokenizer knows the words of all environments, also of the one kept out."""
-    from muarl.recipes.pretraining import _texts
-
     base, worlds = config.base, [find(name) for name in (*config.reproduce.read, config.reproduce.kept_out)]
     tokenizer = make_tokenizer(worlds, _texts(list(episodes)))
     model = make_model(len(tokenizer), hidden=base.hidden, layers=base.layers, heads=base.heads, seed=base.seed)
@@ -156,7 +145,9 @@ def conversations(config: RunConfig, environment: ConfiguredEnvironment, progres
             requests = requests_for(drawn, 1, seed=seed + start, label="wandering")
             found += loop.run(rollout(requests, executor)).episodes
             phase.advance(len(drawn))
-    found = [e for e in found if e.stop is not StopReason.INFRASTRUCTURE and any(m.role == "assistant" for m in e.messages)]
+    found = [
+        e for e in found if e.stop is not StopReason.INFRASTRUCTURE and any(m.role == "assistant" for m in e.messages)
+    ]
     if not found:
         raise DataError("conversations: every one failed")
     return found

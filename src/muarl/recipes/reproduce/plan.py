@@ -9,13 +9,14 @@ from typing import Any
 
 from muarl.config import RunConfig
 from muarl.config.sections import DomainConfig, UserConfig
-from muarl.recipes.reproduce.base import TURNS, base_folder, start_folder
 
 BASE, COLD, RL, BOTH = "base", "cold", "rl", "both"
 ARMS = {BASE: "base", COLD: "cold start only", RL: "RL only", BOTH: "both"}
 """The arms by their names in folders, and what they are called."""
 RULES, MODEL = "rules", "model"
 """Who plays the user in an evaluation."""
+TURNS = 16
+"""Turns of the wandering agents whose conversations the base reads, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,16 @@ class Evaluation:
     seed: int | None
     user: str
     stage: Stage
+
+
+def start_folder(run: Path) -> Path:
+    """Where the base's run keeps its tokenizer and random weights."""
+    return run / "start"
+
+
+def base_folder(run: Path) -> Path:
+    """Where the base's run leaves the base checkpoint."""
+    return run / "checkpoints" / "base"
 
 
 def root_of(config: RunConfig) -> Path:
@@ -127,6 +138,10 @@ def _evaluation(config: RunConfig, name: str, folder: Path, user: str) -> Stage:
             kind="sampled", checkpoint=config.reproduce.user_model, seed=config.eval_user.seed
         )
     each = config.eval.tasks
+    # Doing nothing is the same beside every arm, and is measured once.
+    update["eval"] = config.eval.model_copy(
+        update={"tasks": None if each is None else each * len(names), "baseline": name == BASE}
+    )
     return _stage(
         config,
         f"eval-{name}" + ("-model" if user == MODEL else ""),
@@ -134,8 +149,5 @@ def _evaluation(config: RunConfig, name: str, folder: Path, user: str) -> Stage:
         (name,),
         domains=_domains(config, names),
         model=config.model.model_copy(update={"checkpoint": str(folder)}),
-        eval=config.eval.model_copy(update={"tasks": None if each is None else each * len(names)}),
         **update,
     )
-
-

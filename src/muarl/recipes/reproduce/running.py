@@ -29,9 +29,7 @@ def run(config: RunConfig, seeds: Sequence[int], say: Callable[[str], None]) -> 
             continue
         say(f"Stage {where}.")
         resume = stage.folder if is_begun(stage.folder) else None
-        importlib.import_module(f"muarl.recipes.{stage.recipe}").run(
-            stage.config.model_copy(update={"resume": resume})
-        )
+        importlib.import_module(f"muarl.recipes.{stage.recipe}").run(stage.config.model_copy(update={"resume": resume}))
     return wanted
 
 

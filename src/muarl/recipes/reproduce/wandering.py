@@ -31,7 +31,8 @@ from muarl.episode import Episode
 CALLS = 0.7
 """Share of the turns that are calls."""
 RELATED = 0.5
-"""Share of the calls that go to a tool whose name has a word in common with the user's last message, if there is one."""
+"""Share of the calls that go to tools whose names have a word in common with the user's last message, if there are
+any."""
 TRANSFERS = 0.1
 """How often the tool that hands over (and ends the conversation) is drawn, in relation to another tool."""
 STRANGE = 0.05
@@ -161,7 +162,9 @@ class WanderingSession:
             if message.role == "user":
                 self._heard = {word[:STEM].lower() for word in re.findall(r"[A-Za-z]{3,}", text)}
         call = self._call() if self._rng.random() < CALLS else None
-        return AgentTurn(Message("assistant", self._sentence()) if call is None else Message("assistant", None, (call,)))
+        return AgentTurn(
+            Message("assistant", self._sentence()) if call is None else Message("assistant", None, (call,))
+        )
 
     def close(self) -> None:
         """Nothing is held."""
