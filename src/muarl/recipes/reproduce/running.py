@@ -29,7 +29,10 @@ def run(config: RunConfig, seeds: Sequence[int], say: Callable[[str], None]) -> 
             continue
         say(f"Stage {where}.")
         resume = stage.folder if is_begun(stage.folder) else None
-        importlib.import_module(f"muarl.recipes.{stage.recipe}").run(stage.config.model_copy(update={"resume": resume}))
+        recipe = importlib.import_module(f"muarl.recipes.{stage.recipe}")
+        recipe.run(stage.config.model_copy(update={"resume": resume}))
+        if not is_finished(stage):
+            raise ConfigError(f"{stage.folder} holds something else than a run: remove it, or choose another --name")
     return wanted
 
 
