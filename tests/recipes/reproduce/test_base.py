@@ -41,7 +41,7 @@ def made(config: RunConfig) -> list[Episode]:
 
 
 def test_wandering_agents_call_real_tools_with_real_arguments(read: list[Episode]) -> None:
-    calls = {name: 0 for name in ("retail-generated", "hotel-generated")}
+    calls = dict.fromkeys(("retail-generated", "hotel-generated"), 0)
     for episode in read:
         world = find(str(episode.tags["domain"]))
         known = world.make_domain("tiny").tool_names()

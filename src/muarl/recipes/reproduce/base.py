@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from muarl.agents.base import Agent
 from muarl.backends.model_notes import OWN_LICENSE
 from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
@@ -134,7 +135,7 @@ def conversations(config: RunConfig, environment: ConfiguredEnvironment, progres
         loop.closes(users)
         tasks = environment.draw("train", config.reproduce.materials * len(parts), seed, 0)
         experts = demonstrate(environment, users, tasks, ErrorProfile(), seed=seed)
-        agents = {}
+        agents: dict[str, Agent] = {}
         for part in parts:
             own = [task for task in tasks if environment.part_of(task) is part]
             said = [episode for episode in experts if environment.part_of(episode) is part]

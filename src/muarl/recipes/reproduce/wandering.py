@@ -232,12 +232,13 @@ def _stems(name: str) -> set[str]:
     return {word[:STEM] for word in name.lower().split("_") if len(word) > 2 and word not in COMMON}
 
 
-@dataclass(frozen=True)
 class WanderingAgent:
     """An agent that wanders in one world."""
 
-    material: Material
-    name: str = "wandering"
+    name = "wandering agent"
+
+    def __init__(self, material: Material) -> None:
+        self.material = material
 
     def open(self, system: str, tools: Sequence[ToolSpec], *, seed: int, session: str) -> WanderingSession:
         """Start a conversation; the policy is not read."""
