@@ -14,7 +14,7 @@ from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.metrics import DOMAIN
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.reproduce import page, paper
-from muarl.recipes.reproduce.measuring import Measured, measure, sign_flips
+from muarl.recipes.reproduce.measuring import ArmsMeasured, measure, sign_flips
 from muarl.recipes.reproduce.plan import evaluations, stages
 from muarl.recipes.reproduce.sheets import sheets
 
@@ -24,7 +24,7 @@ def outcomes(letters: str, world: str = "w") -> dict[str, float]:
 
 
 def test_a_score_is_a_mean_over_seeds_and_says_how_they_differ() -> None:
-    found = Measured("rules", {"rl": {0: outcomes("1100"), 1: outcomes("1110")}}, {}, {})
+    found = ArmsMeasured("rules", {"rl": {0: outcomes("1100"), 1: outcomes("1110")}}, {}, {})
     score = found.score("rl", ("w",))
     assert score is not None
     assert (score.value, score.seeds, score.tasks) == (0.625, (0.5, 0.75), 4)
@@ -34,7 +34,7 @@ def test_a_score_is_a_mean_over_seeds_and_says_how_they_differ() -> None:
 
 def test_a_difference_is_over_the_tasks_that_both_have_played() -> None:
     one = outcomes("1" * 12) | outcomes("0", "other")
-    found = Measured("rules", {"rl": {0: one}, "base": {None: outcomes("0" * 10 + "1")}}, {}, {})
+    found = ArmsMeasured("rules", {"rl": {0: one}, "base": {None: outcomes("0" * 10 + "1")}}, {}, {})
     gap = found.difference("rl", "base", ("w",))
     assert gap is not None and gap.tasks == 11 and gap.value == pytest.approx(10 / 11)
     assert gap.p < 0.01 and gap.interval[0] > 0.5
@@ -43,7 +43,7 @@ def test_a_difference_is_over_the_tasks_that_both_have_played() -> None:
 
 
 def test_no_difference_at_all_is_not_certainty() -> None:
-    found = Measured("rules", {"rl": {0: outcomes("10")}, "base": {None: outcomes("10")}}, {}, {})
+    found = ArmsMeasured("rules", {"rl": {0: outcomes("10")}, "base": {None: outcomes("10")}}, {}, {})
     gap = found.difference("rl", "base", ("w",))
     assert gap is not None and gap.p == 1.0 and gap.interval[0] < -0.3 and gap.interval[1] > 0.3
 

@@ -17,7 +17,7 @@ from muarl.config import RunConfig
 from muarl.episode import Episode
 from muarl.metrics import DOMAIN, by_domain, episode_metrics, is_success, scored
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.reproduce.plan import BASE, BOTH, COLD, RL, Evaluation, Stage, evaluations, stages
+from muarl.recipes.reproduce.plan import BASE, BOTH, COLD, RL, ArmEvaluation, Stage, evaluations, stages
 from muarl.recipes.reproduce.running import is_finished
 from muarl.statistics import Interval, mean_interval, wilson
 
@@ -28,7 +28,7 @@ BEHAVIOUR = ("turns", "needless_transfers", "writes_without_consent", "tool_erro
 
 
 @dataclass(frozen=True)
-class Score:
+class ArmScore:
     """Success of one arm in one environment, or in several. ``interval``: over tasks; ``seeds``: each seed's own."""
 
     value: float
@@ -38,7 +38,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ArmDifference:
     """How much more one arm succeeds than another at the same tasks. ``p``: two-sided, see ``sign_flips``."""
 
     value: float
@@ -48,7 +48,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ArmsMeasured:
     """Everything that the page shows of one user. ``outcomes``: by arm and seed (the base's is None), each task's
     success, 0 or 1; a task's id begins with its environment. ``nothing``: what doing nothing scores, by environment.
     ``figures``: behaviour by arm and group of environments, means over seeds."""
@@ -58,16 +58,16 @@ class Measured:
     nothing: Mapping[str, float]
     figures: Mapping[str, Mapping[str, Mapping[str, float]]]
 
-    def score(self, arm: str, environments: Sequence[str]) -> Score | None:
+    def score(self, arm: str, environments: Sequence[str]) -> ArmScore | None:
         """An arm's success in these environments taken together; None where it has not been evaluated."""
         found = self._tasks(arm, environments)
         if not found:
             return None
         own = self.outcomes[arm].values()
         seeds = tuple(fmean(v for task, v in one.items() if task in found) for one in own)
-        return Score(fmean(found.values()), mean_interval(list(found.values())), seeds, len(found))
+        return ArmScore(fmean(found.values()), mean_interval(list(found.values())), seeds, len(found))
 
-    def difference(self, one: str, other: str, environments: Sequence[str]) -> Difference | None:
+    def difference(self, one: str, other: str, environments: Sequence[str]) -> ArmDifference | None:
         """One arm's success minus another's at the tasks that both have played; None where there are none."""
         a, b = self._tasks(one, environments), self._tasks(other, environments)
         both = [task for task in a if task in b]
@@ -79,7 +79,7 @@ class Measured:
         if not gaps.any():  # resampling cannot show any uncertainty then; Wilson's for tasks that differ can
             high = wilson(0, len(gaps))[1]
             low = -high
-        return Difference(float(gaps.mean()), (float(low), float(high)), sign_flips(gaps), len(both))
+        return ArmDifference(float(gaps.mean()), (float(low), float(high)), sign_flips(gaps), len(both))
 
     def _tasks(self, arm: str, environments: Sequence[str]) -> dict[str, float]:
         """Each task's mean over the arm's seeds, of the tasks that all of them have played."""
@@ -110,23 +110,23 @@ def groups(config: RunConfig) -> dict[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Findings:
+class Reproduction:
     """What a reproduction has found so far. ``by_user``: by who plays the user in evaluations. ``done``, ``planned``:
     stages. ``training``: the finished stages of RL, by arm."""
 
     config: RunConfig
     seeds: tuple[int, ...]
-    by_user: Mapping[str, Measured]
+    by_user: Mapping[str, ArmsMeasured]
     done: int
     planned: int
     training: Mapping[str, Sequence[RunDirectory]] = field(default_factory=dict)
     base: Mapping[str, object] = field(default_factory=dict)
 
 
-def measure(config: RunConfig, seeds: Sequence[int]) -> Findings:
+def measure(config: RunConfig, seeds: Sequence[int]) -> Reproduction:
     """Read the saved runs. Stages that are not finished are left out."""
     planned = stages(config, seeds)
-    found: dict[str, list[Evaluation]] = defaultdict(list)
+    found: dict[str, list[ArmEvaluation]] = defaultdict(list)
     for evaluation in evaluations(config, seeds):
         if is_finished(evaluation.stage):
             found[evaluation.user].append(evaluation)
@@ -135,7 +135,7 @@ def measure(config: RunConfig, seeds: Sequence[int]) -> Findings:
         if stage.recipe == "rl" and is_finished(stage):
             training[stage.name.split("-")[0]].append(RunDirectory.at(stage.folder))
     base = RunDirectory.at(planned[0].folder).read_json("summary") if is_finished(planned[0]) else {}
-    return Findings(
+    return Reproduction(
         config,
         tuple(seeds),
         {user: _measured(config, user, own) for user, own in found.items()},
@@ -146,7 +146,7 @@ def measure(config: RunConfig, seeds: Sequence[int]) -> Findings:
     )
 
 
-def _measured(config: RunConfig, user: str, found: Sequence[Evaluation]) -> Measured:
+def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> ArmsMeasured:
     outcomes: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
     figures: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
     nothing: dict[str, float] = {}
@@ -162,7 +162,7 @@ def _measured(config: RunConfig, user: str, found: Sequence[Evaluation]) -> Meas
             scores = summary.get("by_domain") or {one.stage.config.domains[0].name: summary}
             nothing |= {name: block["do_nothing"] for name, block in scores.items() if "do_nothing" in block}
     means = {arm: {group: _means(rows) for group, rows in own.items()} for arm, own in figures.items()}
-    return Measured(user, outcomes, nothing, means)
+    return ArmsMeasured(user, outcomes, nothing, means)
 
 
 def _episodes(stage: Stage) -> list[Episode]:

@@ -9,7 +9,7 @@ from muarl.observe.markup import Html, join, table_of, tag
 from muarl.observe.report import document
 from muarl.observe.report_curves import CURVES
 from muarl.observe.seeds import seed_chart
-from muarl.recipes.reproduce.measuring import Findings
+from muarl.recipes.reproduce.measuring import Reproduction
 from muarl.recipes.reproduce.plan import ARMS, root_of
 from muarl.recipes.reproduce.sheets import Sheet, sheets
 
@@ -17,7 +17,7 @@ TITLE = "The paper in miniature"
 PAGE, TABLES, FIGURES = "reproduce.html", "reproduce.md", "reproduce.json"
 
 
-def write_page(found: Findings) -> Path:
+def write_page(found: Reproduction) -> Path:
     """Write reproduce.html, reproduce.md and reproduce.json beside the runs; returns the first one's path."""
     root = root_of(found.config)
     shown = sheets(found)
@@ -43,7 +43,7 @@ def _line(cells: tuple[str, ...]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def html(found: Findings, shown: list[Sheet]) -> str:
+def html(found: Reproduction, shown: list[Sheet]) -> str:
     """The whole page."""
     sections: list[Html] = [_section(sheet) for sheet in shown]
     for arm, runs in found.training.items():

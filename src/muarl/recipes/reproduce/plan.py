@@ -36,7 +36,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class ArmEvaluation:
     """An arm's evaluation. ``seed``: None for the base, which is one for all seeds. ``user``: RULES or MODEL."""
 
     arm: str
@@ -72,14 +72,14 @@ def stages(config: RunConfig, seeds: Sequence[int]) -> list[Stage]:
     return found + [evaluation.stage for evaluation in evaluations(config, seeds)]
 
 
-def evaluations(config: RunConfig, seeds: Sequence[int]) -> list[Evaluation]:
+def evaluations(config: RunConfig, seeds: Sequence[int]) -> list[ArmEvaluation]:
     """The evaluations of all arms."""
     root = root_of(config)
     users = (RULES,) if config.reproduce.user_model is None else (RULES, MODEL)
     arms: list[tuple[str, int | None, str, Path]] = [(BASE, None, BASE, base_folder(root / BASE))]
     arms += [(arm, seed, f"{arm}-{seed}", root / f"{arm}-{seed}") for arm in (COLD, RL, BOTH) for seed in seeds]
     return [
-        Evaluation(arm, seed, user, _evaluation(config, name, folder, user))
+        ArmEvaluation(arm, seed, user, _evaluation(config, name, folder, user))
         for user in users
         for arm, seed, name, folder in arms
     ]

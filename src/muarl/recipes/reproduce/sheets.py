@@ -9,7 +9,15 @@ from statistics import fmean
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.words import word
 from muarl.recipes.reproduce import paper
-from muarl.recipes.reproduce.measuring import BEHAVIOUR, PAIRS, Difference, Findings, Measured, Score, groups
+from muarl.recipes.reproduce.measuring import (
+    BEHAVIOUR,
+    PAIRS,
+    ArmDifference,
+    ArmScore,
+    ArmsMeasured,
+    Reproduction,
+    groups,
+)
 from muarl.recipes.reproduce.plan import ARMS, BASE, BOTH, MODEL, RULES
 
 NOT_YET = "–"
@@ -29,7 +37,7 @@ class Sheet:
     rows: tuple[tuple[str, ...], ...]
 
 
-def sheets(found: Findings) -> list[Sheet]:
+def sheets(found: Reproduction) -> list[Sheet]:
     """All tables that there are figures for."""
     out = [_stages(found)]
     if (rules := found.by_user.get(RULES)) is not None:
@@ -43,7 +51,7 @@ def sheets(found: Findings) -> list[Sheet]:
     return out
 
 
-def _stages(found: Findings) -> Sheet:
+def _stages(found: Reproduction) -> Sheet:
     config, base = found.config, found.base
     wanted, sft, rl = config.reproduce, config.sft, config.rl
     episodes = rl.steps * rl.tasks_per_step * rl.group_size
@@ -64,7 +72,7 @@ def _stages(found: Findings) -> Sheet:
     return Sheet("stages", "What each stage saw", note, ("stage", "size", "environments"), rows)
 
 
-def _ablation(found: Findings, measured: Measured) -> Sheet:
+def _ablation(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     names = found.config.reproduce.rl
     rows = []
     for arm, label in ARMS.items():
@@ -83,7 +91,7 @@ def _ablation(found: Findings, measured: Measured) -> Sheet:
     )
 
 
-def _everywhere(found: Findings, measured: Measured, user: str) -> Sheet:
+def _everywhere(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet:
     wanted = found.config.reproduce
     names = wanted.evaluated if user == RULES else wanted.user_model_in
     rows = []
@@ -100,7 +108,7 @@ def _everywhere(found: Findings, measured: Measured, user: str) -> Sheet:
     )
 
 
-def _transfer(found: Findings, measured: Measured) -> Sheet:
+def _transfer(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
     for name in (*found.config.reproduce.unseen, found.config.reproduce.kept_out):
         benchmark = paper.LIKE.get(name)
@@ -126,7 +134,7 @@ def _transfer(found: Findings, measured: Measured) -> Sheet:
     )
 
 
-def _pairs(found: Findings, measured: Measured) -> Sheet:
+def _pairs(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
     for group, names in groups(found.config).items():
         for one, other in PAIRS:
@@ -150,7 +158,7 @@ def _paper_gap(group: str, one: str, other: str) -> tuple[str, str]:
     return f"{a - c:+.1f}", f"{b - d:+.1f}"
 
 
-def _behaviour(found: Findings, measured: Measured) -> Sheet:
+def _behaviour(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
     for group in groups(found.config):
         for arm, label in ARMS.items():
@@ -165,7 +173,7 @@ def _behaviour(found: Findings, measured: Measured) -> Sheet:
     )
 
 
-def _training(found: Findings) -> Sheet:
+def _training(found: Reproduction) -> Sheet:
     shown = ("success", "turns", "needless_transfers", "writes_without_consent")
     rows = []
     for arm, runs in found.training.items():
@@ -194,7 +202,7 @@ def _ends(run: RunDirectory, name: str) -> tuple[float, float] | None:
     return fmean(float(r[name]) for r in rows[:count]), fmean(float(r[name]) for r in rows[-count:])
 
 
-def _score(score: Score | None) -> str:
+def _score(score: ArmScore | None) -> str:
     if score is None:
         return NOT_YET
     low, high = score.interval
@@ -202,7 +210,7 @@ def _score(score: Score | None) -> str:
     return text if len(score.seeds) < 2 else f"{text}; {_percent(min(score.seeds))} to {_percent(max(score.seeds))}"
 
 
-def _gap(gap: Difference | None) -> tuple[str, str]:
+def _gap(gap: ArmDifference | None) -> tuple[str, str]:
     if gap is None:
         return NOT_YET, NOT_YET
     low, high = gap.interval
