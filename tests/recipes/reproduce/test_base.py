@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from muarl.environments.registry import find
 from muarl.episode import Episode
 from muarl.errors import ConfigError
 from muarl.observe.progress import Progress
+from muarl.observe.rundir import RunDirectory
 from muarl.recipes.reproduce import base
-from muarl.recipes.reproduce.plan import stages
+from muarl.recipes.reproduce.plan import base_folder, stages
 
 ALREADY = "finished before"
 
@@ -92,6 +94,25 @@ def test_all_stages_and_the_page_by_one_command(tmp_path: Path) -> None:
     assert "7 of 8 stages are finished" in (root / "reproduce.md").read_text()
     other = CliRunner().invoke(app, [*words, "rl.lr=0.5"])
     assert other.exit_code == 2 and "begun with other settings" in other.output
+
+
+@pytest.mark.slow
+def test_a_base_that_was_killed_becomes_the_same(
+    config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "CHECKPOINT_EVERY", 2)
+    longer = config.base.model_copy(update={"steps": 4})
+    model = config.model.model_copy(update={"checkpoint": str(tmp_path / "base" / "start")})
+    wanted = config.model_copy(update={"base": longer, "runs_dir": tmp_path, "model": model})
+    folder = base.run(wanted)
+    weights = base_folder(folder) / "model.safetensors"
+    whole = weights.read_bytes()
+    shutil.rmtree(base_folder(folder))
+    shutil.rmtree(folder / "checkpoints" / "step-000004")
+    (folder / "status.json").write_text('{"state": "interrupted"}')
+    assert base.run(wanted.model_copy(update={"resume": folder})) == folder
+    assert weights.read_bytes() == whole
+    assert [row["step"] for row in RunDirectory.at(folder).read_metrics()] == [0, 1, 2, 3]
 
 
 def test_no_page_without_runs(tmp_path: Path) -> None:
