@@ -51,7 +51,7 @@ def seeds(
     from muarl.observe.rundir import RunDirectory
     from muarl.observe.seeds import spreads, write_seeds
 
-    numbers, given = _numbers(wanted), list(arguments or ())
+    numbers, given = seed_numbers(wanted), list(arguments or ())
     if command not in DEFAULTS:
         raise ConfigError(f"seeds: {command!r} cannot be repeated; use one of {', '.join(DEFAULTS)}")
     if taken := [a for a in given if a.partition("=")[0] in OURS]:
@@ -69,7 +69,7 @@ def seeds(
     typer.echo(f"Page: {page}")
 
 
-def _numbers(text: str) -> list[int]:
+def seed_numbers(text: str) -> list[int]:
     """Seeds in the order given, each once. ConfigError for anything else than numbers and ranges."""
     from muarl.errors import ConfigError
 

@@ -24,6 +24,7 @@ from muarl.config.coldstart import ColdstartConfig
 from muarl.config.keeping import BudgetConfig, CheckpointsConfig
 from muarl.config.loggers import WandbConfig
 from muarl.config.mixing import as_sections, as_written
+from muarl.config.reproduce import ReproduceConfig
 from muarl.config.rl import RlConfig
 from muarl.config.rollout import RolloutConfig
 from muarl.config.scale import (
@@ -342,6 +343,7 @@ class RunConfig(Section):
     user: UserConfig = Field(default_factory=UserConfig)
     eval_user: UserConfig = Field(default_factory=lambda: UserConfig(seed=1))
     base: BaseConfig = Field(default_factory=BaseConfig)
+    reproduce: ReproduceConfig = Field(default_factory=ReproduceConfig)
     coldstart: ColdstartConfig = Field(default_factory=ColdstartConfig)
     sft: SftConfig = Field(default_factory=SftConfig)
     rollout: RolloutConfig = Field(default_factory=RolloutConfig)

@@ -1,0 +1,189 @@
+"""What the saved runs of a reproduction show: success by arm and environment, and paired comparisons of arms.
+
+A task's outcome under an arm is the mean over its seeds. Intervals and tests are over tasks, given the trained models;
+how much the models of different seeds differ is said beside them (lowest and highest seed).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import numpy as np
+
+from muarl.config import RunConfig
+from muarl.episode import Episode
+from muarl.metrics import DOMAIN, by_domain, episode_metrics, is_success, scored
+from muarl.observe.rundir import RunDirectory
+from muarl.recipes.reproduce.plan import BASE, BOTH, COLD, RL, ArmEvaluation, Stage, evaluations, stages
+from muarl.recipes.reproduce.running import is_finished
+from muarl.statistics import Interval, mean_interval, wilson
+
+PAIRS = ((COLD, BASE), (RL, BASE), (BOTH, BASE), (RL, COLD), (BOTH, COLD), (BOTH, RL))
+"""The comparisons of arms: the first minus the second."""
+RESAMPLES = 10_000
+BEHAVIOUR = ("turns", "needless_transfers", "writes_without_consent", "tool_error_rate", "truncated")
+
+
+@dataclass(frozen=True)
+class ArmScore:
+    """Success of one arm in one environment, or in several. ``interval``: over tasks; ``seeds``: each seed's own."""
+
+    value: float
+    interval: Interval
+    seeds: tuple[float, ...]
+    tasks: int
+
+
+@dataclass(frozen=True)
+class ArmDifference:
+    """How much more one arm succeeds than another at the same tasks. ``p``: two-sided, see ``sign_flips``."""
+
+    value: float
+    interval: Interval
+    p: float
+    tasks: int
+
+
+@dataclass(frozen=True)
+class ArmsMeasured:
+    """Everything that the page shows of one user. ``outcomes``: by arm and seed (the base's is None), each task's
+    success, 0 or 1; a task's id begins with its environment. ``nothing``: what doing nothing scores, by environment.
+    ``figures``: behaviour by arm and group of environments, means over seeds."""
+
+    user: str
+    outcomes: Mapping[str, Mapping[int | None, Mapping[str, float]]]
+    nothing: Mapping[str, float]
+    figures: Mapping[str, Mapping[str, Mapping[str, float]]]
+
+    def score(self, arm: str, environments: Sequence[str]) -> ArmScore | None:
+        """An arm's success in these environments taken together; None where it has not been evaluated."""
+        found = self._tasks(arm, environments)
+        if not found:
+            return None
+        own = self.outcomes[arm].values()
+        seeds = tuple(fmean(v for task, v in one.items() if task in found) for one in own)
+        return ArmScore(fmean(found.values()), mean_interval(list(found.values())), seeds, len(found))
+
+    def difference(self, one: str, other: str, environments: Sequence[str]) -> ArmDifference | None:
+        """One arm's success minus another's at the tasks that both have played; None where there are none."""
+        a, b = self._tasks(one, environments), self._tasks(other, environments)
+        both = [task for task in a if task in b]
+        if not both:
+            return None
+        gaps = np.array([a[task] - b[task] for task in both])
+        drawn = np.random.default_rng(0).integers(0, len(gaps), size=(RESAMPLES, len(gaps)))
+        low, high = np.percentile(gaps[drawn].mean(axis=1), [2.5, 97.5])
+        if not gaps.any():  # resampling cannot show any uncertainty then; Wilson's for tasks that differ can
+            high = wilson(0, len(gaps))[1]
+            low = -high
+        return ArmDifference(float(gaps.mean()), (float(low), float(high)), sign_flips(gaps), len(both))
+
+    def _tasks(self, arm: str, environments: Sequence[str]) -> dict[str, float]:
+        """Each task's mean over the arm's seeds, of the tasks that all of them have played."""
+        own = list(self.outcomes.get(arm, {}).values())
+        if not own:
+            return {}
+        shared = [t for t in own[0] if t.split(":")[0] in environments and all(t in one for one in own)]
+        return {task: fmean(one[task] for one in own) for task in shared}
+
+
+def sign_flips(gaps: Sequence[float] | np.ndarray, *, resamples: int = RESAMPLES, seed: int = 0) -> float:
+    """The p-value of paired differences by flipping their signs at random: the share of flips whose mean is at least as
+    far from 0 as the true one (with the true one among them). 1 where all are 0."""
+    data = np.asarray(gaps, dtype=np.float64)
+    data = data[data != 0.0]
+    if not data.size:
+        return 1.0
+    signs = np.random.default_rng(seed).integers(0, 2, size=(resamples, data.size), dtype=np.int8) * 2 - 1
+    flipped = np.abs(signs @ data)
+    return float((1 + np.sum(flipped >= abs(data.sum()) - 1e-9)) / (1 + resamples))
+
+
+def groups(config: RunConfig) -> dict[str, tuple[str, ...]]:
+    """The environments that figures are given for together, by what they are called."""
+    wanted = config.reproduce
+    found = {"trained on by RL": wanted.rl, "never trained on": wanted.unseen, "never even read": (wanted.kept_out,)}
+    return {name: own for name, own in found.items() if own}
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What a reproduction has found so far. ``by_user``: by who plays the user in evaluations. ``done``, ``planned``:
+    stages. ``training``: the finished stages of RL, by arm."""
+
+    config: RunConfig
+    seeds: tuple[int, ...]
+    by_user: Mapping[str, ArmsMeasured]
+    done: int
+    planned: int
+    training: Mapping[str, Sequence[RunDirectory]] = field(default_factory=dict)
+    base: Mapping[str, object] = field(default_factory=dict)
+
+
+def measure(config: RunConfig, seeds: Sequence[int]) -> Reproduction:
+    """Read the saved runs. Stages that are not finished are left out."""
+    planned = stages(config, seeds)
+    found: dict[str, list[ArmEvaluation]] = defaultdict(list)
+    for evaluation in evaluations(config, seeds):
+        if is_finished(evaluation.stage):
+            found[evaluation.user].append(evaluation)
+    training: dict[str, list[RunDirectory]] = defaultdict(list)
+    for stage in planned:
+        if stage.recipe == "rl" and is_finished(stage):
+            training[stage.name.split("-")[0]].append(RunDirectory.at(stage.folder))
+    base = RunDirectory.at(planned[0].folder).read_json("summary") if is_finished(planned[0]) else {}
+    return Reproduction(
+        config,
+        tuple(seeds),
+        {user: _measured(config, user, own) for user, own in found.items()},
+        sum(map(is_finished, planned)),
+        len(planned),
+        training,
+        base,
+    )
+
+
+def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> ArmsMeasured:
+    outcomes: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
+    figures: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
+    nothing: dict[str, float] = {}
+    for one in found:
+        episodes = _episodes(one.stage)
+        outcomes[one.arm][one.seed] = outcomes_of(episodes)
+        for group, names in groups(config).items():
+            own = [e for e in episodes if e.task_id.split(":")[0] in names]
+            if own:
+                figures[one.arm][group].append(episode_metrics(own))
+        summary = RunDirectory.at(one.stage.folder).read_json("summary")
+        if one.arm == BASE:
+            scores = summary.get("by_domain") or {one.stage.config.domains[0].name: summary}
+            nothing |= {name: block["do_nothing"] for name, block in scores.items() if "do_nothing" in block}
+    means = {arm: {group: _means(rows) for group, rows in own.items()} for arm, own in figures.items()}
+    return ArmsMeasured(user, outcomes, nothing, means)
+
+
+def _episodes(stage: Stage) -> list[Episode]:
+    """The episodes of an evaluation; of one with a single environment with its name before their tasks' ids."""
+    found = RunDirectory.at(stage.folder).read_episodes("eval")
+    if not by_domain(found):
+        name = stage.config.domains[0].name
+        for episode in found:
+            episode.task_id = f"{name}:{episode.task_id}"
+            episode.tags = {**episode.tags, DOMAIN: name}
+    return found
+
+
+def outcomes_of(episodes: Iterable[Episode]) -> dict[str, float]:
+    """Each task's success, the mean of its trials."""
+    tried: dict[str, list[bool]] = defaultdict(list)
+    for episode in scored(episodes):
+        tried[episode.task_id].append(is_success(episode.reward))
+    return {task: fmean(own) for task, own in tried.items()}
+
+
+def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The figures of ``BEHAVIOUR`` that all rows have, as means."""
+    return {n: fmean(row[n] for row in rows) for n in BEHAVIOUR if all(n in row for row in rows)}

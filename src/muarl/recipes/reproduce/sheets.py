@@ -1,0 +1,236 @@
+"""The tables of a reproduction, as text: ours beside the paper's. The page and the Markdown file show the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from muarl.observe.rundir import RunDirectory
+from muarl.observe.words import word
+from muarl.recipes.reproduce import paper
+from muarl.recipes.reproduce.measuring import (
+    BEHAVIOUR,
+    PAIRS,
+    ArmDifference,
+    ArmScore,
+    ArmsMeasured,
+    Reproduction,
+    groups,
+)
+from muarl.recipes.reproduce.plan import ARMS, BASE, BOTH, MODEL, RULES
+
+NOT_YET = "–"
+ENDS = 0.1
+"""Share of the training steps that "first" and "last" mean."""
+USERS = {RULES: "rule-based user", MODEL: "user model"}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table: its title, what must be known to read it, and its cells. ``key``: its anchor."""
+
+    key: str
+    title: str
+    note: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def sheets(found: Reproduction) -> list[Sheet]:
+    """All tables that there are figures for."""
+    out = [_stages(found)]
+    if (rules := found.by_user.get(RULES)) is not None:
+        out += [_ablation(found, rules), _everywhere(found, rules, RULES), _transfer(found, rules)]
+        out.append(_pairs(found, rules))
+        out.append(_behaviour(found, rules))
+    if (model := found.by_user.get(MODEL)) is not None:
+        out.append(_everywhere(found, model, MODEL))
+    if found.training:
+        out.append(_training(found))
+    return out
+
+
+def _stages(found: Reproduction) -> Sheet:
+    config, base = found.config, found.base
+    wanted, sft, rl = config.reproduce, config.sft, config.rl
+    episodes = rl.steps * rl.tasks_per_step * rl.group_size
+    size = f"{base['parameters']:,} parameters, {base['vocabulary']:,} tokens; " if base else ""
+    read = f"{size}{config.base.steps:,} steps on {config.base.conversations:,} conversations of wandering agents"
+    shown = f"{sft.steps} steps on {sft.demonstrations:,} demonstrations of scripted experts"
+    held_out = f"{config.eval.tasks} held-out tasks of each, temperature {config.eval.temperature:g}"
+    rows = (
+        ("base", read, _listed(wanted.read)),
+        ("cold start", shown, _listed(wanted.cold_start)),
+        ("RL", f"{rl.steps} steps, {episodes:,} episodes", _listed(wanted.rl)),
+        ("evaluation", held_out, _listed(wanted.evaluated)),
+    )
+    note = (
+        f"Seeds {', '.join(map(str, found.seeds))} of cold start and RL; one base. {found.done} of {found.planned} "
+        "stages are finished."
+    )
+    return Sheet("stages", "What each stage saw", note, ("stage", "size", "environments"), rows)
+
+
+def _ablation(found: Reproduction, measured: ArmsMeasured) -> Sheet:
+    names = found.config.reproduce.rl
+    rows = []
+    for arm, label in ARMS.items():
+        ours = [_score(measured.score(arm, (name,))) for name in names]
+        together = _score(measured.score(arm, names))
+        rows.append((label, *ours, together, *(f"{value:.1f}" for value in paper.ABLATION[arm])))
+    nothing = [_percent(measured.nothing.get(name)) for name in names]
+    rows.append(("doing nothing", *nothing, NOT_YET, "", ""))
+    return Sheet(
+        "ablation",
+        "Each without the other",
+        "Success in percent, 95% interval over tasks, and the lowest and highest seed. The paper's: 32B parameters, "
+        f"TAU2 ({paper.SOURCE}).",
+        ("arm", *map(_short, names), "together", "paper: retail", "paper: airline"),
+        tuple(rows),
+    )
+
+
+def _everywhere(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet:
+    wanted = found.config.reproduce
+    names = wanted.evaluated if user == RULES else wanted.user_model_in
+    rows = []
+    for name in names:
+        kind = next((group for group, own in groups(found.config).items() if name in own), "")
+        cells = [_score(measured.score(arm, (name,))) for arm in ARMS]
+        rows.append((_short(name), kind, _percent(measured.nothing.get(name)), *cells))
+    return Sheet(
+        f"worlds-{user}",
+        f"Every environment, {USERS[user]}",
+        "Success in percent, 95% interval over tasks, and the lowest and highest seed.",
+        ("environment", "", "doing nothing", *ARMS.values()),
+        tuple(rows),
+    )
+
+
+def _transfer(found: Reproduction, measured: ArmsMeasured) -> Sheet:
+    rows = []
+    for name in (*found.config.reproduce.unseen, found.config.reproduce.kept_out):
+        benchmark = paper.LIKE.get(name)
+        ours = measured.difference(BOTH, BASE, (name,))
+        at = None if benchmark is None else paper.TRANSFER_TO.index(benchmark)
+        theirs = [
+            NOT_YET if at is None else f"{before[at]:.1f} → {after[at]:.1f}"
+            for before, after in paper.TRANSFER.values()
+        ]
+        change = NOT_YET
+        if ours is not None:
+            before, after = measured.score(BASE, (name,)), measured.score(BOTH, (name,))
+            assert before is not None and after is not None
+            change = f"{_percent(before.value)} → {_percent(after.value)}"
+        rows.append((_short(name), change, *_gap(ours), benchmark or NOT_YET, *theirs))
+    return Sheet(
+        "transfer",
+        "What RL never played",
+        f"Success in percent, base → both. p: sign flips over tasks. The paper's: its models before and after MUA-RL "
+        f"({paper.SOURCE}).",
+        ("environment", "ours", "difference", "p", "paper", *(f"paper: {model}" for model in paper.TRANSFER)),
+        tuple(rows),
+    )
+
+
+def _pairs(found: Reproduction, measured: ArmsMeasured) -> Sheet:
+    rows = []
+    for group, names in groups(found.config).items():
+        for one, other in PAIRS:
+            gap = measured.difference(one, other, names)
+            tasks = NOT_YET if gap is None else str(gap.tasks)
+            rows.append((group, f"{ARMS[one]} – {ARMS[other]}", *_gap(gap), tasks, *_paper_gap(group, one, other)))
+    return Sheet(
+        "pairs",
+        "Arms against each other",
+        "Points of success at the same tasks, each task's outcome being the mean over seeds; 95% bootstrap interval "
+        "and two-sided p by sign flips, both over tasks. The paper's: 32B parameters, TAU2 retail and airline.",
+        ("environments", "comparison", "difference", "p", "tasks", "paper: retail", "paper: airline"),
+        tuple(rows),
+    )
+
+
+def _paper_gap(group: str, one: str, other: str) -> tuple[str, str]:
+    if group != "trained on by RL":
+        return NOT_YET, NOT_YET
+    (a, b), (c, d) = paper.ABLATION[one], paper.ABLATION[other]
+    return f"{a - c:+.1f}", f"{b - d:+.1f}"
+
+
+def _behaviour(found: Reproduction, measured: ArmsMeasured) -> Sheet:
+    rows = []
+    for group in groups(found.config):
+        for arm, label in ARMS.items():
+            figures = measured.figures.get(arm, {}).get(group, {})
+            rows.append((group, label, *(_figure(name, figures.get(name)) for name in BEHAVIOUR)))
+    return Sheet(
+        "behaviour",
+        "How the agents behave",
+        "Means over episodes and seeds; shares in percent.",
+        ("environments", "arm", *(word(name).label.lower() for name in BEHAVIOUR)),
+        tuple(rows),
+    )
+
+
+def _training(found: Reproduction) -> Sheet:
+    shown = ("success", "turns", "needless_transfers", "writes_without_consent")
+    rows = []
+    for arm, runs in found.training.items():
+        cells = []
+        for name in shown:
+            ends = [e for e in (_ends(run, name) for run in runs) if e is not None]
+            first, last = (fmean(e[0] for e in ends), fmean(e[1] for e in ends)) if ends else (None, None)
+            cells.append(f"{_figure(name, first)} → {_figure(name, last)}")
+        rows.append((ARMS[arm], str(len(runs)), *cells))
+    low, high = paper.TURNS
+    return Sheet(
+        "training",
+        "During RL",
+        f"First → last tenth of the steps, means over seeds. In the paper turns settle at {low} to {high}.",
+        ("arm", "seeds", *(word(name).label.lower() for name in shown)),
+        tuple(rows),
+    )
+
+
+def _ends(run: RunDirectory, name: str) -> tuple[float, float] | None:
+    """The means of a figure over the first and the last steps of RL."""
+    rows: Sequence[Mapping[str, float]] = [r for r in run.read_metrics() if r.get("phase") == "rl" and name in r]
+    if not rows:
+        return None
+    count = max(1, round(ENDS * len(rows)))
+    return fmean(float(r[name]) for r in rows[:count]), fmean(float(r[name]) for r in rows[-count:])
+
+
+def _score(score: ArmScore | None) -> str:
+    if score is None:
+        return NOT_YET
+    low, high = score.interval
+    text = f"{_percent(score.value)} ({_percent(low)} to {_percent(high)})"
+    return text if len(score.seeds) < 2 else f"{text}; {_percent(min(score.seeds))} to {_percent(max(score.seeds))}"
+
+
+def _gap(gap: ArmDifference | None) -> tuple[str, str]:
+    if gap is None:
+        return NOT_YET, NOT_YET
+    low, high = gap.interval
+    p = "< 0.001" if gap.p < 0.001 else f"{gap.p:.3f}"
+    return f"{100 * gap.value:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})", p
+
+
+def _percent(share: float | None) -> str:
+    return NOT_YET if share is None else f"{100 * share:.1f}"
+
+
+def _figure(name: str, value: float | None) -> str:
+    if value is None:
+        return NOT_YET
+    return f"{100 * value:.1f}%" if word(name).share else f"{value:.1f}"
+
+
+def _short(name: str) -> str:
+    return name.removesuffix("-generated")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(_short, names))

@@ -1,0 +1,115 @@
+"""Scores, paired differences and the page, on outcomes worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muarl.chat import Message
+from muarl.config import RunConfig, load_config
+from muarl.episode import Episode, StopReason, Turn, Verdict
+from muarl.metrics import DOMAIN
+from muarl.observe.rundir import RunDirectory
+from muarl.recipes.reproduce import page, paper
+from muarl.recipes.reproduce.measuring import ArmsMeasured, measure, sign_flips
+from muarl.recipes.reproduce.plan import evaluations, stages
+from muarl.recipes.reproduce.sheets import sheets
+
+
+def outcomes(letters: str, world: str = "w") -> dict[str, float]:
+    return {f"{world}:{n}": float(c) for n, c in enumerate(letters)}
+
+
+def test_a_score_is_a_mean_over_seeds_and_says_how_they_differ() -> None:
+    found = ArmsMeasured("rules", {"rl": {0: outcomes("1100"), 1: outcomes("1110")}}, {}, {})
+    score = found.score("rl", ("w",))
+    assert score is not None
+    assert (score.value, score.seeds, score.tasks) == (0.625, (0.5, 0.75), 4)
+    assert score.interval[0] < 0.625 < score.interval[1]
+    assert found.score("rl", ("elsewhere",)) is None and found.score("both", ("w",)) is None
+
+
+def test_a_difference_is_over_the_tasks_that_both_have_played() -> None:
+    one = outcomes("1" * 12) | outcomes("0", "other")
+    found = ArmsMeasured("rules", {"rl": {0: one}, "base": {None: outcomes("0" * 10 + "1")}}, {}, {})
+    gap = found.difference("rl", "base", ("w",))
+    assert gap is not None and gap.tasks == 11 and gap.value == pytest.approx(10 / 11)
+    assert gap.p < 0.01 and gap.interval[0] > 0.5
+    back = found.difference("base", "rl", ("w",))
+    assert back is not None and back.value == -gap.value and back.p == gap.p
+
+
+def test_no_difference_at_all_is_not_certainty() -> None:
+    found = ArmsMeasured("rules", {"rl": {0: outcomes("10")}, "base": {None: outcomes("10")}}, {}, {})
+    gap = found.difference("rl", "base", ("w",))
+    assert gap is not None and gap.p == 1.0 and gap.interval[0] < -0.3 and gap.interval[1] > 0.3
+
+
+def test_the_p_value_is_that_of_all_flips_of_few_differences() -> None:
+    # Four differences of one sign: 2 of the 16 flips are as far from 0.
+    assert sign_flips([1.0] * 4) == pytest.approx(2 / 16, abs=0.02)
+    assert sign_flips([0.0, 0.0]) == 1.0
+
+
+@given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0]), max_size=12))
+def test_a_p_value_does_not_ask_which_arm_comes_first(gaps: list[float]) -> None:
+    p = sign_flips(gaps, resamples=200)
+    assert 0 < p <= 1 and p == sign_flips([-g for g in gaps], resamples=200)
+
+
+def episode(task: str, reward: float, needless: float) -> Episode:
+    turns = [Turn(Message("user", "hi")), Turn(Message("assistant", "bye"))]
+    audit = {"writes": 1.0, "writes_without_consent": 1 - reward, "needless_transfers": needless}
+    tags = {DOMAIN: task.split(":")[0]}
+    return Episode(
+        f"{task}-e", task, "shop", turns, StopReason.USER_STOP, verdict=Verdict(reward, audit=audit), tags=tags
+    )
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> RunConfig:
+    """A reproduction of two seeds whose last stage is missing. Of each environment's ten tasks the base solves 1, the
+    cold start 3, RL 5, both 8."""
+    config = load_config("reproduce-smoke", [f"runs_dir={tmp_path}"])
+    solved = {"base": 1, "cold": 3, "rl": 5, "both": 8}
+    for stage in stages(config, [0, 1])[:-1]:
+        run = RunDirectory(stage.config.runs_dir, stage.name)
+        run.write_config(stage.config.model_dump(mode="json"))
+        run.write_status("finished")
+        if stage.recipe == "rl":
+            for step in range(4):
+                run.log({"success": step / 4, "turns": 9.0 - step}, phase="rl", step=step)
+    for one in evaluations(config, [0, 1])[:-1]:
+        run = RunDirectory.at(one.stage.folder)
+        worlds = [domain.name for domain in one.stage.config.domains]
+        played = [episode(f"{w}:{n}", float(n < solved[one.arm]), 0.0) for w in worlds for n in range(10)]
+        run.write_episodes("eval", played)
+        run.write_summary({"by_domain": {world: {"do_nothing": 0.05} for world in worlds}})
+    return config
+
+
+def test_the_page_has_the_paper_s_figures_beside_ours(saved: RunConfig) -> None:
+    found = measure(saved, [0, 1])
+    assert (found.done, found.planned) == (13, 14)
+    written = page.write_page(found)
+    tables, html = written.with_suffix(".md").read_text(), written.read_text()
+    by_key = {sheet.key: sheet for sheet in sheets(found)}
+    rows = {row[0]: row for row in by_key["ablation"].rows}
+    assert rows["base"][1].startswith("10.0 (") and rows["RL only"][1].endswith("; 50.0 to 50.0")
+    assert rows["both"][-2:] == ("67.3", "45.4") and rows["doing nothing"][1] == "5.0"
+    training = {row[0]: row for row in by_key["training"].rows}
+    assert training["RL only"][2:4] == ("0.0% → 75.0%", "9.0 → 6.0")
+    for text in (tables, html):
+        assert paper.SOURCE in text and "13 of 14 stages are finished" in text and "+20.0 (" in text
+    assert "<script" not in html
+
+
+def test_a_missing_arm_is_a_blank_and_no_error(saved: RunConfig) -> None:
+    for one in evaluations(saved, [0, 1]):
+        if one.arm in ("both", "base"):
+            (one.stage.folder / "status.json").unlink(missing_ok=True)
+    rows = {row[0]: row for row in {s.key: s for s in sheets(measure(saved, [0, 1]))}["ablation"].rows}
+    assert rows["both"][1] == rows["base"][1] == "–" and rows["RL only"][1].startswith("50.0")

@@ -1,0 +1,122 @@
+"""Which stages there are, what each begins with and sees, and how they are taken up again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from muarl.config import RunConfig, load_config
+from muarl.errors import ConfigError
+from muarl.observe.rundir import RunDirectory
+from muarl.recipes.reproduce import running
+from muarl.recipes.reproduce.plan import Stage, base_folder, evaluations, root_of, stages
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> RunConfig:
+    return load_config("reproduce", [f"runs_dir={tmp_path}", "eval.tasks=10"])
+
+
+def names(stage: Stage) -> list[str]:
+    return [domain.name.removesuffix("-generated") for domain in stage.config.domains]
+
+
+def test_every_stage_comes_after_those_that_it_needs(config: RunConfig) -> None:
+    found = stages(config, [0, 4])
+    order = [stage.name for stage in found]
+    assert len(set(order)) == len(order) == 1 + 3 * 2 + 1 + 3 * 2
+    for number, stage in enumerate(found):
+        assert set(stage.needs) <= set(order[:number])
+
+
+def test_the_arms_begin_where_they_should(config: RunConfig) -> None:
+    by_name, root = {stage.name: stage for stage in stages(config, [0, 4])}, root_of(config)
+    base = str(base_folder(root / "base"))
+    starts = {name: stage.config.model.checkpoint for name, stage in by_name.items()}
+    assert starts["cold-4"] == starts["rl-4"] == starts["eval-base"] == base
+    assert starts["both-4"] == starts["eval-cold-4"] == str(root / "cold-4")
+    assert starts["eval-both-4"] == str(root / "both-4")
+    assert [by_name[f"{arm}-4"].config.seed for arm in ("cold", "rl", "both")] == [4, 4, 4]
+    assert by_name["eval-cold-4"].config.eval.seed == by_name["eval-both-0"].config.eval.seed
+
+
+def test_no_stage_sees_what_it_must_not(config: RunConfig) -> None:
+    by_name = {stage.name: stage for stage in stages(config, [0])}
+    assert names(by_name["rl-0"]) == names(by_name["both-0"]) == ["retail", "airline"]
+    assert not {"retail", "airline", "telecom", "bfcl", "acebench", "clinic"} & set(names(by_name["cold-0"]))
+    assert "clinic" not in names(by_name["base"])
+    assert names(by_name["eval-rl-0"]) == ["retail", "airline", "telecom", "bfcl", "acebench", "clinic"]
+    assert by_name["eval-rl-0"].config.eval.tasks == 60
+
+
+def test_another_user_is_met_where_it_can_be_one(config: RunConfig) -> None:
+    wanted = config.reproduce.model_copy(update={"user_model": "runs/um"})
+    found = [e for e in evaluations(config.model_copy(update={"reproduce": wanted}), [0]) if e.user == "model"]
+    assert [e.stage.name for e in found] == [f"eval-{arm}-model" for arm in ("base", "cold-0", "rl-0", "both-0")]
+    for one in found:
+        assert names(one.stage) == ["retail"] and one.stage.config.eval.tasks == 10
+        assert (one.stage.config.eval_user.kind, one.stage.config.eval_user.checkpoint) == ("sampled", "runs/um")
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ("reproduce.cold_start=[retail-generated]", "retail-generated is in cold_start and in rl"),
+        ("reproduce.unseen=[hotel-generated]", "hotel-generated is trained on"),
+        ("reproduce.kept_out=hotel-generated", "hotel-generated is trained on"),
+        ("reproduce.kept_out=telecom-generated", "telecom-generated is kept_out"),
+        ("reproduce.read=[retail-generated]", "is not in read"),
+        ("reproduce.rl=[]", "must each name an environment"),
+    ],
+)
+def test_a_division_that_shows_nothing_is_refused(changed: str, named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        load_config("reproduce", [changed])
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """The stages that are run, and whether they are resumed. The recipes are stand-ins that leave a finished run;
+    ``both-0`` is broken off the first time."""
+    seen: list[tuple[str, bool]] = []
+
+    class Recipe:
+        @staticmethod
+        def run(config: RunConfig) -> None:
+            seen.append((config.name, config.resume is not None))
+            made = RunDirectory(config.runs_dir, config.name, existing="resume" if config.resume else "refuse")
+            made.write_config(config.model_copy(update={"resume": None}).model_dump(mode="json"))
+            made.write_status("finished" if config.name != "both-0" or config.resume else "interrupted")
+            if config.name == "both-0" and not config.resume:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(running.importlib, "import_module", lambda name: Recipe)
+    return seen
+
+
+def test_the_same_command_goes_on_where_it_stopped(config: RunConfig, ran: list[tuple[str, bool]]) -> None:
+    said: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        running.run(config, [0], said.append)
+    assert [name for name, _ in ran] == ["base", "cold-0", "rl-0", "both-0"]
+    ran.clear()
+    found = running.run(config, [0], said.append)
+    assert ran[0] == ("both-0", True) and not any(resumed for _, resumed in ran[1:])
+    assert len(ran) == 5 and all(map(running.is_finished, found))
+    ran.clear()
+    running.run(config, [0, 1], said.append)
+    assert [name for name, _ in ran] == ["cold-1", "rl-1", "both-1", "eval-cold-1", "eval-rl-1", "eval-both-1"]
+    assert "Stage 1 of 15: base: finished before." in said[-15:][0] or any("finished before" in s for s in said[-15:])
+
+
+def test_stages_of_other_settings_are_refused_before_anything_runs(
+    config: RunConfig, ran: list[tuple[str, bool]]
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        running.run(config, [0], print)
+    ran.clear()
+    other = config.model_copy(update={"rl": config.rl.model_copy(update={"lr": 0.5})})
+    with pytest.raises(ConfigError, match=r"begun with other settings \(rl.lr\)"):
+        running.run(other, [0], print)
+    assert ran == []
