@@ -144,6 +144,7 @@ def counts(episodes: int, kept: int, **errors: int) -> dict[str, Any]:
     return {
         "episodes": episodes, "failed": 0, "goal_kept": kept, "without_errors": kept, "errors": errors,
         "never_stops": 0, "user_messages": 4 * episodes, "words": 12 * episodes, "sampled_again": episodes,
+        "unmended": 0,
         "cpu_seconds": 2.0 * episodes,
     }  # fmt: skip
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.backends.models import load_model
-from muarl.backends.users import make_users, sampled_users
+from muarl.backends.users import goal_checks, make_users, sampled_users
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
@@ -50,8 +50,9 @@ def measure(
     expert for every seed of ``eval.seeds``. Leaves summary.json (with ``also``), report.md and the conversations
     with the user model."""
     ev, progress = config.eval, context.progress
-    users = {
-        MODEL: sampled_users(config.user, policy, max_context=config.model.max_context),
+    model = sampled_users(config.user, policy, max_context=config.model.max_context)
+    users: dict[str, UserFactory] = {
+        MODEL: model.checked(goal_checks(environment)),
         AGENDA: make_users(config.user.model_copy(update={"kind": "agenda"}), environment),
     }
     context.loop.closes(*users.values())
@@ -61,10 +62,10 @@ def measure(
         tasks = environment.draw(ev.split, ev.tasks or 200, seed, 0)
         known |= {t.id: t for t in tasks}
         for name, who in users.items():
-            began = time.process_time()
+            began, before = time.process_time(), model.counts.unmended
             played = converse(config, environment, who, tasks, progress, seed)
-            found = fidelity(tasks, played)
-            by_seed[name][seed] = found | {"cpu_seconds": time.process_time() - began}
+            cpu_seconds, unmended = time.process_time() - began, model.counts.unmended - before
+            by_seed[name][seed] = fidelity(tasks, played) | {"unmended": unmended, "cpu_seconds": cpu_seconds}
             if name == MODEL:
                 context.folder.write_episodes(f"{name.replace(' ', '-')}-seed{seed}", played)
     found = {name: pooled(list(seeds.values())) for name, seeds in by_seed.items()}
@@ -123,7 +124,8 @@ def fidelity(tasks: Sequence[Task], episodes: Sequence[Episode]) -> dict[str, An
 
 def pooled(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts of several seeds as shares of all their conversations, with 95% Wilson intervals of ``goal_kept`` and of
-    each error; ``user_messages`` a conversation, ``words`` a message, ``cpu_seconds`` a conversation."""
+    each error; ``user_messages`` and ``cpu_seconds`` a conversation, ``words``, ``sampled_again`` and ``unmended`` a
+    message."""
 
     def total(key: str) -> float:
         return sum(one[key] for one in found)
@@ -140,6 +142,7 @@ def pooled(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "user_messages": messages / max(1, n),
         "words": total("words") / max(1, messages),
         "sampled_again": total("sampled_again") / max(1, messages),
+        "unmended": total("unmended") / max(1, messages),
         "cpu_seconds": total("cpu_seconds") / max(1, n),
     }
 
@@ -161,6 +164,7 @@ def report(found: Mapping[str, Mapping[str, Any]], by_seed: Mapping[int, Mapping
     row("messages a conversation", [f"{f['user_messages']:.1f}" for f in found.values()])
     row("words a message", [f"{f['words']:.1f}" for f in found.values()])
     row("sampled again, of 100 messages", [f"{100 * f['sampled_again']:.1f}" for f in found.values()])
+    row("refused at every try, of 100 messages", [f"{100 * f['unmended']:.2f}" for f in found.values()])
     row("CPU milliseconds a conversation", [f"{1000 * f['cpu_seconds']:.0f}" for f in found.values()])
     if len(by_seed) > 1:
         lines += [f"\nThe {MODEL}, by seed:\n", "| seed | conversations | goal kept | errors |", "|---" * 4 + "|"]
