@@ -114,7 +114,7 @@ class SampledUser:
         owner = self._owner
         params = SamplingParams(
             max_tokens=most,
-            temperature=owner.temperature,
+            temperature=owner.temperature + attempt / owner.tries,
             stop_ids=owner.chat.stop_ids,
             seed=derive_seed(self._seed, self._turns, *([attempt] if attempt else [])),
         )
@@ -132,7 +132,9 @@ class SampledUserFactory:
     """Makes users of one model. ``turn_tokens``: cap on one message; ``context``: cap on a whole conversation.
 
     ``tries``: how often a message is sampled at most, until the check of ``make_check`` finds nothing wrong with it;
-    the last one is said in any case. ``counts``: what checks did so far.
+    the last one is said in any case. The temperature rises from try to try, by 1 in all: what is due may be something
+    that the model hardly ever says, and at temperature 0 all tries would be the same. ``counts``: what checks did so
+    far.
     """
 
     def __init__(
