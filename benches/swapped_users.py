@@ -64,10 +64,8 @@ def table(found: dict[str, dict[str, dict[int, float]]]) -> list[str]:
             lines.append(f"| {against} | {on} | {cells} | {fmean(row.values()):.1f} |")
     for on in MEASURED:
         gap = fmean(found["user model"][on].values()) - fmean(found["agenda"][on].values())
-        lines.append(
-            f"\nOn {on}: RL against the user model {gap:+.1f} points ({'within' if abs(gap) <= CLOSE else 'not within'} "
-            f"{CLOSE:g}) from RL against rule-based users."
-        )
+        close = "within" if abs(gap) <= CLOSE else "not within"
+        lines.append(f"\nOn {on}: RL against the user model {gap:+.1f} points ({close} {CLOSE:g}) from RL against agenda.")
     return lines
 
 
