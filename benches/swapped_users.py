@@ -65,7 +65,9 @@ def table(found: dict[str, dict[str, dict[int, float]]]) -> list[str]:
     for on in MEASURED:
         gap = fmean(found["user model"][on].values()) - fmean(found["agenda"][on].values())
         close = "within" if abs(gap) <= CLOSE else "not within"
-        lines.append(f"\nOn {on}: RL against the user model {gap:+.1f} points ({close} {CLOSE:g}) from RL against agenda.")
+        lines.append(
+            f"\nOn {on}: RL against the user model {gap:+.1f} points ({close} {CLOSE:g}) from RL against rules."
+        )
     return lines
 
 
