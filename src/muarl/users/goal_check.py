@@ -229,8 +229,9 @@ class GoalCheck:
             return None
         for slot in asked:
             spec = self._service.slots[slot]
-            kinds = [spec] if spec.described is None else [spec, spec.described]
-            if any(self._service.kind(how).find(words) for how in kinds):
+            kinds = [self._service.kind(spec)]
+            kinds += [] if spec.described is None else [self._service.kind(spec.described)]
+            if any(kind.find(words) for kind in kinds):
                 return None
         return "leaves a question without an answer"
 
