@@ -14,11 +14,13 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.chat import GREETING, Message, ToolCall
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.domains.base import Task
-from muarl.episode import Episode, StopReason, Turn
+from muarl.episode import Episode, StopReason, Turn, read_episodes
 from muarl.errors import DataError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.learning.checkpoints import load_policy
+from muarl.recipes.user_fidelity import pooled, report
 from muarl.recipes.user_model import user_samples
+from muarl.statistics import wilson
 from muarl.users.sampled import SampledUserFactory, from_the_users_chair
 
 Muarl = Callable[..., Any]
@@ -117,6 +119,43 @@ def test_a_user_model_is_trained_measured_and_trained_against(muarl: Muarl, tmp_
         "train", "--name", "rl", "user.kind=sampled", f"user.checkpoint={run}", "rl.steps=1", "rl.eval_every=0"
     )
     assert result.exit_code == 0, result.output
+    result = muarl("sft-user", "--measure", str(run), *small, "eval.seeds=[3,4]", "eval.tasks=3")
+    assert result.exit_code == 0, result.output
+    measured = tmp_path / "runs" / "user-fidelity"
+    again = json.loads((measured / "summary.json").read_text())
+    assert again["fidelity"]["user model"]["episodes"] == 6 and again["fidelity"]["agenda"]["goal_kept"] == 1.0
+    by_seed = again["fidelity_by_seed"]["user model"]
+    kept = sum(one["goal_kept"] for one in by_seed.values())
+    assert set(by_seed) == {"3", "4"} and again["fidelity"]["user model"]["goal_kept"] == kept / 6
+    assert not list((measured / "checkpoints").iterdir()), "nothing is trained"
+    talks = {seed: list(read_episodes(measured / "episodes" / f"user-model-seed{seed}.jsonl")) for seed in (3, 4)}
+    assert [len(talk) for talk in talks.values()] == [3, 3]
+    assert {e.task_id for e in talks[3]}.isdisjoint(e.task_id for e in talks[4])
+    assert "| 4 | 3 |" in (measured / "report.md").read_text()
+
+
+def test_what_is_measured_is_not_trained(muarl: Muarl) -> None:
+    result = muarl("sft-user", "--measure", "runs/who", "--checkpoint", "base")
+    assert result.exit_code == 2
+    assert "--checkpoint" in result.stderr
+
+
+def counts(episodes: int, kept: int, **errors: int) -> dict[str, Any]:
+    return {
+        "episodes": episodes, "failed": 0, "goal_kept": kept, "without_errors": kept, "errors": errors,
+        "never_stops": 0, "user_messages": 4 * episodes, "words": 12 * episodes, "sampled_again": episodes,
+        "unmended": 0,
+        "cpu_seconds": 2.0 * episodes,
+    }  # fmt: skip
+
+
+def test_seeds_are_pooled_by_conversations() -> None:
+    found = pooled([counts(30, 30), counts(10, 8, contradicts=2)])
+    assert found["episodes"] == 40 and found["goal_kept"] == 38 / 40
+    assert found["goal_kept_interval"] == list(wilson(38, 40))
+    assert found["errors"] == {"contradicts": 2 / 40} and list(found["error_intervals"]) == ["contradicts"]
+    assert (found["user_messages"], found["words"], found["sampled_again"], found["cpu_seconds"]) == (4, 3, 0.25, 2.0)
+    assert "| goal kept | 95.0% |" in report({"user model": found}, {0: counts(30, 30), 1: counts(10, 8)})
 
 
 def test_a_user_model_must_be_named(muarl: Muarl) -> None:

@@ -148,3 +148,75 @@ def test_from_the_users_chair_tools_and_prompts_are_not_to_be_seen() -> None:
     ]
     seen = [(m.role, m.content) for m in from_the_users_chair(talk)]
     assert seen == [("user", "Hello!"), ("assistant", None), ("assistant", "Hi."), ("user", None)]
+
+
+class Strict:
+    """A check that refuses every message with one word in it, and notes what it was told."""
+
+    def __init__(self, word: str) -> None:
+        self.word, self.notes = word, list[tuple[str, str]]()
+
+    def hears(self, text: str) -> None:
+        self.notes.append(("hears", text))
+
+    def problem(self, text: str) -> str | None:
+        return "bad" if self.word in text else None
+
+    def said(self, text: str) -> None:
+        self.notes.append(("said", text))
+
+
+class Draws(RecordingSampler):
+    """Samples the given texts one after another, whatever session asks."""
+
+    async def sample(self, prompt_ids: Any, params: Any, *, session: str | None = None) -> Any:
+        self.turn[session] = len(self.gave)
+        return await super().sample(prompt_ids, params, session=session)
+
+
+def checked(*replies: str, tries: int, word: str = "wrong") -> tuple[SampledUserFactory, Draws, Strict]:
+    sampler, strict = Draws(CHAT, *replies), Strict(word)
+    return SampledUserFactory(sampler, CHAT, tries=tries, make_check=lambda task: strict), sampler, strict
+
+
+def test_what_the_check_refuses_is_sampled_again_and_never_said() -> None:
+    factory, sampler, strict = checked("wrong one", "wrong two", "Cancel #W12.", "Bye. ###STOP###", tries=4)
+    episode = play(factory, "Done.")
+    assert [m.content for m in episode.messages if m.role == "user"] == ["Cancel #W12.", "Bye. ###STOP###"]
+    assert strict.notes == [("hears", GREETING), ("said", "Cancel #W12."), ("hears", "Done."),
+                            ("said", "Bye. ###STOP###")]  # fmt: skip
+    assert len({params.seed for _, _, params in sampler.seen}) == 4
+    assert [params.temperature for _, _, params in sampler.seen] == [1.0, 1.25, 1.5, 1.0]
+    assert len({ids for _, ids, _ in sampler.seen[:3]}) == 1, "what was refused is forgotten"
+    assert "wrong" not in CHAT.text(sampler.seen[3][1])
+    usage = episode.user_usage
+    assert (usage.requests, usage.retries) == (4, 2)
+    assert usage.completion_tokens == sum(len(g.ids) for g in sampler.gave), "refused samples are paid for"
+    assert (factory.counts.messages, factory.counts.refused, factory.counts.unmended) == (2, 2, 0)
+
+
+def test_after_the_last_try_the_message_is_said_and_counted() -> None:
+    factory, sampler, _ = checked("wrong ###STOP###", tries=3)
+    episode = play(factory, "Done.")
+    assert episode.stop is StopReason.USER_STOP and len(sampler.seen) == 3
+    assert (factory.counts.messages, factory.counts.refused, factory.counts.unmended) == (1, 3, 1)
+
+
+def test_the_first_try_is_the_one_that_there_is_without_a_check() -> None:
+    replies = ("Hm.", "Bye. ###STOP###")
+    factory, sampler, _ = checked(*replies, tries=8)
+    plain, bare = model(*replies)
+    play(factory, "Well?")
+    play(plain, "Well?")
+    assert [params for _, _, params in sampler.seen] == [params for _, _, params in bare.seen]
+    once, alone, strict = checked("wrong ###STOP###", tries=1)
+    play(once, "Well?")
+    assert len(alone.seen) == 1 and not strict.notes, "one try leaves nothing to check"
+
+
+def test_users_of_one_model_with_other_checks_share_its_sessions() -> None:
+    factory, sampler = model("###STOP###")
+    other = factory.checked(lambda task: Strict("wrong"))
+    play(factory, "Hm.")
+    play(other, "Hm.")
+    assert len({session for session, _, _ in sampler.seen}) == 2

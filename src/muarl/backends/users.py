@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.models import make_endpoint
 from muarl.config.sections import UserConfig
+from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.mixture import Mixture, UsersByDomain
 from muarl.environments.usual import model_users
@@ -18,6 +19,7 @@ from muarl.users.base import UserFactory
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and not every recipe has a model in this process
     from muarl.endpoints import Endpoint
     from muarl.learning.checkpoints import Policy
+    from muarl.users.sampled import MakeCheck, SampledUserFactory
 
 
 USER_SLOTS = 256
@@ -49,7 +51,7 @@ def _users(
     config: UserConfig,
     environment: ConfiguredEnvironment | None,
     client: Callable[[], Endpoint] | None = None,
-    sampled: Callable[[], UserFactory] | None = None,
+    sampled: Callable[[], SampledUserFactory] | None = None,
 ) -> UserFactory:
     """``client``, ``sampled``: make the endpoint's client, and users of a model in this process."""
     client = client or (None if config.endpoint is None else partial(make_endpoint, config.endpoint))
@@ -64,7 +66,8 @@ def _users(
 
         return ScriptedUserFactory()
     if config.kind == "sampled":
-        return sampled_users(config) if sampled is None else sampled()
+        made = sampled_users(config) if sampled is None else sampled()
+        return made.checked(goal_checks(environment))
     if client is None:
         raise ConfigError("user.endpoint: an llm user needs the model that plays it")
     return model_users(client(), environment, None if config.guidelines == "auto" else config.guidelines)
@@ -79,7 +82,31 @@ def rule_based_users(config: UserConfig, environment: ConfiguredEnvironment | No
     return AgendaUserFactory(make, seed=config.seed, persona=config.persona)
 
 
-def sampled_users(config: UserConfig, policy: Policy | None = None, *, max_context: int | None = None) -> UserFactory:
+def goal_checks(environment: ConfiguredEnvironment | None) -> MakeCheck | None:
+    """The checks of an environment's user models (users/goal_check.py); of a task, None where its requests are not
+    declared with the kit."""
+    from muarl.users.agenda_service import ServiceAgendaUser
+    from muarl.users.goal_check import GoalCheck
+
+    if environment is None:
+        return None
+
+    def check(task: Task) -> GoalCheck | None:
+        if task.agenda is None or "redteam" in task.agenda:
+            return None
+        try:
+            make = environment.part_of(task).rule_based_user()
+        except ConfigError:
+            return None
+        user = make(task, seed=0)
+        return GoalCheck(task, user.service) if isinstance(user, ServiceAgendaUser) else None
+
+    return check
+
+
+def sampled_users(
+    config: UserConfig, policy: Policy | None = None, *, max_context: int | None = None
+) -> SampledUserFactory:
     """Users of a model in this process: ``checkpoint``'s, or the one given. ``max_context``: tokens of a conversation,
     if not as many as the section says. CheckpointError if the model cannot be loaded."""
     import torch
@@ -103,4 +130,5 @@ def sampled_users(config: UserConfig, policy: Policy | None = None, *, max_conte
         context=longest,
         seed=config.seed,
         name=f"user model {name}",
+        tries=config.tries,
     )

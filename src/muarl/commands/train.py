@@ -67,6 +67,7 @@ COMMANDS = {
     "pretraining": "base",
     "sft": "sft",
     "user_model": "sft-user",
+    "user_fidelity": "sft-user",
     "rl": "train",
     "evaluate": "eval",
     "coldstart": "coldstart",
@@ -188,6 +189,14 @@ def sft_user(
     checkpoint: Checkpoint = None,
     name: Name = None,
     seed: Seed = None,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            "--measure",
+            metavar="RUN",
+            help="Train nothing; measure this user model: a run of sft-user, or a checkpoint folder.",
+        ),
+    ] = None,
     resume: Resume = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -195,6 +204,7 @@ def sft_user(
 
     Learns the customer's tokens of conversations, with the scenario as the system prompt. It is then evaluated against
     the scripted expert: how often it keeps its goal, which facts it gets wrong, and whether it stops in time.
+    summary.json has the figures, report.md a table.
 
     [bold]Examples[/bold]
 
@@ -202,10 +212,20 @@ def sft_user(
 
       muarl sft-user sft.demonstrations_file=runs/coldstart/dataset/episodes.jsonl --checkpoint path/to/model
 
+      muarl sft-user --measure runs/customer eval.tasks=1000 eval.seeds=[0,1,2]
+
       muarl train --config quickstart user.kind=sampled user.checkpoint=runs/customer
     """
-    settings = _settings(name, seed, domain, checkpoint)
-    run_recipe("user_model", config, overrides, dry_run, settings, resume)
+    if measure is None:
+        settings = _settings(name, seed, domain, checkpoint)
+        run_recipe("user_model", config, overrides, dry_run, settings, resume)
+        return
+    if checkpoint is not None or resume is not None:
+        from muarl.errors import ConfigError
+
+        raise ConfigError("--measure names the user model, and trains none: remove --checkpoint and --resume")
+    settings = _settings(name, seed, domain, measure)
+    run_recipe("user_fidelity", config, ["name=user-fidelity", *(overrides or ())], dry_run, settings)
 
 
 def train(

@@ -145,6 +145,12 @@ class UserConfig(Section):
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampled users: temperature.")
     max_context: Positive = Field(1024, description="Sampled users: longest conversation in tokens.")
+    tries: Positive = Field(
+        64,
+        description="Sampled users: how often a message is sampled at most, until it is true to the user's scenario; "
+        "rules look at the scenario and the conversation alone (generated tasks whose requests are declared with the "
+        "kit). 1: whatever is sampled is said.",
+    )
     delay: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = Field(
         None,
         description="`[low, high]`: seconds that a user of any kind waits before each reply, drawn evenly by its seed; "

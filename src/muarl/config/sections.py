@@ -203,6 +203,9 @@ class EvalConfig(Section):
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampling temperature; 0: greedy.")
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = Field(1.0, description="Nucleus sampling; 1: off.")
     seed: int = Field(0, description="Seed of the tasks drawn and of sampling.")
+    seeds: tuple[int, ...] = Field(
+        (), description="`muarl sft-user`: seeds in place of `seed`; the user is measured on `tasks` tasks of each."
+    )
     agent: Literal["sampled", "endpoint", "expert", "idle"] = Field(
         "sampled",
         description="Who serves: the model of `model`, one behind `endpoint`, the scripted expert, or the agent that "

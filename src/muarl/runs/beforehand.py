@@ -13,7 +13,7 @@ from muarl.extras import require
 from muarl.runs.eval_agent import has_models
 from muarl.runs.preflight import Role, check_fits, check_roles
 
-MODELS = ("sft", "rl", "quickstart", "user_model")
+MODELS = ("sft", "rl", "quickstart", "user_model", "user_fidelity")
 """Recipes that begin with ``model.checkpoint``."""
 
 

@@ -1,20 +1,24 @@
 """A user played by a small model of our own, in process: an LLM-simulated user that needs no endpoint.
 
 The model is trained as the agent is, from the user's chair (recipes/user_model.py): its system prompt is the scenario,
-what the agent says comes as role user, and what it samples is what the user says.
+what the agent says comes as role user, and what it samples is what the user says. Where a check finds a message untrue
+to the scenario, it is sampled again, a bounded number of times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import copy
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from muarl.chat import Message, visible_to_user
 from muarl.chat_formats.base import ChatFormat
 from muarl.domains.base import Task
 from muarl.episode import Usage
 from muarl.errors import InfrastructureError
-from muarl.inference.base import Sampler, SamplingParams
+from muarl.inference.base import Sampled, Sampler, SamplingParams
 from muarl.seeds import derive_seed
 from muarl.users.base import User, UserTurn
 
@@ -25,11 +29,42 @@ def from_the_users_chair(messages: Sequence[Message]) -> list[Message]:
     return [Message(swapped[m.role], m.content) for m in visible_to_user(messages) if m.role in swapped]  # type: ignore[arg-type]
 
 
+class Check(Protocol):
+    """Looks at one conversation of a user's, message by message (users/goal_check.py)."""
+
+    def hears(self, text: str) -> None:
+        """Take note of what the agent said."""
+        ...
+
+    def problem(self, text: str) -> str | None:
+        """What is wrong with what the user is about to say; None if nothing is."""
+        ...
+
+    def said(self, text: str) -> None:
+        """Take note of what the user said."""
+        ...
+
+
+MakeCheck = Callable[[Task], Check | None]
+"""The check of a task's user; None where there is none."""
+
+
+@dataclass(slots=True)
+class CheckCounts:
+    """Messages that a check has seen, samples that it refused, and messages that were still refused at the last try and
+    said all the same."""
+
+    messages: int = 0
+    refused: int = 0
+    unmended: int = 0
+
+
 class SampledUser:
     """One episode of a user model. Every message has a seed of its own, which follows from the user's seed."""
 
     def __init__(self, owner: SampledUserFactory, task: Task, seed: int, session: str) -> None:
         self._owner, self._scenario, self._seed, self._session = owner, task.scenario, seed, session
+        self._check = None if owner.make_check is None or owner.tries == 1 else owner.make_check(task)
         self._ids: list[int] = []
         self._heard = self._turns = 0
 
@@ -47,23 +82,46 @@ class SampledUser:
         if room < 1:
             return UserTurn(Message("user", "###STOP###"))
         self._ids += given
-        params = SamplingParams(
-            max_tokens=min(owner.turn_tokens, room),
-            temperature=owner.temperature,
-            stop_ids=chat.stop_ids,
-            seed=derive_seed(self._seed, self._turns),
-        )
+        if self._check is not None:
+            for message in new:
+                self._check.hears(message.content or "")
+        said, sampled, usage = await self._say(min(owner.turn_tokens, room))
         self._turns += 1
+        self._ids += sampled.ids
+        return UserTurn(said, usage)
+
+    async def _say(self, most: int) -> tuple[Message, Sampled, Usage]:
+        """Sample a message of ``most`` tokens at most, again as long as the check refuses it and tries are left; those
+        that were thrown away are ``retries`` of the usage, and paid for."""
+        counts, usage, problem = self._owner.counts, Usage(), None
+        for attempt in range(1 if self._check is None else self._owner.tries):
+            sampled = await self._sample(most, attempt)
+            usage += Usage(len(self._ids), len(sampled.ids), requests=1, retries=int(attempt > 0))
+            said = self._owner.chat.parse(sampled.ids)
+            if not (said.content or "").strip():
+                said = replace(said, content="###STOP###")
+            problem = None if self._check is None else self._check.problem(said.content or "")
+            if problem is None:
+                break
+            counts.refused += 1
+        if self._check is not None:
+            counts.messages += 1
+            counts.unmended += problem is not None
+            self._check.said(said.content or "")
+        return replace(said, role="user", tool_calls=()), sampled, usage
+
+    async def _sample(self, most: int, attempt: int) -> Sampled:
+        owner = self._owner
+        params = SamplingParams(
+            max_tokens=most,
+            temperature=owner.temperature + attempt / owner.tries,
+            stop_ids=owner.chat.stop_ids,
+            seed=derive_seed(self._seed, self._turns, *([attempt] if attempt else [])),
+        )
         try:
-            sampled = await owner.sampler.sample(tuple(self._ids), params, session=self._session)
+            return await owner.sampler.sample(tuple(self._ids), params, session=self._session)
         except InfrastructureError as failure:  # engines speak of an agent: they do not know whom they play
             raise InfrastructureError(str(failure), boundary="user", retryable=failure.retryable) from failure
-        usage = Usage(prompt_tokens=len(self._ids), completion_tokens=len(sampled.ids), requests=1)
-        self._ids += sampled.ids
-        said = chat.parse(sampled.ids)
-        if not (said.content or "").strip():
-            said = replace(said, content="###STOP###")
-        return UserTurn(replace(said, role="user", tool_calls=()), usage)
 
     def close(self) -> None:
         """Let the sampler free the conversation's cache."""
@@ -71,7 +129,13 @@ class SampledUser:
 
 
 class SampledUserFactory:
-    """Makes users of one model. ``turn_tokens``: cap on one message; ``context``: cap on a whole conversation."""
+    """Makes users of one model. ``turn_tokens``: cap on one message; ``context``: cap on a whole conversation.
+
+    ``tries``: how often a message is sampled at most, until the check of ``make_check`` finds nothing wrong with it;
+    the last one is said in any case. The temperature rises from try to try, by 1 in all: what is due may be something
+    that the model hardly ever says, and at temperature 0 all tries would be the same. ``counts``: what checks did so
+    far.
+    """
 
     def __init__(
         self,
@@ -83,11 +147,19 @@ class SampledUserFactory:
         context: int = 1024,
         seed: int = 0,
         name: str = "user model",
+        tries: int = 1,
+        make_check: MakeCheck | None = None,
     ) -> None:
         self.sampler, self.chat, self.temperature = sampler, chat, temperature
         self.turn_tokens, self.context, self.seed, self.name = turn_tokens, context, seed, name
-        self._made = 0
+        self.tries, self.make_check, self.counts = tries, make_check, CheckCounts()
+        self._numbers = itertools.count(1)
 
     def __call__(self, task: Task, *, seed: int) -> User:
-        self._made += 1
-        return SampledUser(self, task, derive_seed(seed, self.seed), f"user {self._made}")
+        return SampledUser(self, task, derive_seed(seed, self.seed), f"user {next(self._numbers)}")
+
+    def checked(self, make_check: MakeCheck | None) -> SampledUserFactory:
+        """The same users of the same model with another check."""
+        other = copy.copy(self)
+        other.make_check = make_check
+        return other

@@ -1,0 +1,174 @@
+"""``muarl sft-user --measure``: how true a user model is to its scenarios, in talks with the scripted expert."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from muarl.backends.models import load_model
+from muarl.backends.users import goal_checks, make_users, sampled_users
+from muarl.config import RunConfig
+from muarl.domains.base import Task
+from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.playing import local_executor
+from muarl.episode import Episode, StopReason
+from muarl.files import write_text
+from muarl.learning.checkpoints import Policy
+from muarl.metrics import is_success
+from muarl.observe.progress import Progress
+from muarl.recipes.evaluation.measuring import evaluate
+from muarl.rewards.user_errors import RULES, find_user_errors
+from muarl.runs.context import RunContext, open_context
+from muarl.runs.opening import prepare
+from muarl.statistics import wilson
+from muarl.users.base import UserFactory
+
+MODEL, AGENDA = "user model", "agenda"
+
+SHARES = (("goal kept", "goal_kept"), ("without any error", "without_errors"), ("never stops", "never_stops"))
+"""Rows of the report that are shares of conversations, and their keys."""
+
+
+def run(config: RunConfig) -> Path:
+    """Measure ``model.checkpoint`` as a user, without training it. Returns the run's folder."""
+    prepare(config)
+    environment = configure_environment(config, with_rl=False)
+    policy = load_model(config.model)
+    with open_context(config, "sft-user", logs=False) as context:
+        context.loop.closes(environment)
+        measure(context, config, environment, policy)
+    return context.folder.path
+
+
+def measure(
+    context: RunContext, config: RunConfig, environment: ConfiguredEnvironment, policy: Policy, **also: Any
+) -> None:
+    """Measure a model as a user beside the rule-based user: ``eval.tasks`` conversations of each with the scripted
+    expert for every seed of ``eval.seeds``. Leaves summary.json (with ``also``), report.md and the conversations
+    with the user model."""
+    ev, progress = config.eval, context.progress
+    model = sampled_users(config.user, policy, max_context=config.model.max_context)
+    users: dict[str, UserFactory] = {
+        MODEL: model.checked(goal_checks(environment)),
+        AGENDA: make_users(config.user.model_copy(update={"kind": "agenda"}), environment),
+    }
+    context.loop.closes(*users.values())
+    by_seed: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in users}
+    known: dict[str, Task] = {}
+    for seed in ev.seeds or (ev.seed,):
+        tasks = environment.draw(ev.split, ev.tasks or 200, seed, 0)
+        known |= {t.id: t for t in tasks}
+        for name, who in users.items():
+            began, before = time.process_time(), model.counts.unmended
+            played = converse(config, environment, who, tasks, progress, seed)
+            cpu_seconds, unmended = time.process_time() - began, model.counts.unmended - before
+            by_seed[name][seed] = fidelity(tasks, played) | {"unmended": unmended, "cpu_seconds": cpu_seconds}
+            if name == MODEL:
+                context.folder.write_episodes(f"{name.replace(' ', '-')}-seed{seed}", played)
+    found = {name: pooled(list(seeds.values())) for name, seeds in by_seed.items()}
+    context.folder.write_tasks(known.values())
+    context.folder.write_summary(
+        {"fidelity": found, "fidelity_by_seed": by_seed, **also, "seconds": context.folder.seconds}
+    )
+    text = report(found, by_seed[MODEL])
+    write_text(context.folder.path / "report.md", text)
+    progress.say(text)
+
+
+def converse(
+    config: RunConfig,
+    environment: ConfiguredEnvironment,
+    users: UserFactory,
+    tasks: Sequence[Task],
+    progress: Progress,
+    seed: int,
+) -> list[Episode]:
+    """One scored conversation of the scripted expert, which makes no mistake, for every task."""
+    executor = local_executor(environment, environment.experts(), users, config.rollout.concurrency)
+    ev = config.eval.model_copy(update={"seed": seed})
+    return evaluate(ev, environment, tasks, executor, progress, label=f"expert with {users.name}")
+
+
+def fidelity(tasks: Sequence[Task], episodes: Sequence[Episode]) -> dict[str, Any]:
+    """How true a user was to its scenarios: counts of conversations, but for ``user_messages``, ``words`` and
+    ``sampled_again``.
+
+    ``goal_kept``: they end as the task says (the expert solves all with the agenda user). ``errors``: those with an
+    error, by rule (rewards/user_errors.py). ``never_stops``: they ran into a limit. ``failed``: not played to an end,
+    and not among the ``episodes``. ``sampled_again``: messages that a check threw away.
+    """
+    known = {t.id: t for t in tasks}
+    played = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
+    errors: Counter[str] = Counter()
+    clean = 0
+    for episode in played:
+        rules = {e.rule for e in find_user_errors(known[episode.task_id], episode.messages)}
+        errors.update(rules)
+        clean += not rules
+    said = [m.content or "" for e in played for m in e.messages if m.role == "user"]
+    return {
+        "episodes": len(played),
+        "failed": len(episodes) - len(played),
+        "goal_kept": sum(is_success(e.reward) for e in played),
+        "without_errors": clean,
+        "errors": {rule: errors[rule] for rule in RULES if errors[rule]},
+        "never_stops": sum(e.stop.truncated for e in played),
+        "user_messages": len(said),
+        "words": sum(len(t.split()) for t in said),
+        "sampled_again": sum(e.user_usage.retries for e in played),
+    }
+
+
+def pooled(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Counts of several seeds as shares of all their conversations, with 95% Wilson intervals of ``goal_kept`` and of
+    each error; ``user_messages`` and ``cpu_seconds`` a conversation, ``words``, ``sampled_again`` and ``unmended`` a
+    message."""
+
+    def total(key: str) -> float:
+        return sum(one[key] for one in found)
+
+    n, messages = int(total("episodes")), total("user_messages")
+    errors = {r: sum(one["errors"].get(r, 0) for one in found) for r in RULES}
+    return {
+        "episodes": n,
+        "failed": int(total("failed")),
+        **{key: total(key) / max(1, n) for _, key in SHARES},
+        "goal_kept_interval": list(wilson(total("goal_kept"), n)),
+        "errors": {rule: count / max(1, n) for rule, count in errors.items() if count},
+        "error_intervals": {rule: list(wilson(count, n)) for rule, count in errors.items() if count},
+        "user_messages": messages / max(1, n),
+        "words": total("words") / max(1, messages),
+        "sampled_again": total("sampled_again") / max(1, messages),
+        "unmended": total("unmended") / max(1, messages),
+        "cpu_seconds": total("cpu_seconds") / max(1, n),
+    }
+
+
+def report(found: Mapping[str, Mapping[str, Any]], by_seed: Mapping[int, Mapping[str, Any]]) -> str:
+    """The fidelity of each user, as a Markdown table, and the user model's by seed."""
+    count = next(iter(found.values()))["episodes"]
+    lines = [f"# Users, in {count:,} conversations each with the scripted expert on held-out tasks\n"]
+    lines += ["| measure | " + " | ".join(found) + " |", "|---" * (len(found) + 1) + "|"]
+
+    def row(title: str, cells: Sequence[str]) -> None:
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+
+    for title, key in SHARES:
+        row(title, [f"{f[key]:.1%}" for f in found.values()])
+    for rule in RULES:
+        if any(rule in f["errors"] for f in found.values()):
+            row(f"{rule}: {RULES[rule]}", [f"{f['errors'].get(rule, 0.0):.1%}" for f in found.values()])
+    row("messages a conversation", [f"{f['user_messages']:.1f}" for f in found.values()])
+    row("words a message", [f"{f['words']:.1f}" for f in found.values()])
+    row("sampled again, of 100 messages", [f"{100 * f['sampled_again']:.1f}" for f in found.values()])
+    row("refused at every try, of 100 messages", [f"{100 * f['unmended']:.2f}" for f in found.values()])
+    row("CPU milliseconds a conversation", [f"{1000 * f['cpu_seconds']:.0f}" for f in found.values()])
+    if len(by_seed) > 1:
+        lines += [f"\nThe {MODEL}, by seed:\n", "| seed | conversations | goal kept | errors |", "|---" * 4 + "|"]
+        for seed, f in by_seed.items():
+            errors = ", ".join(f"{rule} {n / f['episodes']:.1%}" for rule, n in f["errors"].items()) or "none"
+            lines.append(f"| {seed} | {f['episodes']:,} | {f['goal_kept'] / f['episodes']:.1%} | {errors} |")
+    return "\n".join(lines) + "\n"

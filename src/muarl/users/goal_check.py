@@ -1,0 +1,284 @@
+"""Whether what a user model is about to say is true to its scenario, as far as rules can tell.
+
+Looks at the scenario (a generated task's agenda: the same as its text) and at what was said, never at the world. Words
+and values are read as rule-based users read them (domains/kit/reading.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from muarl.chat import STOP_WORDS
+from muarl.domains.base import Task
+from muarl.domains.kit import reading
+from muarl.domains.kit.service import Service
+from muarl.language.acts import hear
+from muarl.language.consent import drops_request, is_affirmative
+from muarl.language.values import ValueKind, normal, unquoted
+from muarl.users.agenda_user import agenda_of
+
+Goal = Mapping[str, Any]
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_DIGITS = re.compile(r"\d+")
+LOOSE = "number"
+"""The kind of value that greetings are full of ("I've only got two minutes")."""
+
+
+class _Request:
+    """One request of a scenario and how it stands. ``now``: its present values; ``then``, ``fallback``: what is wished
+    for after a proposal and after bad news, until that has been said."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self.kind: str = request["kind"]
+        self.now: Goal = request["goal"]
+        self.then: Goal | None = request["then"]
+        self.fallback: Goal | None = request["fallback"]
+        self.asks: bool = request["answer"] is not None
+        self.told = self.settled = False
+
+    def change(self, goal: Goal) -> None:
+        """Wish for something else, or for nothing any more."""
+        self.settled = bool(goal.get("drop"))
+        self.now = self.now if self.settled else goal
+
+
+class GoalCheck:
+    """Follows one conversation: ``hears`` the agent, finds the ``problem`` of a reply, takes note of what was
+    ``said``."""
+
+    def __init__(self, task: Task, service: Service) -> None:
+        agenda = agenda_of(task)
+        self._service = service
+        self._requests = [_Request(r) for r in agenda["requests"]]
+        self._wrong: dict[str, Any] = dict(agenda["wrong"])
+        self._identity = {**agenda["identity"]}
+        self._impostor = bool(agenda["impostor"])
+        self._digits = set(_DIGITS.findall(task.scenario))
+        kinds = [service.kind(slot) for slot in service.slots.values()]
+        kinds += [service.kind(s.described) for s in service.slots.values() if s.described is not None]
+        self._facts = {fact.name: service.kind(fact) for fact in service.facts}
+        self._kinds = [k for k in dict.fromkeys([*kinds, *self._facts.values()]) if k.name != LOOSE]
+        self._text, self._acts = "", set[str]()
+        self._texts: set[str] = set()
+        self._again = False
+        self._due: tuple[str, _Request | None] = ("", None)
+
+    # what the agent says
+
+    def hears(self, text: str) -> None:
+        """Take note of an agent's message, and of what it calls for."""
+        self._text, self._acts = text, hear(unquoted(text))
+        self._again = text in self._texts
+        self._texts.add(text)
+        self._digits.update(_DIGITS.findall(text))
+        for request in self._requests:
+            if request.asks and request.told and not self._acts & {"confirm", "unavailable"} and self._names(request):
+                request.settled = self._settles(text, request)
+        self._due = self._called_for()
+
+    def _settles(self, text: str, request: _Request) -> bool:
+        """Whether words about a question are its answer, and no question back."""
+        return request.settled or not self._asked(request)
+
+    def _called_for(self) -> tuple[str, _Request | None]:
+        """What the reply must be: "yes", "no", a "change" or an "other" wish, or "" for anything; and of which
+        request."""
+        open_ = sorted((r for r in self._requests if not r.settled and r.kind != "outside"), key=lambda r: not r.told)
+        if "unavailable" in self._acts:
+            hurt = [r for r in open_ if r.fallback is not None]
+            meant = next((r for r in hurt if self._names(r)), hurt[0] if len(open_) == 1 and hurt else None)
+            if meant is not None:
+                return "other", meant
+        if "confirm" not in self._acts or "transferred" in self._acts:
+            return "", None
+        meant = next((r for r in open_ if self._proposed(r)), None)
+        if meant is not None:
+            return ("yes" if meant.then is None else "change"), meant
+        if any(r.settled or r.kind == "outside" for r in self._requests):  # once more, or handing over
+            return "", None
+        return "no", None
+
+    def _proposed(self, request: _Request) -> bool:
+        """Whether the agent's proposal is this request as it stands."""
+        service, text = self._service, self._text
+        return not service.means_another(text, request.kind) and not reading.conflicts(service, text, request.now)
+
+    def _names(self, request: _Request) -> bool:
+        slots = self._service.slots
+        return any(s in slots and reading.speaks_of(self._service, self._text, s, v) for s, v in request.now.items())
+
+    def _asked(self, request: _Request) -> list[str]:
+        """The slots of a request that the agent asks for."""
+        if "question" not in self._acts or "confirm" in self._acts or request.kind == "outside":
+            return []
+        said = unquoted(self._text)
+        slots = self._service.intent(request.kind).slots
+        return [s.name for s in slots if self._service.asked[s.name].search(said)]
+
+    # what the user is about to say
+
+    def problem(self, text: str) -> str | None:
+        """What is wrong with a reply; None if nothing is."""
+        words = text
+        for word in STOP_WORDS:
+            words = words.replace(word, " ")
+        ends = words != text
+        if not re.search(r"\w", words) and not ends:
+            return "says nothing"
+        if strange := next((d for d in _DIGITS.findall(words) if d not in self._digits), None):
+            return f"says {strange}, which is not in its scenario"
+        for sentence in _SENTENCE.split(words):
+            if not self._true(sentence):
+                return f"says what is no part of one wish: {sentence.strip()}"
+        return self._wrong_answer(words, ends) or (self._open_at_the_end() if ends else None)
+
+    def _true(self, sentence: str) -> bool:
+        """Whether a sentence says who the user is, and of its requests only what belongs together."""
+        kinds = list(self._facts.values())
+        found = {k: m for k, m in self._service.mentions(sentence, self._kinds).items() if m}
+        if not found and not self._service.intents_in(sentence):
+            return True
+        if found and set(found) <= set(kinds) and self._is_identity(found):
+            return True
+        return any(self._fits(sentence, request, goal) for request, goal in self._versions())
+
+    def _is_identity(self, found: Mapping[ValueKind, Sequence[Any]]) -> bool:
+        own = {name: [self._identity.get(name), self._wrong.get(name)] for name in self._facts}
+        return all(
+            any(normal(m.value) == normal(v) for v in own[name])
+            for name, kind in self._facts.items()
+            for m in found.get(kind, ())
+        )
+
+    def _versions(self) -> Iterator[tuple[_Request, Goal]]:
+        """The requests that are open, each as it is and as it may become by this reply."""
+        word, due = self._due
+        for request in self._requests:
+            if request.kind == "outside" or request.settled:
+                continue
+            coming = {"change": request.then, "other": request.fallback}.get(word) if request is due else None
+            yield request, coming if coming is not None and not coming.get("drop") else request.now
+
+    def _fits(self, sentence: str, request: _Request, goal: Goal) -> bool:
+        """Whether all values of a sentence are those of one request, and its verb, too."""
+        wanted = self._values(goal)
+        first = [k for k in wanted if k in self._kinds]
+        found = self._service.mentions(sentence, [*first, *(k for k in self._kinds if k not in wanted)])
+        for kind, mentions in found.items():
+            if any(normal(m.value) not in wanted.get(kind, ()) for m in mentions):
+                return False
+        intents = self._service.intents_in(sentence)
+        return not intents or request.kind in intents
+
+    def _values(self, goal: Goal) -> dict[ValueKind, list[Any]]:
+        """The values of a wish that its user can say, by kind."""
+        found: dict[ValueKind, list[Any]] = {}
+        for name, value in goal.items():
+            slot = self._service.slots.get(name.removeprefix("described "))
+            if slot is None or (name == slot.name and f"described {name}" in goal):
+                continue
+            how = slot if name == slot.name or slot.described is None else slot.described
+            found.setdefault(self._service.kind(how), []).append(normal(value))
+        return found
+
+    def _wrong_answer(self, words: str, ends: bool) -> str | None:
+        """What is wrong with a reply as the answer to the agent's last message."""
+        word, due = self._due
+        yes, drops = is_affirmative(words), drops_request(words)
+        if ends and word and self._ends_too_early():
+            return "ends with a wish open"
+        if word == "yes":
+            return None if yes else "does not agree to what it wants"
+        if word == "no":
+            return "agrees to what it does not want" if yes else None
+        if word in ("change", "other") and due is not None:
+            goal = due.then if word == "change" else due.fallback
+            if goal is None or (yes and word == "change"):
+                return "agrees to what it no longer wants"
+            if goal.get("drop"):
+                return None if drops else "does not drop what it no longer wants"
+            return None if self._says_new(words, due.now, goal) else "does not say what it wants instead"
+        if drops and not ("refuse" in self._acts or "unavailable" in self._acts or self._again):
+            return "drops a wish that stands"
+        return self._no_answer(words)
+
+    def _ends_too_early(self) -> bool:
+        """Whether the answer that is due must not be the last word."""
+        word, due = self._due
+        if word == "no":
+            return not self._again
+        goal = None if due is None or word == "yes" else due.then if word == "change" else due.fallback
+        dropped = goal is not None and bool(goal.get("drop"))
+        return not dropped or any(not r.settled for r in self._requests if r is not due)
+
+    def _says_new(self, words: str, old: Goal, new: Goal) -> bool:
+        """Whether a reply tells what is new about a wish."""
+        slots = self._service.slots
+        changed = [s for s in slots if s in new and new[s] != old.get(s)]
+        return all(reading.speaks_of(self._service, words, s, new[s]) for s in changed)
+
+    def _no_answer(self, words: str) -> str | None:
+        """A question for details of an open request that is left without any, the first time that it is asked."""
+        if self._again or self._acts & {"refuse", "transferred"} or self._asks_who():
+            return None
+        asked = {s for r in self._requests if not r.settled for s in self._asked(r)}
+        if not asked or "unavailable" in self._acts:
+            return None
+        for slot in asked:
+            spec = self._service.slots[slot]
+            kinds = [self._service.kind(spec)]
+            kinds += [] if spec.described is None else [self._service.kind(spec.described)]
+            if any(kind.find(words) for kind in kinds):
+                return None
+        return "leaves a question without an answer"
+
+    def _asks_who(self) -> bool:
+        text = unquoted(self._text)
+        return "ask_identity" in self._acts or any(p.search(text) for p in self._service.asked_identity.values())
+
+    def _open_at_the_end(self) -> str | None:
+        """What a conversation must not end with."""
+        if self._acts & {"transferred"} or self._again or (self._impostor and self._asks_who()):
+            return None
+        untold = [r for r in self._requests if not r.told]
+        if untold:
+            return f"ends before it has spoken of its wish to {untold[0].kind}"
+        open_ = any(self._asked(r) for r in self._requests if not r.settled)
+        return "ends with a question left open" if open_ and "unavailable" not in self._acts else None
+
+    # what the user has said
+
+    def said(self, text: str) -> None:
+        """Take note of the reply that was given."""
+        word, due = self._due
+        for sentence in _SENTENCE.split(text):
+            self._tell(sentence)
+        for name in [n for n, v in self._wrong.items() if str(v) in text]:
+            del self._wrong[name]  # a mistake is made once
+        if due is None:
+            return
+        if word == "yes":
+            due.settled = is_affirmative(text)
+        elif word == "change" and due.then is not None:
+            due.change(due.then)
+            due.then = None
+        elif word == "other" and due.fallback is not None:
+            due.change(due.fallback)
+            due.fallback = None
+
+    def _tell(self, sentence: str) -> None:
+        """Note which request a sentence brings up."""
+        intents = self._service.intents_in(sentence)
+        for request in self._requests:
+            if request.told:
+                continue
+            if request.kind == "outside":
+                told = str(request.now["topic"]) in sentence
+            else:
+                told = request.kind in intents and self._fits(sentence, request, request.now)
+            if told:
+                request.told = True
+                return

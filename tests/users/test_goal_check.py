@@ -1,0 +1,177 @@
+"""The check that a user model's words are true to its scenario: what it refuses, and what it must never refuse."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from muarl.agents.expert import ExpertAgent
+from muarl.backends.users import goal_checks
+from muarl.domains.base import Task
+from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.retail.intents import SERVICE
+from muarl.environments.episodes import play_tasks
+from muarl.environments.registry import find
+from muarl.environments.usual import configured
+from muarl.users.agenda_service import ServiceAgendaUser
+from muarl.users.goal_check import GoalCheck
+
+RETAIL = find("retail-generated")
+STOP = "###STOP###"
+SWAP = {"order_id": "#W4165503", "item": "pillow", "option": "cotton", "payment": "credit_card"}
+CANCEL = {"order_id": "#W6924144", "reason": "ordered by mistake"}
+PROPOSAL = (
+    "cotton 4929825760: exchange pillow 9066128551 of order #W4165503, pay with credit card credit_card_1. Shall I go "
+    "ahead?"
+)
+
+
+def request(kind: str, goal: dict[str, Any], **more: Any) -> dict[str, Any]:
+    given = {"kind": kind, "intent": kind, "goal": goal, "then": None, "fallback": None, "unknown": [], "answer": None}
+    return given | more
+
+
+def check(*requests: dict[str, Any], wrong: dict[str, str] | None = None, hears: str = "Hi!") -> GoalCheck:
+    agenda = {
+        "persona": "terse",
+        "identity": {"name": {"first_name": "Jana", "last_name": "Mori"}, "zip": "74462"},
+        "wrong": wrong or {},
+        "impostor": False,
+        "requests": list(requests),
+        "upfront": True,
+        "reminds": True,
+    }
+    scenario = f"Your name is Jana Mori. Your zip code is 74462. {wrong} " + str(requests)
+    found = GoalCheck(Task("t", "retail-generated", scenario, (), agenda=agenda), SERVICE)
+    found.hears(hears)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Please exchange the pillow from order #W4165503.", None),
+        ("Hi, I'm in a hurry. I want to exchange an item. I am Jana Mori, 74462.", None),
+        ("Please exchange the pillow from order #W4165504.", "4165504"),
+        ("Please exchange the desk from order #W4165503.", "no part of one wish"),
+        ("Please exchange the pillow from order #W6924144.", "no part of one wish"),
+        ("Please return the pillow from order #W4165503.", "no part of one wish"),
+        ("Please cancel order #W6924144, it is no longer needed.", "no part of one wish"),
+        ("I am Jana Osman, 74462.", "no part of one wish"),
+        (f"That is all. {STOP}", "ends before it has spoken of its wish"),
+        ("", "says nothing"),
+    ],
+)
+def test_what_is_said_belongs_to_one_wish_of_the_scenario(text: str, why: str | None) -> None:
+    problem = check(request("exchange", SWAP), request("cancel", CANCEL)).problem(text)
+    assert problem is None if why is None else problem is not None and why in problem
+
+
+@pytest.mark.parametrize(
+    ("then", "text", "why"),
+    [
+        (None, "Yes, please.", None),
+        (None, "No, that is wrong. I want to exchange the pillow.", "does not agree"),
+        (None, "Never mind, leave it as it is.", "does not agree"),
+        (None, f"Yes. {STOP}", "ends with a wish open"),
+        (SWAP | {"option": "silk"}, "Yes, please.", "agrees to what it no longer wants"),
+        (SWAP | {"option": "silk"}, "Wait, I changed my mind. I want a silk one.", None),
+        (SWAP | {"option": "silk"}, "Wait, I changed my mind. I want a cotton one.", "no part of one wish"),
+        (SWAP | {"option": "silk"}, "Wait, I changed my mind.", "does not say what it wants instead"),
+        ({"drop": True}, "Yes, go ahead.", "agrees to what it no longer wants"),
+        ({"drop": True}, "Hm.", "does not drop"),
+        ({"drop": True}, f"Never mind, leave it as it is. {STOP}", None),
+    ],
+)
+def test_a_proposal_of_what_is_wanted(then: dict[str, Any] | None, text: str, why: str | None) -> None:
+    talk = check(request("exchange", SWAP, then=then))
+    talk.said("Please exchange the pillow from order #W4165503 for a cotton one, pay with credit card.")
+    talk.hears(PROPOSAL)
+    problem = talk.problem(text)
+    assert problem is None if why is None else problem is not None and why in problem
+
+
+def test_who_drops_one_wish_does_not_end_with_another_one_open() -> None:
+    talk = check(request("exchange", SWAP, then={"drop": True}), request("cancel", CANCEL))
+    talk.said("Please exchange the pillow from order #W4165503. I also want to cancel order #W6924144.")
+    talk.hears(PROPOSAL)
+    assert talk.problem(f"Never mind, leave it as it is. {STOP}") == "ends with a wish open"
+    assert talk.problem("Never mind, leave it as it is.") is None
+
+
+def test_after_a_change_of_mind_the_new_wish_counts() -> None:
+    talk = check(request("exchange", SWAP, then=SWAP | {"option": "silk"}))
+    talk.hears(PROPOSAL)
+    talk.said("Sorry, no. I want a silk one.")
+    talk.hears(PROPOSAL)
+    assert talk.problem("Yes, please.") == "agrees to what it does not want"
+    talk.hears(PROPOSAL.replace("cotton", "silk"))
+    assert talk.problem("Yes, please.") is None
+
+
+def test_bad_news_bring_up_what_is_wanted_instead() -> None:
+    talk = check(request("exchange", SWAP, fallback=SWAP | {"option": "wool"}))
+    talk.said("Please exchange the pillow from order #W4165503 for a cotton one.")
+    talk.hears("cotton is sold out. Available: wool and silk. Which option would you like?")
+    assert talk.problem("All right. Give me a wool one please.") is None
+    assert talk.problem("All right. Give me a silk one please.") is not None
+    assert talk.problem("I see.") == "does not say what it wants instead"
+
+
+def test_a_question_is_answered_the_first_time() -> None:
+    talk = check(request("exchange", SWAP))
+    talk.said("I want to exchange an item.")
+    talk.hears("Which order is it?")
+    assert talk.problem("It is order #W4165503.") is None
+    assert talk.problem("Yes, please.") == "leaves a question without an answer"
+    assert talk.problem(f"That's all. {STOP}") is not None
+    talk.hears("Which order is it?")
+    assert talk.problem(f"Forget it, this leads nowhere. {STOP}") is None, "patience may end"
+
+
+def test_a_mistake_about_oneself_is_made_once() -> None:
+    talk = check(request("cancel", CANCEL), wrong={"zip": "40805"}, hears="May I have your name and zip code?")
+    assert talk.problem("I am Jana Mori, 40805.") is None
+    talk.said("I am Jana Mori, 40805.")
+    talk.hears("I could not find you. Please check your name and zip code.")
+    assert talk.problem("I am Jana Mori, 40805.") is not None
+    assert talk.problem("I am Jana Mori, 74462.") is None
+
+
+@pytest.mark.parametrize("errors", [0.0, 0.4])
+@pytest.mark.parametrize("name", ["retail-generated", "airline-generated"])
+def test_what_a_faithful_user_says_is_hardly_ever_refused(name: str, errors: float) -> None:
+    environment = find(name)
+    tasks = environment.make_tasks("test", 60, size="tiny", seed=3)
+    profile = ErrorProfile(**dict.fromkeys(ErrorProfile.__dataclass_fields__, errors))
+    agent = ExpertAgent(profile, environment.expert)
+    played = asyncio.run(play_tasks(environment, agent, tasks, size="tiny"))
+    known = {t.id: t for t in tasks}
+    refused, count = [], 0
+    for episode in played:
+        user = environment.needed_user()(known[episode.task_id], seed=0)
+        assert isinstance(user, ServiceAgendaUser)
+        talk = GoalCheck(known[episode.task_id], user.service)
+        for message in episode.messages:
+            text = message.content or ""
+            if message.role == "assistant" and text:
+                talk.hears(text)
+            elif message.role == "user":
+                count += 1
+                problem = talk.problem(text)
+                refused += [] if problem is None else [(episode.task_id, text, problem)]
+                talk.said(text)
+    assert count > 100
+    assert len(refused) <= count // 100, refused
+
+
+def test_an_environment_has_checks_for_its_own_tasks() -> None:
+    (task,) = RETAIL.make_tasks("test", 1)
+    make = goal_checks(configured(RETAIL))
+    assert make is not None and isinstance(make(task), GoalCheck)
+    assert make(replace(task, agenda=None)) is None
+    assert make(replace(task, agenda={**(task.agenda or {}), "redteam": {}})) is None
+    assert goal_checks(None) is None
