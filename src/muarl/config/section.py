@@ -120,6 +120,54 @@ JudgeSpec = Annotated[str, BeforeValidator(_judge_spec)]
 """A judge: a text such as ``endpoint:MODEL@URL``, or the keys of an endpoint section, which become such a text."""
 
 
+TraitLevel = Probability | Annotated[tuple[Probability, Probability], Field(description="[low, high]")]
+"""A trait's level from 0 (not at all) to 1, or the ends of a range that every user's level is drawn from."""
+
+TRAIT_LEVELS: Mapping[str, Mapping[str, Any]] = {
+    "easy": {},
+    "typical": {"withholding": 0.4, "impatience": 0.3, "wandering": 0.2, "mistakes": 0.15},
+    "hard": {"withholding": 0.9, "impatience": 0.7, "wandering": 0.6, "mistakes": 0.5},
+}
+"""What the names stand for."""
+
+
+def _levels(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value not in TRAIT_LEVELS:
+        raise ValueError(f"{value!r} is unknown: use {', '.join(TRAIT_LEVELS)}, or give levels, such as {{withholding: 0.5}}")
+    return dict(TRAIT_LEVELS[value])
+
+
+class TraitsConfig(Section):
+    """What makes a user difficult, each from 0 to 1, or `[low, high]`: then every user's level is drawn evenly from
+    that range."""
+
+    withholding: TraitLevel = Field(
+        0.0, description="Tells less than is needed, answers in part, asks what a question is for."
+    )
+    impatience: TraitLevel = Field(
+        0.0, description="Short answers, presses for time, bears fewer useless turns, leaves when it takes too long."
+    )
+    wandering: TraitLevel = Field(
+        0.0,
+        description="Asks about something else in between, and changes its mind at a proposal, each time coming back to "
+        "what it wanted.",
+    )
+    mistakes: TraitLevel = Field(0.0, description="Gets a detail wrong first, and corrects it with the next message.")
+    foreign_language: TraitLevel = Field(
+        0.0,
+        description="Share of messages in another language than the policy's, until the agent has kept to English for "
+        "three messages or asks for it.",
+    )
+    languages: tuple[Literal["de", "es", "fr", "zh"], ...] = Field(
+        ("de", "es", "fr", "zh"), min_length=1, description="Languages of which every user has one."
+    )
+
+
+Traits = Annotated[TraitsConfig, BeforeValidator(_levels)]
+
+
 class UserConfig(Section):
     """The simulated user."""
 
@@ -145,6 +193,11 @@ class UserConfig(Section):
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampled users: temperature.")
     max_context: Positive = Field(1024, description="Sampled users: longest conversation in tokens.")
+    traits: Traits = Field(
+        default_factory=TraitsConfig,
+        description="Agenda and LLM users: how difficult they are. `easy`, `typical` or `hard`, or levels of single "
+        "traits.",
+    )
     delay: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = Field(
         None,
         description="`[low, high]`: seconds that a user of any kind waits before each reply, drawn evenly by its seed; "
