@@ -120,7 +120,15 @@ JudgeSpec = Annotated[str, BeforeValidator(_judge_spec)]
 """A judge: a text such as ``endpoint:MODEL@URL``, or the keys of an endpoint section, which become such a text."""
 
 
-TraitLevel = Probability | Annotated[tuple[Probability, Probability], Field(description="[low, high]")]
+def _level(value: Any) -> Any:
+    ends = value if isinstance(value, (list, tuple)) else (value, value)
+    plain = all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in ends)
+    if not plain or len(ends) != 2 or not 0 <= ends[0] <= ends[1] <= 1:
+        raise ValueError("give a level from 0 to 1, or [low, high]")
+    return (float(ends[0]), float(ends[1])) if isinstance(value, (list, tuple)) else float(value)
+
+
+TraitLevel = Annotated[float | tuple[float, float], BeforeValidator(_level)]
 """A trait's level from 0 (not at all) to 1, or the ends of a range that every user's level is drawn from."""
 
 TRAIT_LEVELS: Mapping[str, Mapping[str, Any]] = {
@@ -135,7 +143,7 @@ def _levels(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     if value not in TRAIT_LEVELS:
-        raise ValueError(f"{value!r} is unknown: use {', '.join(TRAIT_LEVELS)}, or give levels, such as {{withholding: 0.5}}")
+        raise ValueError(f"use {', '.join(TRAIT_LEVELS)}, or levels such as {{withholding: 0.5}}")
     return dict(TRAIT_LEVELS[value])
 
 
@@ -151,7 +159,7 @@ class TraitsConfig(Section):
     )
     wandering: TraitLevel = Field(
         0.0,
-        description="Asks about something else in between, and changes its mind at a proposal, each time coming back to "
+        description="Asks about something else in between, changes its mind at a proposal, and each time comes back to "
         "what it wanted.",
     )
     mistakes: TraitLevel = Field(0.0, description="Gets a detail wrong first, and corrects it with the next message.")
@@ -163,6 +171,12 @@ class TraitsConfig(Section):
     languages: tuple[Literal["de", "es", "fr", "zh"], ...] = Field(
         ("de", "es", "fr", "zh"), min_length=1, description="Languages of which every user has one."
     )
+
+    @property
+    def any(self) -> bool:
+        """Whether any level is above 0."""
+        levels = (self.withholding, self.impatience, self.wandering, self.mistakes, self.foreign_language)
+        return any(max(level) > 0 if isinstance(level, tuple) else level > 0 for level in levels)
 
 
 Traits = Annotated[TraitsConfig, BeforeValidator(_levels)]
@@ -210,6 +224,8 @@ class UserConfig(Section):
             raise ValueError("kind is llm, so endpoint.model must name the model that plays the user")
         if self.kind == "sampled" and not self.checkpoint:
             raise ValueError("kind is sampled, so checkpoint must name the user model")
+        if self.kind in ("sampled", "scripted") and self.traits.any:
+            raise ValueError(f"traits: {self.kind} users have none; use kind agenda or llm")
         return self
 
     @model_validator(mode="after")

@@ -22,7 +22,7 @@ from muarl.users.traits.levels import Traits
 from muarl.users.traits.values import another, misspelt
 from muarl.users.traits.words import LEAVES, SAYS, WISH
 
-ASKS_BACK = 0.5
+ASKS_BACK = 0.35
 """How often one who withholds everything asks what a question is for, rather than answering it at once."""
 PRESSES = 0.5
 """How often one without any patience presses for time."""
@@ -110,8 +110,9 @@ class DifficultUser(ServiceAgendaUser):
                 return f"{self._choose(SAYS['slip'])} {super()._identity()}"
         if self._detour is not None:
             (request, goal), self._detour = self._detour, None
+            back = "settled" if request["goal"] is goal else "return"
             request["goal"] = goal
-            return f"{self._choose(SAYS['return'])} {self._wish(request)}"
+            return f"{self._choose(SAYS[back])} {self._wish(request)}"
         return ""
 
     def _wish(self, request: Mapping[str, Any]) -> str:
@@ -193,7 +194,7 @@ class DifficultUser(ServiceAgendaUser):
         self._indulge()
         goal = request["goal"]
         self._detour = request, goal
-        slots = [s for s in self._mistakable(request) if self._service.slots[s].change]
+        slots = [s for s in self._mistakable(request) if not self._service.kind(self._service.slots[s]).form]
         if not slots:
             return self._choose(SAYS["hesitate"])
         slot = self._choose(slots)

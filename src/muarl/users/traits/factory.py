@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable
+from typing import cast
 
 from muarl.chat import Message
 from muarl.domains.base import Task
 from muarl.errors import ConfigError
 from muarl.users.agenda_service import ServiceAgendaUser, parts_of
-from muarl.users.base import User, UserTurn
+from muarl.users.base import User
 from muarl.users.redteam.behaviours import Wandering
 from muarl.users.redteam.service_speech import ServiceSpeech
 from muarl.users.traits.agenda import DifficultUser
 from muarl.users.traits.foreign import PartlyForeign
-from muarl.users.traits.levels import GAVE_UP, SLIPS, TAG, Traits
+from muarl.users.traits.levels import Traits
+from muarl.users.traits.tagged import TraitUser
 from muarl.users.traits.words import SAYS
 
-OFTEN, MOST = 0.5, 4
+OFTEN, MOST = 0.4, 3
 """How often one who wanders as much as can be asks about something else instead of answering, and how many times at
 most in a conversation."""
 
@@ -53,32 +54,11 @@ class _Digressing(Wandering):
         return text
 
 
-class TraitUser:
-    """A user with traits, whatever plays it. ``tags``: what reports group by."""
-
-    def __init__(self, user: User, traits: Traits, core: DifficultUser | None = None) -> None:
-        self._user, self._traits, self._core = user, traits, core
-
-    async def reply(self, conversation: Sequence[Message]) -> UserTurn:
-        """What the user says or does next."""
-        return await self._user.reply(conversation)
-
-    @property
-    def tags(self) -> Mapping[str, Any]:
-        """The levels of the traits; of agenda users also whether they gave up, and what they got wrong and put right."""
-        found: dict[str, Any] = {TAG: {name: round(level, 4) for name, level in self._traits.levels().items()}}
-        if self._core is not None:
-            found[GAVE_UP] = self._core.gave_up
-            if self._core.slips:
-                found[SLIPS] = list(self._core.slips)
-        return found
-
-
 def user_with_traits(
     task: Task, make: Callable[..., User], traits: Traits, *, seed: int, persona: str | None = None
 ) -> TraitUser:
-    """The rule-based user of a task with these traits. ``make``: the environment's rule-based users. ConfigError if they
-    are not those of a service, so that nothing is known of how they would show a trait."""
+    """The rule-based user of a task with these traits. ``make``: the environment's rule-based users. ConfigError if
+    they are not those of a service, so that nothing is known of how they would show a trait."""
     made = parts_of(make, task)
     if made is None or not issubclass(made[0], ServiceAgendaUser):
         raise ConfigError(

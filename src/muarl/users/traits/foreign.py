@@ -19,7 +19,10 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
 class PartlyForeign(Foreign):
-    """``share``: how many of the messages are in the other language, as long as the agent lets it."""
+    """``share``: how many of the messages are in the other language, as long as the agent lets it.
+
+    Yes, no and thanks stay English, which everybody knows, and so do several requests at once.
+    """
 
     def __init__(self, user: User, speech: Speech, language: str, label: str, share: float) -> None:
         super().__init__(user, speech, language, random.Random(label))
@@ -30,7 +33,9 @@ class PartlyForeign(Foreign):
         self._said += 1
         if random.Random(f"{self._label} {self._said}").random() >= self._share:
             return text
-        if any(line in text for line in _READS_ALOUD):
+        if any(line in text for line in _READS_ALOUD) or self._speech.stock(text) is not None:
+            return text
+        if len(self._speech.requests(text)) > 1:
             return text
         before: list[str] = []
         sentences = _SENTENCE.split(text)
