@@ -158,8 +158,7 @@ def by_trait(episodes: Sequence[Episode]) -> dict[str, dict[str, Estimate]]:
     levels = [e.tags.get("traits") for e in episodes]
     names = dict.fromkeys(name for found in levels if isinstance(found, Mapping) for name, x in found.items() if x)
     out = {f"user's {n.replace('_', ' ')}": breakdown(episodes, lambda e, n=n: _part(e, n)) for n in names}  # type: ignore[misc]
-    gave_up = {True: "yes", False: "no"}
-    left = breakdown(episodes, lambda e: gave_up.get(e.tags.get("user_gave_up")))
+    left = breakdown(episodes, lambda e: {True: "yes", False: "no"}.get(e.tags.get("user_gave_up", "")))
     return out | ({"user gave up": left} if left else {})
 
 

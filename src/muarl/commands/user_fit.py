@@ -98,17 +98,18 @@ def _show(found: Fit) -> None:
     from rich.table import Table
 
     table = Table("trait", title=f"{found.logs.conversations} conversations", title_justify="left")
-    for heading in ("logs", "95% interval", "users at 0", "at 0.5", "at 1", "level", "95% interval"):
+    for heading in ("in the logs", "users at 0", "at 0.5", "at 1", "level (95% interval)"):
         table.add_column(heading, justify="right")
     for name, level in found.levels.items():
         low, high = found.logs.intervals[name]
-        curve = found.curves[name]
-        figures = [found.logs.figures[name], curve[0], curve[len(curve) // 2], curve[-1]]
-        shown = [f"{value:.1%}" for value in figures]
-        ends = found.intervals[name]
+        curve, ends = found.curves[name], found.intervals[name]
         mark = "*" if name in found.beyond else ""
-        row = [name.replace("_", " "), shown[0], f"{low:.1%} – {high:.1%}", *shown[1:]]
-        table.add_row(*row, f"{level:.2f}{mark}", f"{ends[0]:.2f} – {ends[1]:.2f}")
+        table.add_row(
+            name.replace("_", " "),
+            f"{found.logs.figures[name]:.0%} ({low:.0%} – {high:.0%})",
+            *(f"{value:.0%}" for value in (curve[0], curve[len(curve) // 2], curve[-1])),
+            f"{level:.2f}{mark} ({ends[0]:.2f} – {ends[1]:.2f})",
+        )
     Console().print(table)
     about = (
         f"A message has {found.logs.words:.1f} words, a conversation {found.logs.messages:.1f} of the user's messages."
@@ -124,7 +125,7 @@ def _write(out: Path, found: Fit, domain: str, extends: str) -> None:
     from muarl.files import write_text
 
     levels = {name: round(level, 2) for name, level in found.levels.items()}
-    settings = {"extends": extends, "user": {"traits": levels}, "eval_user": {"traits": levels}}
+    settings = {"extends": extends, "user": {"traits": levels}, "eval_user": {"traits": dict(levels)}}
     lines = [f"# The traits of users in {found.logs.conversations} logged conversations, fitted on {domain}."]
     lines += [f"# {name}: 95% interval {low:.2f} to {high:.2f}" for name, (low, high) in found.intervals.items()]
     write_text(out, "\n".join(lines) + "\n" + yaml.safe_dump(settings, sort_keys=False, width=120))

@@ -33,9 +33,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Fit:
-    """What was found. ``levels`` and ``intervals`` (95%, by the chance in the logs and in the simulated conversations) by
-    trait; ``logs``: their figures; ``curves``: by trait, the figure of rule-based users at each level of GRID. ``beyond``: traits whose
-    figure lies outside of what rule-based users show at any level."""
+    """What was found.
+
+    ``levels`` and ``intervals``: by trait; 95%, by chance in the logs and in the simulated conversations. ``logs``: the
+    figures of the logs. ``curves``: by trait, the figure of rule-based users at each level of GRID. ``beyond``: traits
+    whose figure lies outside of what rule-based users show at any level.
+    """
 
     levels: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]]

@@ -18,7 +18,7 @@ from muarl.rewards.facts import stated, words
 from muarl.users.traits.foreign import speaks
 
 FIGURES: Mapping[str, str] = {
-    "withholding": "facts told in the first message, of all that are told, less twice the questions asked back, a question",
+    "withholding": "facts told in the first message, of all, less twice the share of questions that are asked back",
     "impatience": "messages that press for time or leave, of all",
     "wandering": "messages that ask about something else, or change the wish, of all",
     "mistakes": "messages that correct what was told before, of all",
@@ -26,7 +26,8 @@ FIGURES: Mapping[str, str] = {
 }
 """The figure by which each trait is measured."""
 ASKED_BACK = 2.0
-"""How much more a question asked back counts than a fact kept to oneself: it depends less on who asks for what."""
+"""The weight of the share of questions asked back, which differs less from one conversation to another than that of the
+facts."""
 FALLS = frozenset({"withholding"})
 """Figures that are the smaller the higher the level is."""
 
@@ -100,8 +101,9 @@ def look_at(messages: Sequence[Message]) -> Conversation | None:
         spoken += len(words(text))
         pressed += bool(_PRESSES.search(text))
         wanders = said > 1 and wonders and not facts and not _ASKS_BACK.search(text)
-        changed += wanders or bool(_CHANGES.search(text))
-        corrected += corrects(text) or bool(_CORRECTS.search(text))
+        otherwise = bool(_CHANGES.search(text))
+        changed += wanders or otherwise
+        corrected += not otherwise and (corrects(text) or bool(_CORRECTS.search(text)))
         foreign += speaks(text) is not None
     if not said:
         return None
