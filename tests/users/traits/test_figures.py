@@ -37,7 +37,7 @@ def test_every_trait_has_a_figure():
 def test_an_easy_conversation_shows_nothing():
     found = measure([PLAIN])
     assert found.figures == {**dict.fromkeys(TRAITS, 0.0), "withholding": 1.0}
-    assert found.messages == 4 and found.words == pytest.approx((13 + 5 + 2 + 4) / 4)
+    assert found.messages == 4 and found.words == pytest.approx((11 + 5 + 2 + 4) / 4)
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,9 @@ class DifficultUser(ServiceAgendaUser):
 
     def _errs(self, request: Mapping[str, Any], slot: str) -> bool:
         free = self._slip is None and not self._slipped_identity and len(self.slips) < SLIPS
+        # A refusal for the wrong id would leave open which of several requests the next question is about.
+        several = self._agenda["upfront"] and len(self._open) > 1
+        free = free and not (several and self._service.kind(self._service.slots[slot]).form)
         return free and self._once(self._traits.mistakes, "slip", request["kind"], slot)
 
     def _slipped(self, request: Mapping[str, Any], wrong: Any) -> None:

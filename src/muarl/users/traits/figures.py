@@ -100,7 +100,7 @@ def look_at(messages: Sequence[Message]) -> Conversation | None:
         told.append(facts)
         spoken += len(words(text))
         pressed += bool(_PRESSES.search(text))
-        wanders = said > 1 and wonders and not facts and not _ASKS_BACK.search(text)
+        wanders = said > 1 and wonders and not facts and not (_ASKS_BACK.search(text) or _PRESSES.search(text))
         otherwise = bool(_CHANGES.search(text))
         changed += wanders or otherwise
         corrected += not otherwise and (corrects(text) or bool(_CORRECTS.search(text)))
