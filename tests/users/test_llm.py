@@ -183,7 +183,7 @@ def test_tau2s_own_files_fit_the_template(shared_data: Path, monkeypatch: pytest
 
 async def test_traits_stand_behind_the_scenario_and_in_the_tags() -> None:
     guidelines = around_scenario("own", "GUIDELINES")
-    with FakeOpenAI(text("Hm."), text("Hm.")) as server:
+    with FakeOpenAI(text("Hm.")) as server:
         async with endpoint(server) as client:
             hard = TraitRanges.of({"withholding": 0.9, "foreign_language": 0.2, "languages": ["fr"]})
             users = LLMUserFactory(client, guidelines=guidelines, traits=hard)
