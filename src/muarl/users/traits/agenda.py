@@ -15,7 +15,7 @@ from muarl.chat import STOP_WORDS, Message
 from muarl.domains.base import Task
 from muarl.domains.kit import reading, templates
 from muarl.language.acts import asks_for_yes
-from muarl.users.agenda_service import STOP, ServiceAgendaUser
+from muarl.users.agenda_service import STOP, ServiceAgendaUser, tells
 from muarl.users.agenda_user import AgendaRequest, Choices
 from muarl.users.base import UserTurn
 from muarl.users.traits.levels import Traits
@@ -59,6 +59,11 @@ class DifficultUser(ServiceAgendaUser):
     def kinds(self) -> list[str]:
         """The kinds of its requests."""
         return [request["kind"] for request in self._agenda["requests"]]
+
+    def brings_news(self, text: str) -> bool:
+        """Whether an agent's message tells something that it waits for, rather than only asking."""
+        answers = [r["answer"] for r in self._open if r["answer"]]
+        return bool(self.hears(text) & {"done", "refuse", "unavailable"}) or any(tells(text, a) for a in answers)
 
     def _happens(self, share: float, *place: object) -> bool:
         """True for this share of all places; what is true of a place for one share is so for all greater ones."""

@@ -40,10 +40,12 @@ class _Digressing(Wandering):
     def __init__(self, user: DifficultUser, label: str, share: float) -> None:
         super().__init__(user, user.hears, random.Random(label), deeds=user.asks_for_deeds)
         self._label, self._share, self._turn = label, share, 0
+        self._brings_news = user.brings_news
 
     def _wanders(self, asks: Message) -> bool:
         self._turn += 1
-        if self._row or self._all >= MOST or self._deeds(asks.content or ""):
+        text = asks.content or ""
+        if self._row or self._all >= MOST or self._deeds(text) or self._brings_news(text):
             return False
         return random.Random(f"{self._label} {self._turn}").random() < OFTEN * self._share
 
