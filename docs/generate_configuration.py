@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic_core import PydanticUndefined
 
@@ -87,6 +88,8 @@ def _values(annotation: Any) -> str:
         return ", ".join(f"`{value}`" for value in arguments)
     if hasattr(annotation, "__metadata__"):
         return _values(arguments[0])
+    if origin in (Union, UnionType):
+        return " or ".join(map(_values, arguments))
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return "section"
     return "list" if origin is tuple else "mapping"

@@ -25,6 +25,15 @@ def test_a_preset_survives_being_dumped_and_read_again(name: str, tmp_path: Path
     assert load_config(tmp_path) == config, "a run folder stands for its config.yaml"
 
 
+def test_traits_are_levels_or_a_name_for_them() -> None:
+    config = load_config(
+        "cpu", ["eval_user.traits=hard", "user.traits.withholding=[0.2, 0.8]", "user.traits.mistakes=1"]
+    )
+    assert config.eval_user.traits.any and config.eval_user.traits.withholding == 0.9
+    assert config.user.traits.withholding == (0.2, 0.8) and config.user.traits.mistakes == 1.0
+    assert load_config("cpu", ["user.traits=easy"]) == load_config("cpu") and not load_config("cpu").user.traits.any
+
+
 def test_the_presets_of_the_quickstart_and_the_cpu_are_there() -> None:
     assert {"quickstart", "cpu"} <= set(preset_names())
 
@@ -83,6 +92,12 @@ def test_a_config_cannot_be_changed() -> None:
         (["steps_per_task=3"], ["override 'steps_per_task=3'", "no key 'steps_per_task'"]),
         (["tasks_per_step=3"], ["did you mean 'rl.tasks_per_step'?"]),
         (["user.endpoint.modle=x"], ["did you mean 'user.endpoint.model'?"]),
+        (["eval_user.traits=grumpy"], ["eval_user.traits", "easy, typical, hard"]),
+        (["user.traits.mistakes=2"], ["user.traits.mistakes", "from 0 to 1, or [low, high]"]),
+        (["user.traits.mistakes=[0.5, 0.1]"], ["user.traits.mistakes", "from 0 to 1, or [low, high]"]),
+        (["user.traits.mistakes=true"], ["user.traits.mistakes", "from 0 to 1, or [low, high]"]),
+        (["user.traits.mistake=0.5"], ["did you mean 'user.traits.mistakes'?"]),
+        (["eval_user.kind=scripted", "eval_user.traits=hard"], ["eval_user", "scripted users have none"]),
         (["rl.steps=many"], ["override 'rl.steps=many'", "rl.steps", "integer", "'many'"]),
         (["sft.error_profile.skip_confirmations=0.1"], ["did you mean 'sft.error_profile.skip_confirmation'?"]),
         (["sft.error_profile.guess=1.5"], ["sft.error_profile.guess", "less than or equal to 1"]),

@@ -146,6 +146,21 @@ class TestReport:
         assert report.by_stop["max_turns"].value == 0
         assert report.behaviour["writes_without_consent"] == pytest.approx(1 / 3)
 
+    def test_success_by_the_level_of_users_traits(self) -> None:
+        def met(task: str, reward: float, level: float, gave_up: bool) -> Episode:
+            return make(task, reward, traits={"withholding": level, "mistakes": 0.0}, user_gave_up=gave_up)
+
+        episodes = [met("a", 1, 0.0, False), met("b", 1, 0.25, False), met("c", 0, 0.26, True), met("d", 0, 1.0, False)]
+        found = EvaluationReport.of(episodes)
+        levels = found.by_tag["user's withholding"]
+        assert {part: (e.value, e.n) for part, e in levels.items()} == {
+            "0 to 0.25": (1, 2), "0.25 to 0.5": (0, 1), "0.75 to 1": (0, 1),
+        }  # fmt: skip
+        assert "user's mistakes" not in found.by_tag, "nobody makes any"
+        assert found.by_tag["user gave up"]["no"].value == pytest.approx(2 / 3)
+        assert "| user's withholding: 0 to 0.25 (2) | 100.0% |" in found.to_markdown()
+        assert not any("user" in tag for tag in self.report().by_tag), "nothing about users without traits"
+
     def test_json_and_tables(self) -> None:
         report = self.report()
         data = json.loads(json.dumps(report.to_json()))

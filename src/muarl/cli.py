@@ -40,6 +40,7 @@ from muarl.commands import (
     serve,
     tasks,
     train,
+    user,
     view,
 )
 from muarl.errors import MuarlError
@@ -188,6 +189,7 @@ GROUPS = (
     (tasks.tasks, "tasks"),
     (mcp.mcp, "mcp"),
     (env.env, "env"),
+    (user.user, "user"),
 )
 for _group, _name in GROUPS:
     for _command in _group.registered_commands:

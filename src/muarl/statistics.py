@@ -152,6 +152,24 @@ def breakdown(episodes: Iterable[Episode], key: Callable[[Episode], Any]) -> dic
     return {str(k): success_rate(parts[k]) for k in ordered}
 
 
+def by_trait(episodes: Sequence[Episode]) -> dict[str, dict[str, Estimate]]:
+    """Success by the level of each trait that users of these episodes have, in four parts of its range, and by whether
+    users gave up for lack of patience; empty where users have no traits (the tag "traits": users/traits)."""
+    levels = [e.tags.get("traits") for e in episodes]
+    names = dict.fromkeys(name for found in levels if isinstance(found, Mapping) for name, x in found.items() if x)
+    out = {f"user's {n.replace('_', ' ')}": breakdown(episodes, lambda e, n=n: _part(e, n)) for n in names}  # type: ignore[misc]
+    left = breakdown(episodes, lambda e: {True: "yes", False: "no"}.get(e.tags.get("user_gave_up", "")))
+    return out | ({"user gave up": left} if left else {})
+
+
+def _part(episode: Episode, trait: str) -> str | None:
+    found = episode.tags.get("traits")
+    level = found.get(trait) if isinstance(found, Mapping) else None
+    if not isinstance(level, (int, float)):
+        return None
+    return next((f"{most - 0.25:g} to {most:g}" for most in (0.25, 0.5, 0.75) if level <= most), "0.75 to 1")
+
+
 def task_completion(episodes: Iterable[Episode]) -> float | None:
     """The mean share of their task's criteria that scored episodes met (``audit["completion"]`` of their verdicts).
 
@@ -228,7 +246,7 @@ class EvaluationReport:
             tokens_per_episode=fmean(map(agent_tokens, kept)) if kept else 0.0,
             turns=fmean(map(agent_turns, kept)) if kept else 0.0,
             behaviour=behaviour(kept) | ({} if completion is None else {"audit/completion": completion}),
-            by_tag={tag: parts for tag, parts in by_tag.items() if parts},
+            by_tag={tag: parts for tag, parts in by_tag.items() if parts} | by_trait(kept),
             by_stop=breakdown(kept, lambda e: e.stop.value),
             baselines={
                 key.replace(" ", "_"): float(b) if isinstance(b, (int, float)) else success_rate(b).value

@@ -12,9 +12,10 @@ from muarl.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint, EndpointSettings, Price
 from muarl.errors import DataError, InfrastructureError
-from muarl.users.base import UserFactory
+from muarl.users.base import Tagged, UserFactory
 from muarl.users.guidelines import around_scenario, load_guidelines
 from muarl.users.llm import LLMUserFactory, flip_roles
+from muarl.users.traits.levels import TraitRanges
 from support.fake_openai import FakeOpenAI, call, completion, status, text
 
 TASK = Task(id="t1", domain="retail", scenario="Instructions:\n\tYou {are} Ann.", actions=())
@@ -178,3 +179,22 @@ def test_tau2s_own_files_fit_the_template(shared_data: Path, monkeypatch: pytest
     monkeypatch.setattr(data, "path", lambda wanted: shared_data / wanted)
     official = (shared_data / "tau2" / "user_simulator" / "simulation_guidelines.md").read_bytes().decode()
     assert load_guidelines("tau2").system_prompt("S") == f"{official}\n\n<scenario>\nS\n</scenario>"
+
+
+async def test_traits_stand_behind_the_scenario_and_in_the_tags() -> None:
+    guidelines = around_scenario("own", "GUIDELINES")
+    with FakeOpenAI(text("Hm.")) as server:
+        async with endpoint(server) as client:
+            hard = TraitRanges.of({"withholding": 0.9, "foreign_language": 0.2, "languages": ["fr"]})
+            users = LLMUserFactory(client, guidelines=guidelines, traits=hard)
+            user, plain = users(TASK, seed=5), LLMUserFactory(client, guidelines=guidelines, traits=TraitRanges())
+            assert (await user.reply([Message("assistant", GREETING)])).message.content == "Hm."
+            await plain(TASK, seed=5).reply([Message("assistant", GREETING)])
+        told, before = (request["messages"][0]["content"] for request in server.bodies)
+    assert told.startswith(before) and "# What you are like" not in before
+    behaviour = told.removeprefix(before)
+    assert "sparing with information, nearly always" in behaviour and "now and then in French" in behaviour
+    assert "hurry" not in behaviour and "mistakes," not in behaviour
+    assert isinstance(user, Tagged) and user.tags["traits"]["withholding"] == 0.9
+    assert users.name == "llm:m (own guidelines, withholding 0.9, foreign language 0.2)"
+    assert plain.name == "llm:m (own guidelines)"

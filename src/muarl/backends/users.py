@@ -15,6 +15,7 @@ from muarl.environments.mixture import Mixture, UsersByDomain
 from muarl.environments.usual import model_users
 from muarl.errors import ConfigError
 from muarl.users.base import UserFactory
+from muarl.users.traits.levels import TraitRanges
 
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and not every recipe has a model in this process
     from muarl.endpoints import Endpoint
@@ -58,6 +59,10 @@ def _users(
     if environment is not None:
         own = environment.own_users(client)
         if own is not None:
+            if trait_ranges(config):
+                raise ConfigError(
+                    f"user.traits: {environment.name} has users of its own, who have no traits: leave the setting out"
+                )
             return own
     if config.kind == "agenda":
         return rule_based_users(config, environment)
@@ -70,7 +75,8 @@ def _users(
         return made.checked(goal_checks(environment))
     if client is None:
         raise ConfigError("user.endpoint: an llm user needs the model that plays it")
-    return model_users(client(), environment, None if config.guidelines == "auto" else config.guidelines)
+    guidelines = None if config.guidelines == "auto" else config.guidelines
+    return model_users(client(), environment, guidelines, trait_ranges(config))
 
 
 def rule_based_users(config: UserConfig, environment: ConfiguredEnvironment | None) -> UserFactory:
@@ -79,7 +85,12 @@ def rule_based_users(config: UserConfig, environment: ConfiguredEnvironment | No
     from muarl.users.agenda import AgendaUserFactory
 
     make = None if environment is None else environment.rule_based_user()
-    return AgendaUserFactory(make, seed=config.seed, persona=config.persona)
+    return AgendaUserFactory(make, seed=config.seed, persona=config.persona, traits=trait_ranges(config))
+
+
+def trait_ranges(config: UserConfig) -> TraitRanges:
+    """The levels that a section gives its users' traits."""
+    return TraitRanges.of(config.traits.model_dump())
 
 
 def goal_checks(environment: ConfiguredEnvironment | None) -> MakeCheck | None:

@@ -120,6 +120,68 @@ JudgeSpec = Annotated[str, BeforeValidator(_judge_spec)]
 """A judge: a text such as ``endpoint:MODEL@URL``, or the keys of an endpoint section, which become such a text."""
 
 
+def _level(value: Any) -> Any:
+    ends = value if isinstance(value, (list, tuple)) else (value, value)
+    plain = all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in ends)
+    if not plain or len(ends) != 2 or not 0 <= ends[0] <= ends[1] <= 1:
+        raise ValueError("give a level from 0 to 1, or [low, high]")
+    return (float(ends[0]), float(ends[1])) if isinstance(value, (list, tuple)) else float(value)
+
+
+TraitLevel = Annotated[float | tuple[float, float], BeforeValidator(_level)]
+"""A trait's level from 0 (not at all) to 1, or the ends of a range that every user's level is drawn from."""
+
+TRAIT_LEVELS: Mapping[str, Mapping[str, Any]] = {
+    "easy": {},
+    "typical": {"withholding": 0.4, "impatience": 0.3, "wandering": 0.2, "mistakes": 0.15},
+    "hard": {"withholding": 0.9, "impatience": 0.7, "wandering": 0.6, "mistakes": 0.5},
+}
+"""What the names stand for."""
+
+
+def _levels(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value not in TRAIT_LEVELS:
+        raise ValueError(f"use {', '.join(TRAIT_LEVELS)}, or levels such as {{withholding: 0.5}}")
+    return dict(TRAIT_LEVELS[value])
+
+
+class TraitsConfig(Section):
+    """What makes a user difficult, each from 0 to 1, or `[low, high]`: then every user's level is drawn evenly from
+    that range."""
+
+    withholding: TraitLevel = Field(
+        0.0, description="Tells less than is needed, answers in part, asks what a question is for."
+    )
+    impatience: TraitLevel = Field(
+        0.0, description="Short answers, presses for time, bears fewer useless turns, leaves when it takes too long."
+    )
+    wandering: TraitLevel = Field(
+        0.0,
+        description="Asks about something else in between, changes its mind at a proposal, and each time comes back to "
+        "what it wanted.",
+    )
+    mistakes: TraitLevel = Field(0.0, description="Gets a detail wrong first, and corrects it with the next message.")
+    foreign_language: TraitLevel = Field(
+        0.0,
+        description="Share of messages in another language than the policy's, until the agent has kept to English for "
+        "three messages or asks for it.",
+    )
+    languages: tuple[Literal["de", "es", "fr", "zh"], ...] = Field(
+        ("de", "es", "fr", "zh"), min_length=1, description="Languages of which every user has one."
+    )
+
+    @property
+    def any(self) -> bool:
+        """Whether any level is above 0."""
+        levels = (self.withholding, self.impatience, self.wandering, self.mistakes, self.foreign_language)
+        return any(max(level) > 0 if isinstance(level, tuple) else level > 0 for level in levels)
+
+
+Traits = Annotated[TraitsConfig, BeforeValidator(_levels)]
+
+
 class UserConfig(Section):
     """The simulated user."""
 
@@ -151,6 +213,11 @@ class UserConfig(Section):
         "rules look at the scenario and the conversation alone (generated tasks whose requests are declared with the "
         "kit). 1: whatever is sampled is said.",
     )
+    traits: Traits = Field(
+        default_factory=TraitsConfig,
+        description="Agenda and LLM users: how difficult they are. `easy`, `typical` or `hard`, or levels of single "
+        "traits.",
+    )
     delay: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = Field(
         None,
         description="`[low, high]`: seconds that a user of any kind waits before each reply, drawn evenly by its seed; "
@@ -163,6 +230,8 @@ class UserConfig(Section):
             raise ValueError("kind is llm, so endpoint.model must name the model that plays the user")
         if self.kind == "sampled" and not self.checkpoint:
             raise ValueError("kind is sampled, so checkpoint must name the user model")
+        if self.kind in ("sampled", "scripted") and self.traits.any:
+            raise ValueError(f"traits: {self.kind} users have none; use kind agenda or llm")
         return self
 
     @model_validator(mode="after")

@@ -19,6 +19,7 @@ from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import UserFactory
 from muarl.users.guidelines import Guidelines, Style
 from muarl.users.llm import LLMUserFactory
+from muarl.users.traits.levels import TraitRanges
 
 
 def configured(
@@ -76,7 +77,10 @@ def named_users(
 
 
 def model_users(
-    endpoint: Endpoint, place: ConfiguredEnvironment | None, guidelines: Style | Guidelines | None = None
+    endpoint: Endpoint,
+    place: ConfiguredEnvironment | None,
+    guidelines: Style | Guidelines | None = None,
+    traits: TraitRanges | None = None,
 ) -> LLMUserFactory:
     """Users that a model plays, by the environment's guidelines (None: ``guidelines``) and with its users' tools."""
     style = "muarl" if place is None else place.user_style
@@ -87,6 +91,7 @@ def model_users(
         tools=() if place is None else place.user_tools,
         send_seed=not tau1,
         empty_ok=tau1,
+        traits=traits,
     )
 
 

@@ -140,6 +140,8 @@ def tasks_of(config: RunConfig, kinds: Sequence[str]) -> list[Task]:
 def make_red_team_users(config: RunConfig, environment: ConfiguredEnvironment) -> UserFactory:
     """The evaluation's users. A model plays by the red-team guidelines, unless the section names others."""
     section = config.eval_user
+    if section.traits.any:
+        raise ConfigError("eval_user.traits: red-team users are difficult in their own ways; leave it out")
     if section.kind != "llm" or section.guidelines != "auto" or section.endpoint is None:
         return make_users(section, environment)
     from muarl.users.llm import LLMUserFactory

@@ -12,21 +12,32 @@ from muarl.seeds import derive_seed
 from muarl.users.agenda_service import ServiceAgendaUser
 from muarl.users.agenda_user import PATIENCE
 from muarl.users.base import User
+from muarl.users.traits.levels import TraitRanges
 
 
 class AgendaUserFactory:
     """Makes rule-based users. ``make``: an environment's (``Environment.rule_based_user``); None: retail's.
 
     ``seed`` sets this simulator apart from others (training and evaluation use different ones). ``persona``: play every
-    task as this persona instead of its own.
+    task as this persona instead of its own. ``traits``: levels that every user's own are drawn from (users/traits), but
+    for red-team users, who are difficult in their own ways; None: no traits.
     """
 
-    def __init__(self, make: Callable[..., User] | None = None, *, seed: int = 0, persona: str | None = None) -> None:
+    def __init__(
+        self,
+        make: Callable[..., User] | None = None,
+        *,
+        seed: int = 0,
+        persona: str | None = None,
+        traits: TraitRanges | None = None,
+    ) -> None:
         if persona is not None and persona not in PATIENCE:
             raise ConfigError(f"persona must be one of {', '.join(PATIENCE)}, not {persona!r}")
         self._make: Callable[..., User] = make or partial(ServiceAgendaUser, service=SERVICE)
         self._seed, self._persona = seed, persona
-        self.name = f"agenda(seed={seed}{'' if persona is None else f', persona={persona}'})"
+        self._traits = traits or None
+        told = "" if persona is None else f", persona={persona}"
+        self.name = f"agenda(seed={seed}{told}{f', {self._traits}' if self._traits else ''})"
 
     def __call__(self, task: Task, *, seed: int) -> User:
         own = derive_seed(self._seed, "agenda", seed)
@@ -34,5 +45,10 @@ class AgendaUserFactory:
             from muarl.users.redteam.factory import red_team_user
 
             return red_team_user(task, self._make, seed=own, persona=self._persona)  # type: ignore[arg-type]
+        if self._traits is not None:
+            from muarl.users.traits.factory import user_with_traits
+
+            levels = self._traits.draw(own)
+            return user_with_traits(task, self._make, levels, seed=own, persona=self._persona)
         with attributed(f"environment {task.domain}: its rule_based_user", self._make):
             return self._make(task, seed=own, persona=self._persona)

@@ -8,7 +8,7 @@ never the world.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -23,6 +23,7 @@ from muarl.domains.kit.templates import pick, put
 from muarl.language.acts import hear
 from muarl.language.values import normal, unquoted
 from muarl.users.agenda_user import AgendaRequest, AgendaUser, Choices, UserTemplates, agenda_of
+from muarl.users.base import User
 
 REVEALS: Mapping[str, tuple[int, int]] = {"terse": (1, 3), "chatty": (2, 9), "confused": (0, 1), "impatient": (9, 9)}
 """How many slots each persona tells at once, at least and at most; the rest is told when asked."""
@@ -59,6 +60,7 @@ class ServiceAgendaUser(AgendaUser):
         self._identified = 0
         self._said: set[str] = set()
         self._agreed: list[AgendaRequest] = []  # and not yet reported done
+        self._aside = ASIDE[self._persona]
 
     @property
     def service(self) -> Service:
@@ -88,20 +90,24 @@ class ServiceAgendaUser(AgendaUser):
         sentences = [self._pick(templates.GREETINGS), *self._first_requests()]
         if self._persona == "impatient" and self._service.identity is not None:
             sentences.append(self._identity())
-        elif self._rng.random() < ASIDE[self._persona] / 2:
+        elif self._rng.random() < self._aside / 2:
             sentences.insert(1, self._pick(templates.ASIDES))
         return " ".join(s for s in sentences if s)
 
     def _bring_up(self, request: AgendaRequest, templates: Choices) -> str:
         """A request for the first time, as far as this persona tells it, perhaps with the reason for it."""
         sentence = super()._bring_up(request, templates)
-        if request["kind"] == "outside" or self._rng.random() >= ASIDE[self._persona]:
+        if request["kind"] == "outside" or self._rng.random() >= self._aside:
             return sentence
         because = self._service.intent(request["kind"]).because
         return f"{sentence} {self._pick(because)}" if because else sentence
 
     def _clause(self, request: AgendaRequest) -> str:
-        return self._with_slots(request, self._rng.randint(*REVEALS[self._persona]))
+        return self._with_slots(request, self._most(request))
+
+    def _most(self, request: AgendaRequest) -> int:
+        """How many slots of a request it tells of its own accord."""
+        return self._rng.randint(*REVEALS[self._persona])
 
     def _whole(self, request: Mapping[str, Any]) -> str:
         return self._with_slots(request, 99)
@@ -305,3 +311,12 @@ class ServiceUsers:
 
     def __call__(self, task: Task, *, seed: int, persona: str | None = None) -> ServiceAgendaUser:
         return self.of(task)(task, seed=seed, persona=persona)
+
+
+def parts_of(make: Callable[..., User], task: Task) -> tuple[type, Mapping[str, Any]] | None:
+    """The class of the agenda user that ``make`` makes for a task, and what it is given besides; None if ``make`` is
+    something else than a class, one with arguments, or an object whose ``of`` gives such a one, as ``ServiceUsers``."""
+    of = getattr(make, "of", None)
+    one = of(task) if of is not None and not isinstance(make, type) else make
+    kind, given = (one.func, one.keywords) if isinstance(one, partial) else (one, {})
+    return (kind, given) if isinstance(kind, type) else None

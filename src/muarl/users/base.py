@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from muarl.chat import Message, ToolSpec
 from muarl.domains.base import Task
@@ -56,6 +56,16 @@ class HoldsSomething(Protocol):
 
     def close(self) -> None:
         """Called once, also after a failure."""
+        ...
+
+
+@runtime_checkable
+class Tagged(Protocol):
+    """A user that has something to say for the tags of its episode, by which reports group."""
+
+    @property
+    def tags(self) -> Mapping[str, Any]:
+        """Asked once, when the episode is over."""
         ...
 
 

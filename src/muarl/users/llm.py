@@ -10,6 +10,9 @@ from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
 from muarl.users.base import User, UserTurn
 from muarl.users.guidelines import Guidelines, Style, load_guidelines
+from muarl.users.traits.guidelines import behaviour
+from muarl.users.traits.levels import TraitRanges
+from muarl.users.traits.tagged import TraitUser
 
 ToolsOf = Callable[[Task], Sequence[ToolSpec]]
 
@@ -71,7 +74,7 @@ class LLMUserFactory:
     ``guidelines``: a style (see ``load_guidelines``) or guidelines of one's own. ``tools``: the user's tools, the same
     for all tasks or a function of the task. ``temperature`` and ``max_tokens``: None for the endpoint's settings. The
     episode's seed goes with every request unless ``send_seed`` is off. ``empty_ok``: an empty answer is what the user
-    says, rather than a failure.
+    says, rather than a failure. ``traits``: levels that every user's own are drawn from, which the model is told.
     """
 
     def __init__(
@@ -85,9 +88,11 @@ class LLMUserFactory:
         name: str | None = None,
         send_seed: bool = True,
         empty_ok: bool = False,
+        traits: TraitRanges | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.empty_ok = empty_ok
+        self.traits = traits or None
         self.send_seed = send_seed
         self.temperature = temperature
         self.max_tokens = max_tokens
@@ -98,7 +103,8 @@ class LLMUserFactory:
         else:
             self.guidelines = load_guidelines(guidelines)
             self._style = guidelines
-        self.name = name or f"llm:{endpoint.model} ({self.guidelines.name} guidelines)"
+        told = f", {self.traits}" if self.traits else ""
+        self.name = name or f"llm:{endpoint.model} ({self.guidelines.name} guidelines{told})"
 
     async def aclose(self) -> None:
         """Close its connections."""
@@ -106,15 +112,20 @@ class LLMUserFactory:
 
     def __call__(self, task: Task, *, seed: int) -> User:
         tools = tuple(self._tools(task) if callable(self._tools) else self._tools)
-        return LLMUser(
+        system = self._guidelines_for(tools).system_prompt(task.scenario)
+        levels = None if self.traits is None else self.traits.draw(seed)
+        if levels is not None:
+            system = "\n\n".join(part for part in (system, behaviour(levels)) if part)
+        user = LLMUser(
             self.endpoint,
-            self._guidelines_for(tools).system_prompt(task.scenario),
+            system,
             tools=tools,
             seed=seed if self.send_seed else None,
             temperature=self.temperature,
             max_tokens=self.max_tokens,
             empty_ok=self.empty_ok,
         )
+        return user if levels is None else TraitUser(user, levels)
 
     def _guidelines_for(self, tools: Sequence[ToolSpec]) -> Guidelines:
         if not tools:

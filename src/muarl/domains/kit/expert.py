@@ -22,6 +22,7 @@ from muarl.domains.kit.records import fill
 from muarl.domains.kit.service import Service
 from muarl.domains.scripted_expert import TRANSFER, ScriptedExpert
 from muarl.language.consent import drops_request, is_affirmative
+from muarl.language.corrections import corrects
 from muarl.language.outcomes import tells_works
 from muarl.language.values import join
 
@@ -55,6 +56,8 @@ class ServiceExpert(ScriptedExpert[Request]):
         if caution.says_nothing(text):
             return
         waiting, self._waiting = self._waiting, ""
+        if waiting != "identity" and corrects(text):  # it means what was told, and answers nothing
+            waiting = ""
         if self._caller is None:
             self._facts |= reading.identity_in(self._service, text, asked=waiting == "identity")
         frame = self._frames[0] if self._frames else None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 from muarl.domains.airline.audit import AIRLINE_BENCHMARK
 from muarl.domains.auditing import AuditRules
 from muarl.domains.banking.audit import BANKING
@@ -16,10 +19,17 @@ from muarl.environments.official.tau import Tau2
 from muarl.users.agenda_device import DeviceAgendaUser
 
 
-def caller(task: Task, *, seed: int, persona: str | None = None) -> DeviceAgendaUser:
-    """The rule-based user of a carrier's task: of a made one, or of the benchmark's, from its scenario."""
-    agenda = task.agenda if task.agenda is not None else official_agenda(task)
-    return DeviceAgendaUser(task, service=SERVICE, seed=seed, persona=persona, agenda=agenda)
+@dataclass(frozen=True, eq=False)
+class Callers:
+    """The rule-based users of a carrier's tasks: of made ones, or of the benchmark's, from their scenario."""
+
+    def of(self, task: Task) -> partial[DeviceAgendaUser]:
+        """What makes the user of a task."""
+        agenda = task.agenda if task.agenda is not None else official_agenda(task)
+        return partial(DeviceAgendaUser, service=SERVICE, agenda=agenda)
+
+    def __call__(self, task: Task, *, seed: int, persona: str | None = None) -> DeviceAgendaUser:
+        return self.of(task)(task, seed=seed, persona=persona)
 
 
 RETAIL = Environment(
@@ -35,7 +45,7 @@ TELECOM = Environment(
     audit=TELECOM_BENCHMARK,
     practice="telecom-generated",
     expert=CARRIER.expert,
-    rule_based_user=caller,
+    rule_based_user=Callers(),
 )
 TELECOM_WORKFLOW = Environment(
     name="tau2-telecom-workflow",
@@ -44,7 +54,7 @@ TELECOM_WORKFLOW = Environment(
     audit=TELECOM_BENCHMARK,
     practice="telecom-generated",
     expert=CARRIER.expert,
-    rule_based_user=caller,
+    rule_based_user=Callers(),
 )
 # its policy of a few lines asks for no consent
 MOCK = Environment(

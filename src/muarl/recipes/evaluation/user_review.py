@@ -18,6 +18,7 @@ from muarl.rewards.judge import Completer
 from muarl.rewards.user_errors import UserError, find_user_errors
 from muarl.rewards.user_judge import UserJudge
 from muarl.rollout import Budget
+from muarl.users.traits.levels import GAVE_UP, SLIPS
 
 TAG = "user_errors"
 """Where an episode's findings stand among its tags: a list of {"rule", "turn", "detail"}, absent if there are none."""
@@ -74,13 +75,24 @@ def look_at_users(
     ``user_errors``, the share of episodes with any, and ``user_errors/RULE``; of several domains also each domain's."""
     for episode in episodes:
         task = tasks[episode.task_id]
-        found = find_user_errors(task, episode.messages, user_tools=environment.user_tools(task))
+        errors = find_user_errors(task, episode.messages, user_tools=environment.user_tools(task))
+        found = [e for e in errors if not _meant(e, episode)]
         judged = [e for e in episode.tags.get(TAG, ()) if e["rule"] == "judge"]
         _write(episode, [*(e.to_json() for e in found), *judged])
     out = _shares(episodes)
     for name, own in by_domain(episodes).items():
         out |= {f"{DOMAIN}/{name}/{figure}": share for figure, share in _shares(own).items()}
     return out
+
+
+def _meant(error: UserError, episode: Episode) -> bool:
+    """Whether a finding is what a user with traits (users/traits) is there for: a wrong value that it put right, or
+    leaving for lack of patience."""
+    if error.rule == "stops_early":
+        return bool(episode.tags.get(GAVE_UP))
+    slips = episode.tags.get(SLIPS, ()) if error.rule in ("contradicts", "invents") else ()
+    told = "".join(c for c in error.detail.casefold() if c.isalnum())
+    return any(told.endswith("".join(c for c in str(slip).casefold() if c.isalnum())) for slip in slips)
 
 
 def _shares(episodes: Sequence[Episode]) -> dict[str, float]:

@@ -30,7 +30,8 @@ from muarl.learning.release import ModelNotes
 from muarl.models.induction import lay_out_induction
 from muarl.observe.progress import Progress
 from muarl.recipes.demonstrations import demonstrate, supervised_samples
-from muarl.recipes.pretraining import DRILL_SHARE, LONGEST_LINE, OTHER_WEIGHT, _texts, drill
+from muarl.recipes.base_batches import DRILL_SHARE, LONGEST_LINE, copy_drill
+from muarl.recipes.pretraining import OTHER_WEIGHT, _texts
 from muarl.recipes.reproduce.plan import base_folder, start_folder
 from muarl.recipes.reproduce.wandering import Material, WanderingAgent
 from muarl.recipes.sft import fit
@@ -157,4 +158,4 @@ def conversations(config: RunConfig, environment: ConfiguredEnvironment, progres
 def drills(conversations: int, names: list[int], seed: int) -> list[tuple[Sample, ...]]:
     """So many copying drills that they are ``DRILL_SHARE`` of all that is read."""
     rng = random.Random(f"drills {seed}")
-    return [(drill(rng, names),) for _ in range(round(conversations * DRILL_SHARE / (1 - DRILL_SHARE)))]
+    return [(copy_drill(rng, names),) for _ in range(round(conversations * DRILL_SHARE / (1 - DRILL_SHARE)))]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from muarl.domains.base import Task
-from muarl.users.agenda_service import ServiceAgendaUser, ServiceUsers
+from muarl.users.agenda_service import ServiceAgendaUser, ServiceUsers, parts_of
 from muarl.users.agenda_user import AgendaUser, agenda_of
 from muarl.users.base import User
 from muarl.users.redteam.agenda_users import stubborn
@@ -22,9 +22,9 @@ def red_team_user(task: Task, make: AgendaUserMaker, *, seed: int, persona: str 
     """The user of a red-team task. ``make``: the environment's agenda users; ``persona``: another one than the task's.
     Deterministic in (task, seed, what it hears)."""
     play = agenda_of(task)["redteam"]
-    of_task = make.of(task) if isinstance(make, ServiceUsers) else make
-    user_class, given = (of_task.func, of_task.keywords) if isinstance(of_task, partial) else (of_task, {})
-    assert isinstance(user_class, type)
+    parts = parts_of(make, task)
+    assert parts is not None
+    user_class, given = parts
     own = stubborn(user_class)(task, seed=seed, persona=persona, **given)
     rng = random.Random(f"red team {task.id} {seed}")
     hear, deeds, leaves = own.hears, own.asks_for_deeds, bool(play.get("leaves"))

@@ -1,0 +1,122 @@
+"""Which levels of traits make rule-based users most like the people in logs.
+
+Each trait has a figure that rises or falls with its level (users/traits/figures.py). Rule-based users are played
+against the scripted expert at several levels, and the level at which their figure is that of the logs is the fitted
+one. Since one trait shows a little in the figures of others, this is done twice: the second time with the other traits
+at the levels that were found the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import hypot
+
+import numpy as np
+
+from muarl.chat import Message
+from muarl.domains.base import Task
+from muarl.environments.configured import ConfiguredEnvironment
+from muarl.environments.playing import play
+from muarl.event_loop import event_loop
+from muarl.users.agenda import AgendaUserFactory
+from muarl.users.traits.factory import user_with_traits
+from muarl.users.traits.figures import FALLS, Measured, measure
+from muarl.users.traits.levels import TRAITS, TraitRanges, Traits
+
+GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
+RESAMPLES = 1000
+PASSES = 2
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was found.
+
+    ``levels`` and ``intervals``: by trait; 95%, by chance in the logs and in the simulated conversations. ``logs``: the
+    figures of the logs. ``curves``: by trait, the figure of rule-based users at each level of GRID. ``beyond``: traits
+    whose figure lies outside of what rule-based users show at any level.
+    """
+
+    levels: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    logs: Measured
+    curves: Mapping[str, tuple[float, ...]]
+    beyond: frozenset[str] = field(default_factory=frozenset)
+
+
+def check_traits(environment: ConfiguredEnvironment, task: Task) -> None:
+    """ConfigError if the environment has no scripted expert, or no rule-based users that have traits."""
+    environment.experts()
+    user_with_traits(task, environment.rule_based_user(), Traits(), seed=0)
+
+
+def fit_traits(
+    logs: Sequence[Sequence[Message]],
+    environment: ConfiguredEnvironment,
+    tasks: Sequence[Task],
+    *,
+    seed: int = 0,
+    say: Say = lambda text: None,
+) -> Fit:
+    """Fit the levels of all traits to conversations. ValueError if nobody says anything in them; ConfigError as
+    ``check_traits``. ``say``: gets a line about each step."""
+    people = measure(logs, resamples=RESAMPLES, seed=seed)
+    found = dict.fromkeys(TRAITS, 0.0)
+    curves: dict[str, list[Measured]] = {}
+    for number in range(PASSES):
+        before = dict(found)
+        for name in TRAITS:
+            say(f"pass {number + 1} of {PASSES}: {name.replace('_', ' ')}")
+            curves[name] = [simulated(environment, tasks, {**before, name: level}, seed) for level in GRID]
+            found[name] = _level(name, _values(name, curves[name]), people.figures[name])
+    ends = {name: _ends(name, people, curves[name], found[name]) for name in TRAITS}
+    levels = {name: _levels(name, _values(name, curves[name]), ends[name]) for name in TRAITS}
+    shown = {name: _values(name, curves[name]) for name in TRAITS}
+    beyond = frozenset(n for n in TRAITS if ends[n][1] < min(shown[n]) or ends[n][0] > max(shown[n]))
+    return Fit(found, levels, people, shown, beyond)
+
+
+def simulated(
+    environment: ConfiguredEnvironment, tasks: Sequence[Task], levels: Mapping[str, float], seed: int
+) -> Measured:
+    """The figures of rule-based users with these levels, who talk with the scripted expert."""
+    users = AgendaUserFactory(environment.rule_based_user(), traits=TraitRanges.of(levels))
+    with event_loop() as loop:
+        played = loop.run(play(environment, environment.experts(), users, tasks, 1, seed=seed, label="fit"))
+    return measure((episode.messages for episode in played.episodes), resamples=RESAMPLES, seed=seed)
+
+
+def _rising(name: str, curve: Sequence[float]) -> np.ndarray:
+    """The curve as one that never falls, turned where it is to fall: chance makes small steps back."""
+    values = np.array(curve) * (-1 if name in FALLS else 1)
+    return (np.maximum.accumulate(values) + np.minimum.accumulate(values[::-1])[::-1]) / 2
+
+
+def _level(name: str, curve: Sequence[float], figure: float) -> float:
+    """The level at which a figure has this value, between those of GRID in proportion."""
+    values = _rising(name, curve)
+    wanted = -figure if name in FALLS else figure
+    if values[-1] - values[0] < 1e-9 or wanted <= values[0]:
+        return 0.0
+    steps = np.concatenate([[True], np.diff(values) > 1e-12])
+    return round(float(np.interp(wanted, values[steps], np.array(GRID)[steps])), 3)
+
+
+def _values(name: str, curve: Sequence[Measured]) -> tuple[float, ...]:
+    return tuple(point.figures[name] for point in curve)
+
+
+def _ends(name: str, people: Measured, curve: Sequence[Measured], level: float) -> tuple[float, float]:
+    """The interval of a figure of the logs, with the chance in the simulated figure beside the level added to it."""
+    near = min(range(len(GRID)), key=lambda i: abs(GRID[i] - level))
+    figure, other = people.figures[name], curve[near].figures[name]
+    (low, high), (below, above) = people.intervals[name], curve[near].intervals[name]
+    return figure - hypot(figure - low, above - other), figure + hypot(high - figure, other - below)
+
+
+def _levels(name: str, curve: Sequence[float], ends: tuple[float, float]) -> tuple[float, float]:
+    low, high = sorted(_level(name, curve, end) for end in ends)
+    return low, high

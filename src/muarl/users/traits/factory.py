@@ -1,0 +1,79 @@
+"""Makes the users with traits of a task: the service's own, and what they do beside it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import cast
+
+from muarl.chat import Message
+from muarl.domains.base import Task
+from muarl.errors import ConfigError
+from muarl.users.agenda_service import ServiceAgendaUser, parts_of
+from muarl.users.base import User
+from muarl.users.redteam.behaviours import Wandering
+from muarl.users.redteam.service_speech import ServiceSpeech
+from muarl.users.traits.agenda import DifficultUser
+from muarl.users.traits.foreign import PartlyForeign
+from muarl.users.traits.levels import Traits
+from muarl.users.traits.tagged import TraitUser
+from muarl.users.traits.words import SAYS
+
+OFTEN, MOST = 0.4, 3
+"""How often one who wanders as much as can be asks about something else instead of answering, and how many times at
+most in a conversation."""
+
+_MADE: dict[type[ServiceAgendaUser], type[DifficultUser]] = {}
+
+
+def difficult(user_class: type[ServiceAgendaUser]) -> type[DifficultUser]:
+    """A service's user with these traits."""
+    if user_class not in _MADE:
+        made = type(f"Difficult{user_class.__name__}", (DifficultUser, user_class), {})
+        _MADE[user_class] = cast(type[DifficultUser], made)
+    return _MADE[user_class]
+
+
+class _Digressing(Wandering):
+    """Asks about something else instead of answering, and comes back to it."""
+
+    def __init__(self, user: DifficultUser, label: str, share: float) -> None:
+        super().__init__(user, user.hears, random.Random(label), deeds=user.asks_for_deeds)
+        self._label, self._share, self._turn = label, share, 0
+        self._brings_news = user.brings_news
+
+    def _wanders(self, asks: Message) -> bool:
+        self._turn += 1
+        text = asks.content or ""
+        if self._row or self._all >= MOST or self._deeds(text) or self._brings_news(text):
+            return False
+        return random.Random(f"{self._label} {self._turn}").random() < OFTEN * self._share
+
+    def _aside(self, text: str) -> str:
+        return self._rng.choice(SAYS["aside"])
+
+    def _alter(self, text: str, opening: bool) -> str:
+        return text
+
+
+def user_with_traits(
+    task: Task, make: Callable[..., User], traits: Traits, *, seed: int, persona: str | None = None
+) -> TraitUser:
+    """The rule-based user of a task with these traits. ``make``: the environment's rule-based users. ConfigError if
+    they are not those of a service, so that nothing is known of how they would show a trait."""
+    made = parts_of(make, task)
+    if made is None or not issubclass(made[0], ServiceAgendaUser):
+        raise ConfigError(
+            f"user.traits: the rule-based users of {task.domain} are no agenda users of a service, and have no traits. "
+            "Leave the setting out, or let a model play the user (user.kind=llm)."
+        )
+    user_class, given = made
+    core = difficult(user_class)(task, traits=traits, seed=seed, persona=persona, **given)
+    label = f"traits {task.id} {seed}"
+    user: User = core
+    if traits.wandering:
+        user = _Digressing(core, f"{label} asides", traits.wandering)
+    if traits.foreign_language:
+        speech = ServiceSpeech(core.service, core.kinds)
+        user = PartlyForeign(user, speech, traits.language, f"{label} language", traits.foreign_language)
+    return TraitUser(user, traits, core)

@@ -1,0 +1,146 @@
+"""What of each trait shows in conversations: figures of users' messages, of simulated ones and of people in logs alike.
+
+They read English (but for the language itself) and any domain's conversations, and need neither tasks nor tools.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from muarl.chat import STOP_WORDS, Message
+from muarl.language.acts import asks_for_yes
+from muarl.language.corrections import corrects
+from muarl.rewards.facts import stated, words
+from muarl.users.traits.foreign import speaks
+
+FIGURES: Mapping[str, str] = {
+    "withholding": "facts told in the first message, of all, less twice the share of questions that are asked back",
+    "impatience": "messages that press for time or leave, of all",
+    "wandering": "messages that ask about something else, or change the wish, of all",
+    "mistakes": "messages that correct what was told before, of all",
+    "foreign_language": "messages in another language, of all",
+}
+"""The figure by which each trait is measured."""
+ASKED_BACK = 2.0
+"""The weight of the share of questions asked back, which differs less from one conversation to another than that of the
+facts."""
+FALLS = frozenset({"withholding"})
+"""Figures that are the smaller the higher the level is."""
+
+_ASKS_BACK = re.compile(
+    r"\bwhy\b|\bwhat (?:do|would|for)\b[^?]{0,40}\b(?:for|need|want|matter)\b|\bwhat for\b"
+    r"|\b(?:really |that )necessary\b|\bdo (?:i|you) (?:really |still )?(?:have to|need)\b",
+    re.IGNORECASE,
+)
+_PRESSES = re.compile(
+    r"\bhurry\b|\b(?:quick|quicker|faster)\b|\basap\b|\b(?:no|little) (?:more )?time\b|\btakes? (?:too|so|very) long\b"
+    r"|\btaking (?:too|so|forever)|\bhow (?:much )?long(?:er)?\b|\bi(?:'m| am) (?:leaving|gone|about to)\b"
+    r"|\b(?:lose|losing|lost) (?:my )?patience\b|\bwaste of (?:my )?time\b|\bwasting my time\b|\bhad enough\b"
+    r"|\bridiculous\b|\bforget it, this\b|\bleads nowhere\b|\bnot working for me\b|\bfed up\b|\bcome on\b",
+    re.IGNORECASE,
+)
+_CHANGES = re.compile(
+    r"\bon second thoughts?\b|\bchanged? my mind\b|\b(?:another|first|better) idea\b|\blike it otherwise\b"
+    r"|\blet me (?:change that|think)\b|\bhave to think\b|\bactually,? (?:make|let|can|could|i(?:'d| would)? (?:want"
+    r"|like|prefer|rather))|\bback to what i said\b|\bnot yet, i am not sure\b",
+    re.IGNORECASE,
+)
+_CORRECTS = re.compile(
+    r"\b(?:sorry|oops|wait|no|correction|my bad)\b[^.?!]{0,20}\b(?:i (?:meant|mean)|wrong (?:number|id|order|date|name"
+    r"|code|one)|typo|mix(?:ed)? (?:it|them|that)? ?up|got (?:it|that) wrong)|\bmy mistake\b|\bi misread\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What counts of one conversation, as (how many, of how many) for each figure; ``words`` a message."""
+
+    counts: Mapping[str, tuple[float, float]]
+    messages: int
+    words: int
+    asked_back: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The figures of several conversations. ``words``: a message; ``messages``: of the user's, a conversation."""
+
+    figures: Mapping[str, float]
+    conversations: int
+    messages: float
+    words: float
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def look_at(messages: Sequence[Message]) -> Conversation | None:
+    """One conversation; None where the user said nothing."""
+    told: list[int] = []
+    said = spoken = pressed = changed = corrected = foreign = back = questions = 0
+    asked = ""
+    for message in messages:
+        text = message.content or ""
+        if message.role == "assistant" and not message.tool_calls:
+            asked = text
+        if message.role != "user" or message.tool_calls:
+            continue
+        for word in STOP_WORDS:
+            text = text.replace(word, " ")
+        if not text.strip():
+            continue
+        facts, wonders = sum(1 for _ in stated(text, asked)), "?" in text
+        if said and "?" in asked and not asks_for_yes(asked):
+            questions += 1
+            back += wonders and not facts and bool(_ASKS_BACK.search(text))
+        said += 1
+        told.append(facts)
+        spoken += len(words(text))
+        pressed += bool(_PRESSES.search(text))
+        wanders = said > 1 and wonders and not facts and not (_ASKS_BACK.search(text) or _PRESSES.search(text))
+        otherwise = bool(_CHANGES.search(text))
+        changed += wanders or otherwise
+        corrected += not otherwise and (corrects(text) or bool(_CORRECTS.search(text)))
+        foreign += speaks(text) is not None
+    if not said:
+        return None
+    counts = {
+        "withholding": (float(told[0]), float(sum(told))),
+        "impatience": (float(pressed), float(said)),
+        "wandering": (float(changed), float(said)),
+        "mistakes": (float(corrected), float(said)),
+        "foreign_language": (float(foreign), float(said)),
+    }
+    return Conversation(counts, said, spoken, (back, questions))
+
+
+def measure(conversations: Iterable[Sequence[Message]], *, resamples: int = 0, seed: int = 0) -> Measured:
+    """The figures of conversations, each over all of them together; with 95% intervals from drawing conversations anew
+    ``resamples`` times (0: none). ValueError if no user says anything."""
+    found = [one for one in map(look_at, conversations) if one is not None]
+    if not found:
+        raise ValueError("no user says anything in these conversations")
+    names = list(FIGURES)
+    parts = np.array([[one.counts[name] for name in names] + [one.asked_back] for one in found], dtype=float)
+    figures = dict(zip(names, _figures(parts.sum(axis=0)), strict=True))
+    intervals: dict[str, tuple[float, float]] = {}
+    if resamples:
+        rng = np.random.default_rng(seed)
+        drawn = np.array(
+            [_figures(parts[rng.integers(len(parts), size=len(parts))].sum(axis=0)) for _ in range(resamples)]
+        )
+        low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
+        intervals = {name: (float(low[i]), float(high[i])) for i, name in enumerate(names)}
+    messages = sum(one.messages for one in found)
+    return Measured(figures, len(found), messages / len(found), sum(one.words for one in found) / messages, intervals)
+
+
+def _figures(totals: np.ndarray) -> list[float]:
+    """From sums (figure, how many / of how many) to figures; the last row is questions asked back."""
+    shares = np.divide(totals[:, 0], totals[:, 1], out=np.zeros(len(totals)), where=totals[:, 1] > 0)
+    out = [float(share) for share in shares[:-1]]
+    out[0] -= ASKED_BACK * float(shares[-1])
+    return out
