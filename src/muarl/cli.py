@@ -38,6 +38,7 @@ from muarl.commands import (
     serve,
     tasks,
     train,
+    user,
     view,
 )
 from muarl.errors import MuarlError
@@ -184,6 +185,7 @@ GROUPS = (
     (tasks.tasks, "tasks"),
     (mcp.mcp, "mcp"),
     (env.env, "env"),
+    (user.user, "user"),
 )
 for _group, _name in GROUPS:
     for _command in _group.registered_commands:

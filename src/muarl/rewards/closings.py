@@ -73,6 +73,9 @@ _LOOKS_UP = re.compile(r"(get|find|search|list|check|calculate|think|transfer)_?
 _TELLING = frozenset({"order_id", "reservation_id", "address1", "bill_id", "line_id", "task_id", "title", "amount"})
 """Arguments of gold actions that tell one request from another, and that somebody must say aloud."""
 
+ENDS_ON_YES = "asks for something and ends before it can be done"
+"""What ``ended_early`` says of a yes, or an order, with a stop word."""
+
 UNHEARD = 5
 """Telling words that a request must have at least, for it to count as unspoken because none of them was heard."""
 
@@ -123,7 +126,7 @@ def _unanswered(asked: str, text: str, has_tools: bool, messages: Sequence[Messa
     open_to = _CLOSING.sub(" ", ending)
     wants_yes = asks or asks_for_yes(open_to) or _COULD.search(open_to)
     if _ORDERS.search(text) or (wants_yes and is_affirmative(text)):
-        return "asks for something and ends before it can be done"
+        return ENDS_ON_YES
     if asks and not _OFFER.search(asks) and not _DONE.search(ending) and not _DECLINES.search(text):
         return "leaves the agent's request for consent without an answer"
     needs = _NEEDS.search(ending)
