@@ -170,8 +170,9 @@ def _unspoken(task: Task, messages: Sequence[Message], words: Sequence[str]) -> 
     return None
 
 
-def requests(scenario: str) -> list[list[str]]:
-    """The telling words of each sentence of a scenario that says, without a condition, what the user wants."""
+def requests(scenario: str, *, conditions: bool = False) -> list[list[str]]:
+    """The telling words of each sentence of a scenario that says what the user wants. ``conditions`` False: without any
+    condition; True: also with one, but not beginning with it."""
     kept, skipping = [], False
     for line in scenario.splitlines():
         if _SECTIONS.match(line):
@@ -182,7 +183,8 @@ def requests(scenario: str) -> list[list[str]]:
             kept.append(line)
     found = []
     for sentence in re.split(r"(?<=[.!?;])\s+|\n+", "\n".join(kept)):
-        if _WISH.search(sentence) and not _CONDITION.search(sentence):
+        bound = _CONDITION.match(sentence.strip()) if conditions else _CONDITION.search(sentence)
+        if _WISH.search(sentence) and not bound:
             telling = [w for w in facts.words(sentence) if len(w) >= 4 and w not in _COMMON and not w.isdigit()]
             found.append(list(dict.fromkeys(telling)))
     return found

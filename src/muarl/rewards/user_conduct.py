@@ -38,6 +38,8 @@ RULES: Mapping[str, str] = {**ERRORS, **CONDUCT}
 
 GOES_ON = 8
 """Messages in a row in which the agent says the same, from which on a person would have given up."""
+LOOPS = 4
+"""Times on end that a message is said, word for word, which no patience explains."""
 ALL = 0.75
 """The share of all wishes' telling words that tells nearly all."""
 FEW = 3
@@ -61,6 +63,7 @@ _KNOWN = re.compile(
 _LEAVES = re.compile(r"\bhad enough\b|\bforget (?:it|this)\b|\bgive up\b", re.IGNORECASE)
 _DOES_NOT_KNOW = re.compile(r"\b(?:do not|don['’]t) (?:have|know|remember|recall)\b", re.IGNORECASE)
 _YOU_ARE = re.compile(r"\b(?:[Yy]ou are|[Yy]our name is)\s+([A-Z][\w'’-]+ [A-Z][\w'’-]+)")
+_NO_YEAR = "0000"
 _CODE = re.compile(r"(?<![\w-])(?P<form>[A-Za-z]{1,4})-(?P<digits>\d{3,})(?![\w-])")
 _IDENTITY = frozenset({"name", "email", "user_id", "zip", "phone_number", "birth_date", "account_id"})
 _GROUPS: Mapping[str, frozenset[str]] = {
@@ -186,13 +189,19 @@ def _agrees_wrongly(talk: Heard, turn: int) -> str | None:
         return None
     proposed = max((i for i in talk.agent if i < turn), default=0)
     known = f"{told}\n{talk.earlier(proposed)}"
+    own = list(facts.stated(told, "zip code"))
     for fact in facts.stated(proposal):
-        stated = facts.stated(told, "zip code")
-        others = [f for f in stated if f.kind == fact.kind and _form(f.value) == _form(fact.value)]
+        others = [f for f in own if f.kind == fact.kind and _form(f.value) == _form(fact.value)]
         if fact.kind == "name" or not others or facts.has_source(fact, known):
             continue
         if not any(facts.has_source(other, proposal) for other in others) and not _shown(talk, proposed, fact.value):
             return f"to {fact.kind.replace('_', ' ')} {fact.value!r}"
+    for find in (_codes, _days):
+        named, mine, before = find(proposal), find(told), find(known)
+        for value, form in named.items():
+            same = {v for v, f in mine.items() if f == form}
+            if same and value not in before and not same & named.keys() and not _shown(talk, proposed, value):
+                return f"to {value!r}"
     return None
 
 
@@ -212,7 +221,7 @@ def _front_loads(talk: Heard, turn: int) -> str | None:
     scenario = talk.task.scenario
     if not talk.said or turn != talk.said[0] or talk.task.history or _TELLS_ALL.search(scenario):
         return None
-    said, wishes = _stems(talk.text(turn)), requests(scenario)
+    said, wishes = _stems(talk.text(turn)), requests(scenario, conditions=True)
     told = [wish for wish in wishes if _share(wish, said) >= MOST]
     if len(told) > 1 and _ONE_BY_ONE.search(scenario):
         return f"{len(told)} of {len(wishes)} wishes, which come one by one"
@@ -233,7 +242,7 @@ def _overtells(talk: Heard, turn: int) -> str | None:
         return None
     about = {group for group, pattern in _ASKS.items() if pattern.search(asked)}
     said, before = _stems(text), _stems(earlier)
-    wishes = requests(talk.task.scenario)
+    wishes = requests(talk.task.scenario, conditions=True)
     identity = {w[:5] for w in identity_in(talk.task.scenario)} - {w[:5] for wish in wishes for w in wish}
     if not about or (about == {"identity"} and not identity & said):  # an answer to something else tells no more
         return None
@@ -246,7 +255,9 @@ def _overtells(talk: Heard, turn: int) -> str | None:
         return f"asked for {' and '.join(sorted(about))}, it tells {', '.join(dict.fromkeys(more))}"
     if about == {"identity"}:
         for wish in wishes:
-            if len(set(wish)) >= MORE and _share(wish, said) >= MOST and _share(wish, before) <= 1 - MOST:
+            new = ({w[:5] for w in wish} - before) & said
+            telling = len(new) + sum(any(c.isdigit() for c in stem) for stem in new)
+            if telling >= MORE and _share(wish, said | before) >= MOST:
                 return f"asked who it is, it tells: {' '.join(wish)}"
     return None
 
@@ -263,6 +274,16 @@ def _repeats(talk: Heard, turn: int) -> str | None:
     if any(alike(asked[-1], other) for other in asked[:-1]):
         return None
     return f"said before: {talk.text(turn)[:100]}"
+
+
+def _loops(talk: Heard, turn: int) -> str | None:
+    """Once a row: the same, word for word, for so many messages on end, whatever the agent says."""
+    if turn not in talk.said:
+        return None
+    row = [facts.words(talk.text(i)) for i in talk.said if i <= turn][-LOOPS - 1 :]
+    if len(row) < LOOPS or not row[-1] or any(words != row[-1] for words in row[-LOOPS:]):
+        return None
+    return f"{LOOPS} times: {talk.text(turn)[:100]}" if len(row) == LOOPS or row[0] != row[-1] else None
 
 
 def _never_stops(talk: Heard, turn: int) -> str | None:
@@ -285,7 +306,7 @@ def _mistaken(talk: Heard, turn: int, *, same_kind: bool) -> str | None:
     if turn not in talk.said:
         return None
     text, told, heard = talk.text(turn), talk.told, talk.heard(turn)
-    for find, what in ((_codes, "code"), (_dates, "date")):
+    for find, what in ((_codes, "code"), (_days, "date")):
         known = {**find(told), **find(heard)}
         for value, form in find(text).items():
             if value not in known and (form in find(told).values()) == same_kind:
@@ -300,9 +321,15 @@ def _codes(text: str) -> dict[str, str]:
     return {f"{m['form'].upper()}-{m['digits']}": m["form"].upper() for m in _CODE.finditer(text)}
 
 
-def _dates(text: str) -> dict[str, str]:
-    """Days in a text, as MONTH-DAY, each with the form "day"; those of birth are told by their year."""
-    return {m.value[5:]: "day" for m in find_dates(text, "2000")}
+def _days(text: str) -> dict[str, str]:
+    """Days in a text, in each spelling that names them: with the year, where it is told, and without; all of one
+    form."""
+    out = {}
+    for mention in find_dates(text, _NO_YEAR):
+        out[mention.value[5:]] = "day"
+        if not mention.value.startswith(_NO_YEAR):
+            out[mention.value] = "day with its year"
+    return out
 
 
 def identity_in(scenario: str) -> frozenset[str]:
@@ -339,5 +366,6 @@ _LOOKS: tuple[tuple[str, Callable[[Heard, int], str | None]], ...] = (
     ("front_loads", _front_loads),
     ("overtells", _overtells),
     ("repeats", _repeats),
+    ("loops", _loops),
     ("never_stops", _never_stops),
 )
