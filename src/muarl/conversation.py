@@ -16,7 +16,7 @@ from muarl.domains.base import Task, World
 from muarl.episode import Episode, StopReason, Turn, Usage
 from muarl.errors import InfrastructureError, MuarlError
 from muarl.rules import Limits, Rules, VoidReply, bugs_named
-from muarl.users.base import HoldsSomething, User, check_reply
+from muarl.users.base import HoldsSomething, LeavesTags, User, check_reply
 
 __all__ = ["Limits", "Rules", "VoidReply", "agent_view", "run_episode"]
 
@@ -82,6 +82,8 @@ async def run_episode(
         finally:
             if session is not None:
                 session.close()
+            if isinstance(user, LeavesTags):
+                tags |= user.episode_tags()
             if isinstance(user, HoldsSomething):
                 user.close()
     except InfrastructureError as failure:

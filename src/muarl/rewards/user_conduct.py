@@ -104,7 +104,7 @@ class Heard:
     @classmethod
     def of(cls, task: Task, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Heard:
         """The conversation about a task, in which the user had these tools."""
-        said = [i for i, m in enumerate(messages) if m.role == "user" and not m.tool_calls and i >= len(task.history)]
+        said = [i for i, m in enumerate(messages) if m.role == "user" and not m.tool_calls]
         agent = [i for i, m in enumerate(messages) if m.role == "assistant" and not m.tool_calls]
         return cls(task, messages, frozenset(t.name for t in tools), tuple(said), tuple(agent))
 
@@ -135,26 +135,30 @@ class Heard:
 
 
 def find_conduct(
-    task: Task, messages: Sequence[Message], *, user_tools: Sequence[ToolSpec] = ()
+    task: Task, messages: Sequence[Message], *, user_tools: Sequence[ToolSpec] = (), only: int | None = None
 ) -> tuple[UserError, ...]:
     """What the rules of ``CONDUCT`` find in a conversation about a task, in order; at most one of each a message.
 
-    ``user_tools``: the tools that this user had. Messages of the task's history are no doing of this user's.
+    ``user_tools``: the tools that this user had. Messages of the task's history are no doing of this user's. ``only``:
+    the index of the one message to look at.
     """
     talk = Heard.of(task, messages, user_tools)
     return tuple(
         UserError(rule, turn, detail)
         for turn, message in enumerate(messages)
-        if message.role == "user" and turn >= len(task.history)
+        if message.role == "user" and (turn >= len(task.history) if only is None else turn == only)
         for rule, look in _LOOKS
         if (detail := look(talk, turn)) is not None
     )
 
 
-def find_all(task: Task, messages: Sequence[Message], *, user_tools: Sequence[ToolSpec] = ()) -> tuple[UserError, ...]:
-    """What all ``RULES`` but the judge find, in order. An early end on a yes counts once, as ``agrees_and_stops``."""
-    found = find_user_errors(task, messages, user_tools=user_tools)
-    own = find_conduct(task, messages, user_tools=user_tools)
+def find_all(
+    task: Task, messages: Sequence[Message], *, user_tools: Sequence[ToolSpec] = (), only: int | None = None
+) -> tuple[UserError, ...]:
+    """What all ``RULES`` but the judge find, in order. An early end on a yes counts once, as ``agrees_and_stops``.
+    ``only``: see ``find_conduct``."""
+    found = find_user_errors(task, messages, user_tools=user_tools, only=only)
+    own = find_conduct(task, messages, user_tools=user_tools, only=only)
     on_yes = {e.turn for e in found if e.rule == "stops_early" and e.detail == ENDS_ON_YES}
     kept = [e for e in found if e.rule != "stops_early" or not (e.turn in on_yes or _gives_up(messages))]
     yes = [UserError("agrees_and_stops", turn, ENDS_ON_YES) for turn in on_yes]

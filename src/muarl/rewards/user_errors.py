@@ -49,16 +49,17 @@ class UserError:
 
 
 def find_user_errors(
-    task: Task, messages: Sequence[Message], *, user_tools: Sequence[ToolSpec] = ()
+    task: Task, messages: Sequence[Message], *, user_tools: Sequence[ToolSpec] = (), only: int | None = None
 ) -> tuple[UserError, ...]:
     """The user's errors in a conversation about a task, in order; at most one of each rule a message.
 
-    ``user_tools``: the tools that this user had. Messages of the task's history are no doing of this user's.
+    ``user_tools``: the tools that this user had. Messages of the task's history are no doing of this user's. ``only``:
+    the index of the one message to look at.
     """
     found: list[UserError] = []
     talk = _Talk(task, messages, frozenset(t.name for t in user_tools))
     for turn, message in enumerate(messages):
-        if message.role != "user" or turn < len(task.history):
+        if message.role != "user" or (turn < len(task.history) if only is None else turn != only):
             continue
         for rule, look in _LOOKS:
             detail = look(talk, turn)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from muarl.chat import Message, ToolSpec
 from muarl.domains.base import Task
@@ -56,6 +56,25 @@ class HoldsSomething(Protocol):
 
     def close(self) -> None:
         """Called once, also after a failure."""
+        ...
+
+
+@runtime_checkable
+class LeavesTags(Protocol):
+    """A user that has something to say about the episode, besides its words."""
+
+    def episode_tags(self) -> Mapping[str, Any]:
+        """Tags for the episode, as JSON; asked once, when it is over, also after a failure."""
+        ...
+
+
+@runtime_checkable
+class AsksAgain(Protocol):
+    """A user that can say something else in place of what it said last."""
+
+    async def again(self, conversation: Sequence[Message], rejected: Message, faults: Sequence[str]) -> UserTurn:
+        """Its next message to the same conversation, which ``reply`` has answered with ``rejected``. ``faults``: what
+        is wrong with that one, in sentences."""
         ...
 
 

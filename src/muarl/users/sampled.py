@@ -31,7 +31,8 @@ class SampledUser:
     def __init__(self, owner: SampledUserFactory, task: Task, seed: int, session: str) -> None:
         self._owner, self._scenario, self._seed, self._session = owner, task.scenario, seed, session
         self._ids: list[int] = []
-        self._heard = self._turns = 0
+        self._tries = 0
+        self._heard = self._turns = self._given = 0
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """Append what the agent said since the last time, and sample what the user says to it. A conversation that has
@@ -41,19 +42,34 @@ class SampledUser:
         """
         owner, chat = self._owner, self._owner.chat
         new = [m for m in from_the_users_chair(conversation[self._heard :]) if m.role == "user"]
-        self._heard = len(conversation)
+        self._heard, self._given = len(conversation), 0
         given = chat.extend(self._ids, new) if self._ids else chat.prompt(self._scenario, (), new)
         room = owner.context - len(self._ids) - len(given)
         if room < 1:
             return UserTurn(Message("user", "###STOP###"))
         self._ids += given
+        self._given = len(self._ids)
+        turn = await self._sample(room, derive_seed(self._seed, self._turns))
+        self._turns += 1
+        return turn
+
+    async def again(self, conversation: Sequence[Message], rejected: Message, faults: Sequence[str]) -> UserTurn:
+        """Another sample in place of the last one; the model does not hear of its ``faults``."""
+        if not self._given:
+            return UserTurn(rejected)
+        del self._ids[self._given :]
+        self._tries += 1
+        seed = derive_seed(self._seed, self._turns - 1, "again", self._tries)
+        return await self._sample(self._owner.context - self._given, seed)
+
+    async def _sample(self, room: int, seed: int) -> UserTurn:
+        owner, chat = self._owner, self._owner.chat
         params = SamplingParams(
             max_tokens=min(owner.turn_tokens, room),
             temperature=owner.temperature,
             stop_ids=chat.stop_ids,
-            seed=derive_seed(self._seed, self._turns),
+            seed=seed,
         )
-        self._turns += 1
         try:
             sampled = await owner.sampler.sample(tuple(self._ids), params, session=self._session)
         except InfrastructureError as failure:  # engines speak of an agent: they do not know whom they play

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from muarl.chat import Message
 from muarl.domains.base import Task
 from muarl.event_loop import Closable
 from muarl.seeds import derive_seed
-from muarl.users.base import HoldsSomething, User, UserFactory, UserTurn
+from muarl.users.base import HoldsSomething, LeavesTags, User, UserFactory, UserTurn
 
 
 class SlowUser:
@@ -24,6 +25,10 @@ class SlowUser:
         """What the user itself says, later."""
         await asyncio.sleep(self._random.uniform(self._low, self._high))
         return await self._user.reply(conversation)
+
+    def episode_tags(self) -> Mapping[str, Any]:
+        """The user's own."""
+        return self._user.episode_tags() if isinstance(self._user, LeavesTags) else {}
 
     def close(self) -> None:
         """Close the user, if it holds something."""
