@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muarl.commands.named import WeightedDomains, approved_settings, domain_name
+from muarl.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, TokenFile, tell_ready
 
 if TYPE_CHECKING:
     from muarl.config import RunConfig
@@ -276,3 +277,71 @@ def _tell(figures: dict[str, Any], page: Path | None) -> None:
     )
     if page is not None:
         typer.echo(f"Page: {page}")
+
+
+@user.command("proxy")
+def proxy(
+    upstream: Annotated[
+        str, typer.Option("--upstream", help="The model's API root, usually ending in /v1.", show_default=False)
+    ],
+    model: Annotated[str | None, typer.Option("--model", help="Ask for this model, whatever clients ask for.")] = None,
+    key_env: Annotated[
+        str, typer.Option("--key-env", help="Environment variable with the upstream's API key; empty: no key is sent.")
+    ] = "OPENAI_API_KEY",
+    retries: Annotated[int, typer.Option("--retries", min=0, help="How often a message is asked again at most.")] = 2,
+    rules: Annotated[
+        str | None,
+        typer.Option("--rules", help="Rules to go by, with commas between (docs/user-check.md). Default: the guard's."),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", help="Append a line to this file for each message with a fault.")
+    ] = None,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds for one answer of the upstream.")] = 600.0,
+    host: Host = "127.0.0.1",
+    port: Port = 8478,
+    allow_host: AllowedHosts = None,
+    grace: Grace = 30.0,
+    body: MaxBody = 16,
+    token_to: TokenFile = None,
+) -> None:
+    """Guard the simulated users of another program: an OpenAI-compatible server between it and the model.
+
+    Point the program's user at it. Every reply is checked by the rules against the request's own system prompt and
+    messages; on a fault the model is asked again, within bounds, and the usage that is reported holds all tries.
+    /v1/guard has the counts. Clients must send a token as their API key: the one in MUARL_PROXY_TOKEN (or in the file
+    that MUARL_PROXY_TOKEN_FILE names), otherwise a random one that is printed.
+
+    [bold]Examples[/bold]
+
+      muarl user proxy --upstream http://localhost:8000/v1 --key-env ""
+
+      muarl user proxy --upstream https://api.openai.com/v1 --model gpt-4.1 --log faults.jsonl
+    """
+    import asyncio
+
+    from muarl.keys import read_secret
+    from muarl.users.guard import GUARDED
+    from muarl.users.proxy import TOKEN
+    from muarl.users.proxy.http import ProxyServer
+    from muarl.users.proxy.service import GuardingProxy, ProxySettings
+    from muarl.web.addresses import listen, token_for
+
+    token = token_for(host, read_secret(TOKEN), TOKEN)
+    key = read_secret(key_env) if key_env else ""
+    chosen = rules.split(",") if rules else GUARDED
+    settings = ProxySettings(upstream, key, model, chosen, retries, timeout, log)
+    with listen(host, port) as listener:
+        guarding = GuardingProxy(settings)
+        names = tuple(allow_host or ())
+        server = ProxyServer(guarding, listener, host=host, token=token, grace=grace, names=names, body=body << 20)
+        exposed = None if server.loopback else host
+        tell_ready(f"a guard of {model or 'any model'} at {server.address}", token, TOKEN, token_to, exposed=exposed)
+        typer.echo(f"Upstream: {upstream} {'with' if key else 'without'} a key")
+        typer.echo("Stop with Ctrl-C.")
+        asyncio.run(server.run(signals=True))
+    done = guarding.totals
+    left = ", ".join(f"{rule} {n}" for rule, n in done.left.most_common()) or "none"
+    typer.echo(
+        f"Stopped. {done.requests:,} requests, asked again {done.asked_again:,} times, {done.mended:,} messages "
+        f"mended; faults that went through: {left}."
+    )
