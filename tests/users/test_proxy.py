@@ -50,7 +50,7 @@ def test_a_good_reply_passes_with_the_request_as_it_was() -> None:
     assert made.choices[0].message.content == "It is 53111."
     (asked,) = upstream.requests
     assert asked.body == {"model": "m", "messages": ASKED, "temperature": 0.3, "seed": 7, "stop": ["x"]}
-    assert asked.headers["Authorization"] == "Bearer upstream-key-1"
+    assert {k.lower(): v for k, v in asked.headers.items()}["authorization"] == "Bearer upstream-key-1"
     assert proxy.totals.to_json()["requests"] == 1
     assert proxy.totals.asked_again == 0
 
