@@ -10,7 +10,21 @@ from hypothesis import strategies as st
 
 from muarl.language.profile import compare, divergence, style
 
-WORDS = "order lamp please cancel refund number yes no thanks hello return blue card bill help maybe".split()
+WORDS = (
+    "order",
+    "lamp",
+    "please",
+    "cancel",
+    "refund",
+    "number",
+    "yes",
+    "no",
+    "thanks",
+    "hello",
+    "blue",
+    "card",
+    "bill",
+)
 
 
 def people(seed: int, count: int, *, longer: int = 0) -> list[list[str]]:
