@@ -16,7 +16,7 @@ from muarl.domains.base import Task, World
 from muarl.episode import Episode, StopReason, Turn, Usage
 from muarl.errors import InfrastructureError, MuarlError
 from muarl.rules import Limits, Rules, VoidReply, bugs_named
-from muarl.users.base import HoldsSomething, Tagged, User, check_reply
+from muarl.users.base import HoldsSomething, LeavesTags, User, check_reply
 
 __all__ = ["Limits", "Rules", "VoidReply", "agent_view", "run_episode"]
 
@@ -58,7 +58,7 @@ async def run_episode(
     A failure outside the policy (InfrastructureError, or an unexpected exception of agent, user or world) gives an
     episode that ends with ``infrastructure``; ``error`` says what failed, ``tags["boundary"]`` whose failure it is,
     ``tags["retryable"]`` whether another try may help, ``tags["void"]`` that a reply was void rather than missing.
-    Tags are the task's, these, and the user's own (users.base.Tagged).
+    Tags are the task's, these, and the user's own (users.base.LeavesTags).
     Other MuarlErrors and cancellation pass through.
     """
     started = perf_counter()
@@ -83,6 +83,8 @@ async def run_episode(
         finally:
             if session is not None:
                 session.close()
+            if isinstance(user, LeavesTags):
+                tags |= user.episode_tags()
             if isinstance(user, HoldsSomething):
                 user.close()
     except InfrastructureError as failure:
@@ -94,8 +96,6 @@ async def run_episode(
         tags |= {"boundary": failure.boundary, "retryable": failure.retryable}
         if isinstance(failure, VoidReply):
             tags["void"] = True
-    if isinstance(user, Tagged):
-        tags |= user.tags
     play.seconds["total"] = perf_counter() - started
     return Episode(
         id=episode_id,

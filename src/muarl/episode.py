@@ -16,6 +16,11 @@ from muarl.files import whole_file
 from muarl.untrusted import parse_json, read_lines
 
 SCHEMA_VERSION = 1
+GUARD = "user_guard"
+"""The tag with what a guard has done (users/guard.py): "asked_again", "mended" and "left"."""
+SPOILED = "spoiled_by_user"
+"""The tag of episodes whose user said something that a guard could not mend (users/guard.py)."""
+
 _LARGEST = sys.float_info.max
 
 
@@ -235,6 +240,12 @@ class Episode:
     error: str | None = None
     system: str | None = None
     tools: tuple[ToolSpec, ...] | None = None
+
+    @property
+    def learnable(self) -> bool:
+        """True if it may be learned from: neither did infrastructure end it, nor has a guard found that its user
+        spoiled it."""
+        return self.stop is not StopReason.INFRASTRUCTURE and not self.tags.get(SPOILED)
 
     @property
     def messages(self) -> list[Message]:

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 
-from muarl.episode import Episode, StopReason
+from muarl.episode import GUARD, Episode, StopReason
 
 GENERAL_TOOLS = frozenset({"calculate", "think", "transfer_to_human_agents"})
 """Tools that every domain has; the paper watches their share fall as an agent learns to act."""
@@ -51,6 +51,18 @@ def exclusion_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     if retried := sum(int(e.tags.get("attempts", 1)) > 1 for e in everything):
         out["retried"] = float(retried)
     return out
+
+
+def guard_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """Of users with a guard: ``user_guard/asked_again``, how often a user was asked again per episode, and
+    ``user_guard/spoiled``, the share of episodes that it could not mend. Nothing where there was no guard."""
+    told = [e.tags[GUARD] for e in episodes if isinstance(e.tags.get(GUARD), Mapping)]
+    if not told:
+        return {}
+    return {
+        f"{GUARD}/asked_again": fmean(float(tag.get("asked_again", 0)) for tag in told),
+        f"{GUARD}/spoiled": fmean(float(bool(tag.get("left"))) for tag in told),
+    }
 
 
 def agent_turns(episode: Episode) -> int:
@@ -227,7 +239,7 @@ def _episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     everything = list(episodes)
     kept = scored(everything)
     out: dict[str, float] = {"episodes": float(len(kept)), "excluded": float(len(everything) - len(kept))}
-    out |= exclusion_metrics(everything)
+    out |= exclusion_metrics(everything) | guard_metrics(everything)
     if not kept:
         return {**out, **usage_metrics(everything)}
     turns = [agent_turns(e) for e in kept]

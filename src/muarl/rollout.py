@@ -305,7 +305,7 @@ class Groups:
 
 
 def collect_groups(episodes: Iterable[Episode], rollouts: int, *, minimum: int | None = None) -> Groups:
-    """Sort episodes into groups, leaving out those that infrastructure ended.
+    """Sort episodes into groups, leaving out those that infrastructure ended, or a user spoiled.
 
     ``rollouts``: the intended size of a group. ``minimum``: the smallest viable one, None for three quarters of the
     intended size, rounded up.
@@ -316,7 +316,7 @@ def collect_groups(episodes: Iterable[Episode], rollouts: int, *, minimum: int |
         found.setdefault(episode.group or episode.task_id, []).append(episode)
     groups = []
     for name, members in found.items():
-        scored = [e for e in members if e.stop is not StopReason.INFRASTRUCTURE]
+        scored = [e for e in members if e.learnable]
         groups.append(Group(members[0].task_id, name, scored, len(members) - len(scored)))
     viable = [g for g in groups if len(g.episodes) >= max(least, 1)]
     return Groups(viable, [g for g in groups if len(g.episodes) < max(least, 1)], least)

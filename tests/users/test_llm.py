@@ -12,7 +12,7 @@ from muarl.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint, EndpointSettings, Price
 from muarl.errors import DataError, InfrastructureError
-from muarl.users.base import Tagged, UserFactory
+from muarl.users.base import LeavesTags, UserFactory
 from muarl.users.guidelines import around_scenario, load_guidelines
 from muarl.users.llm import LLMUserFactory, flip_roles
 from muarl.users.traits.levels import TraitRanges
@@ -195,6 +195,6 @@ async def test_traits_stand_behind_the_scenario_and_in_the_tags() -> None:
     behaviour = told.removeprefix(before)
     assert "sparing with information, nearly always" in behaviour and "now and then in French" in behaviour
     assert "hurry" not in behaviour and "mistakes," not in behaviour
-    assert isinstance(user, Tagged) and user.tags["traits"]["withholding"] == 0.9
+    assert isinstance(user, LeavesTags) and user.episode_tags()["traits"]["withholding"] == 0.9
     assert users.name == "llm:m (own guidelines, withholding 0.9, foreign language 0.2)"
     assert plain.name == "llm:m (own guidelines)"

@@ -30,10 +30,13 @@ USER_SLOTS = 256
 def make_users(config: UserConfig, environment: ConfiguredEnvironment | None = None) -> UserFactory:
     """The simulated users of one section of the configuration, with the tools that users have in this environment.
 
-    A benchmark's own users, where it has some, are made whatever the section says, but for the model that plays them
-    and their ``delay``.
+    A benchmark's own users, where it has some, are made whatever the section says, but for the model that plays them,
+    their guard and their ``delay``.
     """
-    users = _mixed(config, environment) if isinstance(environment, Mixture) else _users(config, environment)
+    if isinstance(environment, Mixture):
+        users = _mixed(config, environment)
+    else:
+        users = _guarded(config, _users(config, environment), environment)
     if config.delay is None:
         return users
     from muarl.users.slow import SlowUserFactory
@@ -45,7 +48,24 @@ def _mixed(config: UserConfig, environment: Mixture) -> UserFactory:
     """Each domain's own users. The model that plays them, if there is one, is one for all."""
     client = None if config.endpoint is None else cache(partial(make_endpoint, config.endpoint))
     sampled = cache(partial(sampled_users, config))
-    return UsersByDomain({name: _users(config, part, client, sampled) for name, part in environment.by_domain.items()})
+    parts = environment.by_domain.items()
+    return UsersByDomain({name: _guarded(config, _users(config, part, client, sampled), part) for name, part in parts})
+
+
+def _guarded(config: UserConfig, users: UserFactory, environment: ConfiguredEnvironment | None) -> UserFactory:
+    """The users behind the section's guard, if it is active."""
+    guard = config.guard
+    if not guard.active:
+        return users
+    from muarl.users.guard import GuardedUserFactory
+
+    return GuardedUserFactory(
+        users,
+        tools=(lambda task: ()) if environment is None else environment.user_tools,
+        rules=guard.rules,
+        retries=guard.retries,
+        exclude=guard.exclude,
+    )
 
 
 def _users(

@@ -63,6 +63,8 @@ def finished(found: Candidate, bounds: FilterBounds) -> str | None:
     stop = found.episode.stop
     if stop is StopReason.INFRASTRUCTURE:
         return found.episode.error or "broke off"
+    if not found.episode.learnable:
+        return "spoiled by its user"
     return None if stop.chosen else f"cut by {stop.value}"
 
 

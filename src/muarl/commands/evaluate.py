@@ -180,7 +180,7 @@ def evaluate(
         "eval.concurrency": concurrency,
         "eval.max_cost": max_cost,
         "eval.max_tokens": max_tokens,
-        "eval.prices": dict(map(_price, price)) if price else None,
+        "eval.prices": prices_of(price),
         "eval.user_judge": user_judge,
         "eval.audit_judge": audit_judge,
         "name": name,
@@ -284,6 +284,11 @@ def endpoint_settings(section: str, spec: str) -> Iterator[tuple[str, Any]]:
     yield f"{section}.model", found.model
     if found.base_url is not None:
         yield f"{section}.base_url", found.base_url
+
+
+def prices_of(given: Sequence[str] | None) -> dict[str, list[float]] | None:
+    """The setting ``eval.prices`` of MODEL=IN/OUT options; None if there are none. ConfigError for another form."""
+    return dict(map(_price, given)) if given else None
 
 
 def _price(text: str) -> tuple[str, list[float]]:

@@ -182,6 +182,36 @@ class TraitsConfig(Section):
 Traits = Annotated[TraitsConfig, BeforeValidator(_levels)]
 
 
+UserRule = Literal[
+    "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
+    "agrees_wrongly", "unknown_tool", "never_stops", "front_loads", "overtells", "repeats", "loops", "empty",
+]  # fmt: skip
+"""What can be wrong with what a simulated user says (muarl.rewards.user_conduct)."""
+
+
+class GuardConfig(Section):
+    """The guard of a simulated user: looks at each message by rules before it is sent."""
+
+    active: bool = Field(
+        False,
+        description="Look at every message of the user, and ask it again where a rule finds a fault. Needs a model as "
+        "the user (`llm`, `sampled`) to mend anything; other users are only marked.",
+    )
+    retries: Count = Field(2, description="How often a message is asked again at most. Every try is paid for.")
+    rules: tuple[UserRule, ...] = Field(
+        (
+            "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
+            "agrees_wrongly", "unknown_tool", "loops", "empty",
+        ),
+        description="The rules that the guard goes by (docs/user-check.md).",
+    )  # fmt: skip
+    exclude: bool = Field(
+        True,
+        description="Training and demonstrations leave out episodes with a fault that no try has mended; a group that "
+        "becomes too small for it is dropped.",
+    )
+
+
 class UserConfig(Section):
     """The simulated user."""
 
@@ -222,6 +252,10 @@ class UserConfig(Section):
         None,
         description="`[low, high]`: seconds that a user of any kind waits before each reply, drawn evenly by its seed; "
         "null: none. Simulates slow users in measurements.",
+    )
+
+    guard: GuardConfig = Field(
+        default_factory=GuardConfig, description="Looks at what the user says before it is sent."
     )
 
     @model_validator(mode="after")

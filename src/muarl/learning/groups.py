@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from muarl.episode import Episode, StopReason
+from muarl.episode import Episode
 from muarl.learning.advantages import group_advantages
 from muarl.learning.packing import Sample
 
@@ -35,11 +35,12 @@ def group_samples(
     rewards are all the same. ``oldest``: episodes with tokens of an older policy version than this count in their
     group's baseline, and are left out.
 
-    Episodes that were not scored, and those in which nothing was sampled, are left out. An episode whose context was
-    written anew is one sample a segment, each with the episode's advantage (see ``Sample.episode``).
+    Episodes that were not scored, those that a user spoiled, and those in which nothing was sampled, are left out. An
+    episode whose context was written anew is one sample a segment, each with the episode's advantage (see
+    ``Sample.episode``).
     """
     pairs = list(zip(episodes, [e.reward for e in episodes] if rewards is None else rewards, strict=True))
-    pairs = [(e, r) for e, r in pairs if e.stop is not StopReason.INFRASTRUCTURE]
+    pairs = [(e, r) for e, r in pairs if e.learnable]
     found = group_advantages(
         [reward for _, reward in pairs],
         [e.group or e.task_id for e, _ in pairs],

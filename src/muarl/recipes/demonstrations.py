@@ -10,7 +10,7 @@ from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.playing import local_executor
-from muarl.episode import Episode, StopReason, TokenTrace, Usage
+from muarl.episode import Episode, TokenTrace, Usage
 from muarl.episode_runner import requests_for
 from muarl.errors import DataError
 from muarl.event_loop import event_loop
@@ -72,7 +72,7 @@ def demonstrate(
     if results is not None:
         found = [results.kept[r.episode_id] for r in requests]
         results.close(found)
-    return [e for e in found if e.stop is not StopReason.INFRASTRUCTURE]
+    return [e for e in found if e.learnable]
 
 
 def supervised_samples(

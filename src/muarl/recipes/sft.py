@@ -15,7 +15,7 @@ from muarl.config import RunConfig, SftConfig, UserConfig
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason, read_episodes
+from muarl.episode import Episode, read_episodes
 from muarl.errors import ConfigError, DataError
 from muarl.event_loop import event_loop
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
@@ -108,7 +108,7 @@ def demonstrations(
 def read_demonstrations(path: Path) -> list[Episode]:
     """The episodes of a demonstrations file, those that broke off left out. DataError says what is wrong and where."""
     try:
-        found = [e for e in read_episodes(path.expanduser()) if e.stop is not StopReason.INFRASTRUCTURE]
+        found = [e for e in read_episodes(path.expanduser()) if e.learnable]
     except (OSError, ValueError) as problem:
         text = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
         raise DataError(f"sft.demonstrations_file: {text}") from None

@@ -53,7 +53,7 @@ _DECLINES = re.compile(
     r"|doesn['’]?t|later|some other time|think about it|think it over|second thought|call back)\b",
     re.IGNORECASE,
 )
-_FED_UP = re.compile(
+FED_UP = re.compile(
     r"\b(?:told you|already (?:said|told|gave)|as i said|twice|again and again|(?:i['’]?m|i am) (?:fed up|done with)"
     r"|useless|ridiculous|waste of|not (?:working|helping|helpful)|isn['’]?t (?:working|helping)|leads? nowhere"
     r"|getting nowhere|give up|not work(?:ing)? for me)\b",
@@ -83,7 +83,7 @@ def abandoned(task: Task, messages: Sequence[Message], words: Sequence[str], tex
 
     ``words``: what the agent said to the user after its greeting. ``text``: what the user says with its stop word.
     """
-    if task.actions is None or _FED_UP.search(text) or _CANNOT_SAY.search(text):
+    if task.actions is None or FED_UP.search(text) or _CANNOT_SAY.search(text):
         return None
     wanted = [a for a in task.actions if _writes(a.name)]
     if _tried(messages, {a.name for a in wanted}) or is_stuck(messages, words):
@@ -115,11 +115,24 @@ def is_stuck(messages: Sequence[Message], words: Sequence[str]) -> bool:
     return failed >= FAILURES or _again(words) or _again(said)
 
 
+def alike(one: str, other: str) -> bool:
+    """Whether a text says, in much the same words, what another says."""
+    return one == other or _shared(_telling(one), _telling(other))
+
+
 def _again(texts: Sequence[str]) -> bool:
     """Whether a text says, in much the same words, what one before it said."""
-    told = [frozenset(w[:5] for w in facts.words(t) if w not in _FILLERS) for t in texts]
-    pairs = ((a, b) for i, a in enumerate(told) for b in told[:i] if a and b)
-    return any(len(a & b) >= ALIKE * min(len(a), len(b)) and (len(a & b) > 1 or a == b) for a, b in pairs)
+    told = [_telling(text) for text in texts]
+    return any(_shared(a, b) for i, a in enumerate(told) for b in told[:i])
+
+
+def _telling(text: str) -> frozenset[str]:
+    return frozenset(w[:5] for w in facts.words(text) if w not in _FILLERS)
+
+
+def _shared(a: frozenset[str], b: frozenset[str]) -> bool:
+    both = len(a & b)
+    return bool(a and b) and both >= ALIKE * min(len(a), len(b)) and (both > 1 or a == b)
 
 
 def _only_asked(messages: Sequence[Message], words: Sequence[str]) -> bool:

@@ -73,6 +73,9 @@ _LOOKS_UP = re.compile(r"(get|find|search|list|check|calculate|think|transfer)_?
 _TELLING = frozenset({"order_id", "reservation_id", "address1", "bill_id", "line_id", "task_id", "title", "amount"})
 """Arguments of gold actions that tell one request from another, and that somebody must say aloud."""
 
+ENDS_ON_YES = "asks for something and ends before it can be done"
+"""What ``ended_early`` says of a yes, or an order, with a stop word."""
+
 UNHEARD = 5
 """Telling words that a request must have at least, for it to count as unspoken because none of them was heard."""
 
@@ -123,7 +126,7 @@ def _unanswered(asked: str, text: str, has_tools: bool, messages: Sequence[Messa
     open_to = _CLOSING.sub(" ", ending)
     wants_yes = asks or asks_for_yes(open_to) or _COULD.search(open_to)
     if _ORDERS.search(text) or (wants_yes and is_affirmative(text)):
-        return "asks for something and ends before it can be done"
+        return ENDS_ON_YES
     if asks and not _OFFER.search(asks) and not _DONE.search(ending) and not _DECLINES.search(text):
         return "leaves the agent's request for consent without an answer"
     needs = _NEEDS.search(ending)
@@ -167,8 +170,9 @@ def _unspoken(task: Task, messages: Sequence[Message], words: Sequence[str]) -> 
     return None
 
 
-def requests(scenario: str) -> list[list[str]]:
-    """The telling words of each sentence of a scenario that says, without a condition, what the user wants."""
+def requests(scenario: str, *, conditions: bool = False) -> list[list[str]]:
+    """The telling words of each sentence of a scenario that says what the user wants. ``conditions`` False: without any
+    condition; True: also with one, but not beginning with it."""
     kept, skipping = [], False
     for line in scenario.splitlines():
         if _SECTIONS.match(line):
@@ -179,7 +183,8 @@ def requests(scenario: str) -> list[list[str]]:
             kept.append(line)
     found = []
     for sentence in re.split(r"(?<=[.!?;])\s+|\n+", "\n".join(kept)):
-        if _WISH.search(sentence) and not _CONDITION.search(sentence):
+        bound = _CONDITION.match(sentence.strip()) if conditions else _CONDITION.search(sentence)
+        if _WISH.search(sentence) and not bound:
             telling = [w for w in facts.words(sentence) if len(w) >= 4 and w not in _COMMON and not w.isdigit()]
             found.append(list(dict.fromkeys(telling)))
     return found

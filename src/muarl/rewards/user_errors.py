@@ -49,16 +49,17 @@ class UserError:
 
 
 def find_user_errors(
-    task: Task, messages: Sequence[Message], *, user_tools: Sequence[ToolSpec] = ()
+    task: Task, messages: Sequence[Message], *, user_tools: Sequence[ToolSpec] = (), only: int | None = None
 ) -> tuple[UserError, ...]:
     """The user's errors in a conversation about a task, in order; at most one of each rule a message.
 
-    ``user_tools``: the tools that this user had. Messages of the task's history are no doing of this user's.
+    ``user_tools``: the tools that this user had. Messages of the task's history are no doing of this user's. ``only``:
+    the index of the one message to look at.
     """
     found: list[UserError] = []
     talk = _Talk(task, messages, frozenset(t.name for t in user_tools))
     for turn, message in enumerate(messages):
-        if message.role != "user" or turn < len(task.history):
+        if message.role != "user" or (turn < len(task.history) if only is None else turn != only):
             continue
         for rule, look in _LOOKS:
             detail = look(talk, turn)
@@ -72,9 +73,9 @@ class _Talk:
 
     def __init__(self, task: Task, messages: Sequence[Message], user_tools: frozenset[str]) -> None:
         self.task, self.messages, self.user_tools = task, messages, user_tools
-        self.lines = frozenset(s.strip() for s in _strings(task.agenda))
+        self.lines = frozenset(s.strip() for s in strings(task.agenda))
         """What an agenda holds, some of it word for word what is to be said."""
-        self.told = task.scenario + "\n" + " ".join(_strings(task.agenda))
+        self.told = task.scenario + "\n" + " ".join(strings(task.agenda))
 
     def text(self, turn: int) -> str:
         """A message's words, without stop words."""
@@ -101,16 +102,16 @@ class _Talk:
         return any(m.role == "user" and m.tool_calls for m in self.messages[first + 1 : last])
 
 
-def _strings(value: Any) -> Iterator[str]:
+def strings(value: Any) -> Iterator[str]:
     """All text within a nested value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for inner in value.values():
-            yield from _strings(inner)
+            yield from strings(inner)
     elif isinstance(value, Iterable):
         for inner in value:
-            yield from _strings(inner)
+            yield from strings(inner)
 
 
 # Facts that the user cannot have.

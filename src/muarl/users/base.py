@@ -60,12 +60,21 @@ class HoldsSomething(Protocol):
 
 
 @runtime_checkable
-class Tagged(Protocol):
-    """A user that has something to say for the tags of its episode, by which reports group."""
+class LeavesTags(Protocol):
+    """A user that has something to say about the episode, besides its words."""
 
-    @property
-    def tags(self) -> Mapping[str, Any]:
-        """Asked once, when the episode is over."""
+    def episode_tags(self) -> Mapping[str, Any]:
+        """Tags for the episode, as JSON; asked once, when it is over, also after a failure."""
+        ...
+
+
+@runtime_checkable
+class AsksAgain(Protocol):
+    """A user that can say something else in place of what it said last."""
+
+    async def again(self, conversation: Sequence[Message], rejected: Message, faults: Sequence[str]) -> UserTurn:
+        """Its next message to the same conversation, which ``reply`` has answered with ``rejected``. ``faults``: what
+        is wrong with that one, in sentences."""
         ...
 
 

@@ -6,6 +6,7 @@ guidelines are not comparable, so the name of the guidelines stands in every rep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,6 +54,23 @@ the conversation.
 - Do not repeat the exact instruction in the conversation. Instead, use your own words to convey the same information.
 - Try to make the conversation as natural as possible, and stick to the personalities in the instruction."""
 """TAU1's own text, to the letter (sierra-research/tau-bench, MIT licence, Copyright Sierra)."""
+
+
+CORRECTION = """\
+# Your last message was not sent
+
+You were about to write:
+<rejected>
+{said}
+</rejected>
+This cannot be sent, since it {faults}.
+Write another message in its place: what the customer says or does next, without that fault, and nothing about it."""
+
+
+def correction(said: str, faults: Sequence[str]) -> str:
+    """What a model is told whose message was rejected, behind its system prompt. ``faults``: what the message does,
+    such as "invents a number"."""
+    return CORRECTION.replace("{said}", said).replace("{faults}", "; it ".join(faults))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from muarl.chat import GREETING, Message, ToolSpec, to_openai
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
 from muarl.users.base import User, UserTurn
-from muarl.users.guidelines import Guidelines, Style, load_guidelines
+from muarl.users.guidelines import Guidelines, Style, correction, load_guidelines
 from muarl.users.traits.guidelines import behaviour
 from muarl.users.traits.levels import TraitRanges
 from muarl.users.traits.tagged import TraitUser
@@ -52,8 +52,16 @@ class LLMUser:
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """The user's next message: text, or calls of its own tools. InfrastructureError if the endpoint fails."""
+        return await self._ask(self.system, conversation)
+
+    async def again(self, conversation: Sequence[Message], rejected: Message, faults: Sequence[str]) -> UserTurn:
+        """The same, where the system prompt ends with what was wrong with its last try."""
+        said = rejected.content or "".join(f"(a call of {call.name})" for call in rejected.tool_calls)
+        return await self._ask(f"{self.system}\n\n{correction(said, faults)}", conversation)
+
+    async def _ask(self, system: str, conversation: Sequence[Message]) -> UserTurn:
         answer = await self.endpoint.chat(
-            [{"role": "system", "content": self.system}, *flip_roles(conversation)],
+            [{"role": "system", "content": system}, *flip_roles(conversation)],
             tools=self.tools,
             seed=self.seed,
             temperature=self.temperature,

@@ -65,8 +65,10 @@ class SampledUser:
     def __init__(self, owner: SampledUserFactory, task: Task, seed: int, session: str) -> None:
         self._owner, self._scenario, self._seed, self._session = owner, task.scenario, seed, session
         self._check = None if owner.make_check is None or owner.tries == 1 else owner.make_check(task)
+        self._said: str | None = None  # last, and the check has not taken note of it
         self._ids: list[int] = []
-        self._heard = self._turns = 0
+        self._tries = 0
+        self._heard = self._turns = self._given = 0
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """Append what the agent said since the last time, and sample what the user says to it. A conversation that has
@@ -76,26 +78,36 @@ class SampledUser:
         """
         owner, chat = self._owner, self._owner.chat
         new = [m for m in from_the_users_chair(conversation[self._heard :]) if m.role == "user"]
-        self._heard = len(conversation)
+        self._heard, self._given = len(conversation), 0
         given = chat.extend(self._ids, new) if self._ids else chat.prompt(self._scenario, (), new)
         room = owner.context - len(self._ids) - len(given)
         if room < 1:
             return UserTurn(Message("user", "###STOP###"))
         self._ids += given
         if self._check is not None:
+            if self._said is not None:  # it stands: nobody has asked for another
+                self._check.said(self._said)
             for message in new:
                 self._check.hears(message.content or "")
-        said, sampled, usage = await self._say(min(owner.turn_tokens, room))
+        self._given = len(self._ids)
+        turn = await self._say(room, (self._turns,))
         self._turns += 1
-        self._ids += sampled.ids
-        return UserTurn(said, usage)
+        return turn
 
-    async def _say(self, most: int) -> tuple[Message, Sampled, Usage]:
-        """Sample a message of ``most`` tokens at most, again as long as the check refuses it and tries are left; those
-        that were thrown away are ``retries`` of the usage, and paid for."""
+    async def again(self, conversation: Sequence[Message], rejected: Message, faults: Sequence[str]) -> UserTurn:
+        """Another message in place of the last one; the model does not hear of its ``faults``."""
+        if not self._given:
+            return UserTurn(rejected)
+        del self._ids[self._given :]
+        self._tries += 1
+        return await self._say(self._owner.context - self._given, (self._turns - 1, "again", self._tries))
+
+    async def _say(self, room: int, number: tuple[int | str, ...]) -> UserTurn:
+        """Sample a message that has ``room`` tokens, again as long as the check refuses it and tries are left; those
+        that were thrown away are ``retries`` of the usage, and paid for. ``number``: enters its seed."""
         counts, usage, problem = self._owner.counts, Usage(), None
         for attempt in range(1 if self._check is None else self._owner.tries):
-            sampled = await self._sample(most, attempt)
+            sampled = await self._sample(min(self._owner.turn_tokens, room), attempt, number)
             usage += Usage(len(self._ids), len(sampled.ids), requests=1, retries=int(attempt > 0))
             said = self._owner.chat.parse(sampled.ids)
             if not (said.content or "").strip():
@@ -107,16 +119,17 @@ class SampledUser:
         if self._check is not None:
             counts.messages += 1
             counts.unmended += problem is not None
-            self._check.said(said.content or "")
-        return replace(said, role="user", tool_calls=()), sampled, usage
+            self._said = said.content or ""
+        self._ids += sampled.ids
+        return UserTurn(replace(said, role="user", tool_calls=()), usage)
 
-    async def _sample(self, most: int, attempt: int) -> Sampled:
+    async def _sample(self, most: int, attempt: int, number: tuple[int | str, ...]) -> Sampled:
         owner = self._owner
         params = SamplingParams(
             max_tokens=most,
             temperature=owner.temperature + attempt / owner.tries,
             stop_ids=owner.chat.stop_ids,
-            seed=derive_seed(self._seed, self._turns, *([attempt] if attempt else [])),
+            seed=derive_seed(self._seed, *number, *([attempt] if attempt else [])),
         )
         try:
             return await owner.sampler.sample(tuple(self._ids), params, session=self._session)

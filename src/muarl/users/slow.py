@@ -11,7 +11,7 @@ from muarl.chat import Message
 from muarl.domains.base import Task
 from muarl.event_loop import Closable
 from muarl.seeds import derive_seed
-from muarl.users.base import HoldsSomething, Tagged, User, UserFactory, UserTurn
+from muarl.users.base import HoldsSomething, LeavesTags, User, UserFactory, UserTurn
 
 
 class SlowUser:
@@ -26,10 +26,9 @@ class SlowUser:
         await asyncio.sleep(self._random.uniform(self._low, self._high))
         return await self._user.reply(conversation)
 
-    @property
-    def tags(self) -> Mapping[str, Any]:
+    def episode_tags(self) -> Mapping[str, Any]:
         """The user's own."""
-        return self._user.tags if isinstance(self._user, Tagged) else {}
+        return self._user.episode_tags() if isinstance(self._user, LeavesTags) else {}
 
     def close(self) -> None:
         """Close the user, if it holds something."""

@@ -18,7 +18,7 @@ from muarl.language.consent import drops_request, is_affirmative
 from muarl.language.corrections import corrects
 from muarl.language.values import normal
 from muarl.users.agenda import AgendaUserFactory
-from muarl.users.base import Tagged
+from muarl.users.base import LeavesTags
 from muarl.users.slow import SlowUserFactory
 from muarl.users.traits.factory import user_with_traits
 from muarl.users.traits.figures import FALLS, measure
@@ -147,7 +147,7 @@ def test_impatient_users_bear_less_of_an_agent_that_does_not_get_on():
                 talk += [reply, Message("assistant", "I see. Let me think about that.")]
                 if any(word in (reply.content or "") for word in STOP_WORDS):
                     break
-            assert user.tags[GAVE_UP] is True
+            assert user.episode_tags()[GAVE_UP] is True
             turns += len(talk)
         borne.append(turns)
     assert borne[0] > borne[1] > borne[2]
@@ -188,7 +188,7 @@ def test_a_slow_user_keeps_its_tags():
     environment = find("retail-generated")
     users = AgendaUserFactory(environment.rule_based_user, traits=TraitRanges.of(HARD))
     user = SlowUserFactory(users, 0, 0)(environment.make_tasks("test", 1)[0], seed=0)
-    assert isinstance(user, Tagged) and set(user.tags[TAG]) == set(TRAITS)
+    assert isinstance(user, LeavesTags) and set(user.episode_tags()[TAG]) == set(TRAITS)
 
 
 def test_users_that_follow_a_script_have_no_traits():

@@ -29,8 +29,8 @@ from muarl.learning.packing import Sample
 from muarl.learning.release import ModelNotes
 from muarl.models.induction import lay_out_induction
 from muarl.observe.progress import Progress
-from muarl.recipes.demonstrations import demonstrate, supervised_samples
 from muarl.recipes.base_batches import DRILL_SHARE, LONGEST_LINE, copy_drill
+from muarl.recipes.demonstrations import demonstrate, supervised_samples
 from muarl.recipes.pretraining import OTHER_WEIGHT, _texts
 from muarl.recipes.reproduce.plan import base_folder, start_folder
 from muarl.recipes.reproduce.wandering import Material, WanderingAgent

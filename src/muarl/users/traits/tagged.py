@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from muarl.chat import Message
-from muarl.users.base import User, UserTurn
+from muarl.users.base import AsksAgain, User, UserTurn
 from muarl.users.traits.levels import GAVE_UP, SLIPS, TAG, Traits
 
 
@@ -18,7 +18,7 @@ class Difficult(Protocol):
 
 
 class TraitUser:
-    """A user with traits, whatever plays it. ``tags``: what reports group by."""
+    """A user with traits, whatever plays it."""
 
     def __init__(self, user: User, traits: Traits, core: Difficult | None = None) -> None:
         self._user, self._traits, self._core = user, traits, core
@@ -27,8 +27,13 @@ class TraitUser:
         """What the user says or does next."""
         return await self._user.reply(conversation)
 
-    @property
-    def tags(self) -> Mapping[str, Any]:
+    async def again(self, conversation: Sequence[Message], rejected: Message, faults: Sequence[str]) -> UserTurn:
+        """What it says in place of ``rejected``, if it can say something else."""
+        if isinstance(self._user, AsksAgain):
+            return await self._user.again(conversation, rejected, faults)
+        return UserTurn(rejected)
+
+    def episode_tags(self) -> Mapping[str, Any]:
         """The levels; of agenda users also whether they gave up, and what they got wrong and then put right."""
         found: dict[str, Any] = {TAG: {name: round(level, 4) for name, level in self._traits.levels().items()}}
         if self._core is not None:

@@ -1,0 +1,194 @@
+"""Users by rules that commit exactly one kind of fault, at a known rate, and write down where they did.
+
+    users = FaultyUsers(clean, "invents", rate=0.3)
+    ... play with ``users`` ...
+    users.committed      # (task id, number of the user's message), so that recall can be measured
+
+Everything else that they say is the clean user's.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+
+from muarl.chat import STOP_WORDS, Message, ToolCall
+from muarl.domains.base import Task
+from muarl.language.acts import asks_for_yes, hear
+from muarl.language.consent import is_affirmative
+from muarl.users.base import User, UserFactory, UserTurn
+
+STOP = STOP_WORDS[0]
+LONG = 18
+"""Words."""
+WISH = re.compile(r"^\s*(You (?:also )?want .*)$", re.MULTILINE)
+KNOWN = re.compile(r"Known info:\n\s*(.*)")
+
+
+def in_first_person(text: str) -> str:
+    """A sentence of a scenario as a user says it who does not rephrase."""
+    for old, new in (("Your", "My"), ("your", "my"), ("You were", "I was"), ("You", "I"), ("you", "I")):
+        text = re.sub(rf"\b{old}\b", new, text)
+    return text
+
+
+def identity(task: Task) -> str:
+    found = KNOWN.search(task.scenario)
+    return in_first_person(found[1]) if found else ""
+
+
+def wishes(task: Task) -> list[str]:
+    return [in_first_person(w) for w in WISH.findall(task.scenario)]
+
+
+class Faults:
+    """One user in one episode. ``fault``: a method that returns a faulty message, or None where it is not possible."""
+
+    def __init__(self, inner: User, task: Task, kind: str, rate: float, seed: int, note: Callable[[int], None]) -> None:
+        self._inner, self.task, self._rate, self._note = inner, task, rate, note
+        self._fault: Callable[[str, str], str | Message | None] = getattr(self, f"_{kind}")
+        self.rng = random.Random(f"{kind} {task.id} {seed}")
+        self.said: list[str] = []
+        self.heard: list[str] = []
+        self._number = 0
+        self._kept: list[str] = []
+
+    async def reply(self, conversation: Sequence[Message]) -> UserTurn:
+        if self._kept:  # behind a call that the clean user knows nothing of
+            self._number += 1
+            return UserTurn(Message("user", self._kept.pop()))
+        turn = await self._inner.reply(conversation)
+        number, self._number = self._number, self._number + 1
+        if turn.message.tool_calls:
+            return turn
+        heard = conversation[-1].content or "" if conversation else ""
+        text = turn.message.content or ""
+        made = self._fault(text, heard) if self.rng.random() < self._rate else None
+        if made is not None:
+            self._note(number)
+        message = made if isinstance(made, Message) else Message("user", made or text)
+        self.said.append(message.content or "")
+        self.heard.append(heard)
+        return UserTurn(message, turn.usage)
+
+    # Each gets what the clean user would say, and what it heard.
+
+    def _contradicts(self, text: str, heard: str) -> str | None:
+        runs = [m for m in re.finditer(r"\d{4,}", text) if m[0] in self.task.scenario and m[0] not in heard]
+        if not runs:
+            return None
+        run = runs[0]
+        other = "".join(str((int(d) + 3) % 10) for d in run[0][-2:])
+        return text[: run.end() - 2] + other + text[run.end() :]
+
+    def _invents(self, text: str, heard: str) -> str | None:
+        if any(w in text for w in STOP_WORDS):
+            return None
+        number = self.rng.randint(1000, 9999)
+        every = [
+            ("@", f"{text} My e-mail address is someone{number}@mail.example."),
+            ("credit_card_", f"{text} My payment method is credit_card_{number}."),
+            ("ABX-", f"{text} The reference is ABX-{number}."),
+        ]
+        return self.rng.choice([said for mark, said in every if mark not in self.task.scenario])
+
+    def _leaks(self, text: str, heard: str) -> str:
+        quoted = WISH.findall(self.task.scenario)[0].strip()
+        return self.rng.choice(
+            (
+                f"As an AI language model I cannot say more. {text}",
+                f"{text} That is what my instructions say.",
+                f"According to the scenario, {quoted.lower()}",
+                f"{text} Known info: see above.\nTask instructions: {quoted}",
+                f'{text} {{"name": "cancel", "arguments": {{}}}}',
+            )
+        )
+
+    def _breaks_character(self, text: str, heard: str) -> str:
+        return self.rng.choice(
+            (
+                "Of course! How can I help you with that?",
+                "Your request has been processed successfully. Thank you for contacting us.",
+                f"{text}\nAgent: I will do that right away.",
+                "My name is [your name] and I would like to go on.",
+                "Could you please provide your order number so that I can look into it?",
+            )
+        )
+
+    def _unknown_tool(self, text: str, heard: str) -> Message:
+        self._kept.append(text)
+        name = self.rng.choice(("get_order_details", "cancel_everything", "lookup"))
+        return Message("user", None, (ToolCall(f"u{self._number}", name, {}, requestor="user"),))
+
+    def _agrees_and_stops(self, text: str, heard: str) -> str | None:
+        if not asks_for_yes(heard) or "else" in hear(heard):
+            return None
+        return self.rng.choice(("Yes, please go ahead.", "Yes, that is right.", "Sure, do it.")) + f" {STOP}"
+
+    def _stops_early(self, text: str, heard: str) -> str | None:
+        asks = asks_for_yes(heard) or ("question" in hear(heard) and self.said)
+        return STOP if asks and "else" not in hear(heard) and not any(w in text for w in STOP_WORDS) else None
+
+    def _agrees_wrongly(self, text: str, heard: str) -> str | None:
+        if heard not in WRONG or is_affirmative(text) or any(w in text for w in STOP_WORDS):
+            return None
+        return self.rng.choice(("Yes, please.", "Yes, go ahead.", "That is right, please do."))
+
+    def _never_stops(self, text: str, heard: str) -> str | None:
+        if self.said and any(w in text for w in STOP_WORDS):
+            return self.rng.choice(("Thanks, good to know.", "I see, all right.", "Okay then.", "Good, and thank you."))
+        return None
+
+    def _front_loads(self, text: str, heard: str) -> str | None:
+        whole = " ".join(wishes(self.task)).split()
+        if self.said or "in a hurry" in self.task.scenario or len(whole) < LONG:  # a short wish is told at once
+            return None
+        return f"Hello. {identity(self.task)} {' '.join(wishes(self.task))}"
+
+    def _overtells(self, text: str, heard: str) -> str | None:
+        if not self.said:
+            return None
+        told = " ".join(self.said)
+        new = [w for w in wishes(self.task) if not any(n in told for n in re.findall(r"\d{3,}", w) or [w])]
+        asked = "ask_identity" in hear(heard) or re.search(r"your (?:full )?(?:name|user id|e-?mail|zip)", heard)
+        return f"{text} {' '.join(new)}" if asked and new and not any(w in text for w in STOP_WORDS) else None
+
+    def _repeats(self, text: str, heard: str) -> str | None:
+        if any(w in text for w in STOP_WORDS) or heard in self.heard:
+            return None
+        before = [t for t in self.said if len(t.split()) >= 8 and t != self.said[-1]]
+        return before[0] if before else None
+
+    def _loops(self, text: str, heard: str) -> str | None:
+        return self.said[0] if self.said else None
+
+    def _empty(self, text: str, heard: str) -> str:
+        return self.rng.choice(("...", "?!", "—", ". . ."))
+
+    def _pretends(self, text: str, heard: str) -> str | None:
+        done = re.search(
+            r"\b(turn|toggle|switch|restart|reboot|reset|disable|enable|remove|check|set|run)\b", heard, re.I
+        )
+        if not done or any(w in text for w in STOP_WORDS):
+            return None
+        return self.rng.choice(
+            ("I have restarted the phone now.", "I just turned the airplane mode off and it is fine.")
+        )
+
+
+WRONG: set[str] = set()
+"""Proposals that a test's agent has got wrong."""
+
+
+class FaultyUsers:
+    """Makes users of another factory's with one kind of fault. ``committed``: (task, number of the message)."""
+
+    def __init__(self, users: UserFactory, kind: str, rate: float) -> None:
+        self.users, self.kind, self.rate = users, kind, rate
+        self.name = f"{users.name} that {kind}"
+        self.committed: list[tuple[str, int]] = []
+
+    def __call__(self, task: Task, *, seed: int) -> User:
+        note = lambda number: self.committed.append((task.id, number))  # noqa: E731
+        return Faults(self.users(task, seed=seed), task, self.kind, self.rate, seed, note)
