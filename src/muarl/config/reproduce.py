@@ -30,7 +30,8 @@ class ReproduceConfig(Section):
     )
     kept_out: str = Field(
         "clinic-generated",
-        description="Evaluated, too: not even the base has read it. The tokenizer has its words as tokens, which are never read.",
+        description="Evaluated, too: not even the base has read it. The tokenizer has its words as tokens, which are "
+        "never read.",
     )
     user_model: str | None = Field(
         None, description="A user model (`muarl sft-user`): all arms are evaluated with it as the user, too."

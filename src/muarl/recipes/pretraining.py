@@ -60,6 +60,9 @@ from muarl.stopping import held
 TOKENIZER_CONVERSATIONS = 2000
 OTHER_WEIGHT = 0.1
 """Loss weight of what users and tools say. Much of it cannot be foreseen, and a tiny model has no capacity to waste."""
+DECAY = 0.3
+"""The last share of the steps, in which the learning rate falls and spare tokens keep their embeddings, to be learned
+as they are."""
 PHASE = "base"
 STEPS = "pretraining"
 """The folder of the checkpoints that a run is resumed from, beside the one that it makes."""
