@@ -127,7 +127,7 @@ def base(
         typer.Option(
             "--checkpoint",
             "-m",
-            help="Base checkpoint to continue from, such as `base-worlds` or a run. Default: random weights.",
+            help="Base checkpoint to continue from, such as a run of `muarl base`. Default: random weights.",
         ),
     ] = None,
     name: Name = None,
