@@ -34,8 +34,8 @@ def _at(config: Any, name: str) -> Any:
         ("ablation-user", {"rl.eval_every", "user.kind", "user.checkpoint"}),
     ],
 )
-def test_ablations_differ_from_the_quickstart_in_one_thing(preset: str, changes: set[str]) -> None:
-    assert differences(preset, "quickstart") == changes
+def test_ablations_differ_from_their_quickstart_in_one_thing(preset: str, changes: set[str]) -> None:
+    assert differences(preset, "quickstart-adamw") == changes
     assert load_config(preset).name == preset
 
 
