@@ -21,7 +21,7 @@ PAGE = Path(__file__).with_name("results.md")
 PICTURE = Path("images/training-curves.svg")
 BEGIN, END = "<!-- curves: written by docs/draw_curves.py -->", "<!-- curves: end -->"
 
-SHOWN = (("success", "reward"), ("writes_without_consent",), ("turns",), ("kl_k3", "kl", "kl_loss", "approx_kl"))
+SHOWN = (("success", "reward"), ("writes_without_consent",), ("turns",), ("entropy",))
 COLUMNS, GAP, TITLE = 2, 16, 44
 
 STYLE = """

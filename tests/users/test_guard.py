@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import pytest
@@ -136,11 +136,14 @@ async def test_users_by_rules_are_marked_only_and_slow_ones_pass_the_mark_on() -
         async def reply(self, conversation: Sequence[Message]) -> UserTurn:
             return UserTurn(Message("user", "It is 99999."))
 
+        def episode_tags(self) -> Mapping[str, Any]:
+            return {"traits": {"mistakes": 1.0}}
+
     user = SlowUser(GuardedUser(Liar(), TASK), 0.0, 0.0, seed=1)
     assert not isinstance(Liar(), AsksAgain)
     await user.reply(ASKED)
     assert isinstance(user, LeavesTags)
-    assert user.episode_tags()[SPOILED] is True
+    assert user.episode_tags()[SPOILED] is True and user.episode_tags()["traits"] == {"mistakes": 1.0}
 
 
 def episode(number: int, reward: float, *, spoiled: bool = False) -> Episode:

@@ -15,7 +15,7 @@ from muarl.conversation import Limits, run_episode
 from muarl.episode import Episode, StopReason, Verdict
 from muarl.errors import InfrastructureError
 from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
-from muarl.users.base import HoldsSomething, UserFactory
+from muarl.users.base import AsksAgain, HoldsSomething, UserFactory
 from muarl.users.sampled import SampledUserFactory, from_the_users_chair
 from support.toy_shop import Toy, toy_task
 
@@ -133,6 +133,35 @@ async def test_many_users_share_one_model() -> None:
     assert {e.user for e in result.episodes} == {"user model"}
     sessions = {session for session, _, _ in sampler.seen}
     assert len(sessions) == 5 and sorted(sampler.closed) == sorted(s for s in sessions if s)
+
+
+async def test_another_message_takes_the_place_of_the_last_one_in_context_and_check() -> None:
+    noted: list[str] = []
+
+    class Check:
+        def hears(self, text: str) -> None:
+            noted.append(f"heard {text}")
+
+        def problem(self, text: str) -> str | None:
+            return None
+
+        def said(self, text: str) -> None:
+            noted.append(f"said {text}")
+
+    factory, sampler = model("It is 999.", "It is W12.", "Yes.", tries=2, make_check=lambda task: Check())
+    user = factory(TASK, seed=3)
+    talk = [Message("assistant", "Which order?")]
+    first = await user.reply(talk)
+    assert isinstance(user, AsksAgain)
+    second = await user.again(talk, first.message, ["wrong"])
+    assert (first.message.content, second.message.content) == ("It is 999.", "It is W12.")
+    talk += [second.message, Message("assistant", "Shall I?")]
+    await user.reply(talk)
+    assert noted == ["heard Which order?", "said It is W12.", "heard Shall I?"]
+    seeds = [params.seed for _, _, params in sampler.seen]
+    assert len(set(seeds)) == 3
+    shown = CHAT.text(sampler.seen[-1][1])
+    assert "999" not in shown and "It is W12." in shown
 
 
 def test_from_the_users_chair_tools_and_prompts_are_not_to_be_seen() -> None:

@@ -18,7 +18,7 @@ CURVES: tuple[tuple[str, ...], ...] = (
     ("needless_transfers",),
     ("turns",),
     ("agent_tokens", "response_length"),
-    ("kl_k3", "kl", "kl_loss", "approx_kl"),
+    ("kl_k3", "kl", "kl_loss"),
     ("entropy",),
     ("tool_error_rate",),
     ("calls_general_share",),

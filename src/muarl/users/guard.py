@@ -17,7 +17,7 @@ from muarl.errors import ConfigError, InfrastructureError
 from muarl.event_loop import Closable
 from muarl.rewards.user_conduct import RULES, find_all
 from muarl.rewards.user_errors import UserError
-from muarl.users.base import AsksAgain, HoldsSomething, User, UserFactory, UserTurn, check_reply
+from muarl.users.base import AsksAgain, HoldsSomething, LeavesTags, User, UserFactory, UserTurn, check_reply
 
 GUARDED = (
     "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
@@ -87,9 +87,11 @@ class GuardedUser:
         return tuple(error for error in found if error.rule in self._rules)
 
     def episode_tags(self) -> Mapping[str, Any]:
-        """What became of it: how often it was asked again, how many messages that mended, and what was left."""
+        """What became of it: how often it was asked again, how many messages that mended, and what was left; and the
+        user's own."""
+        own = self._user.episode_tags() if isinstance(self._user, LeavesTags) else {}
         told = {"asked_again": self._asked, "mended": self._mended, "left": list(self._left)}
-        return {GUARD: told, **({SPOILED: True} if self._left and self._exclude else {})}
+        return {**own, GUARD: told, **({SPOILED: True} if self._left and self._exclude else {})}
 
     def close(self) -> None:
         """Close the user, if it holds something."""
