@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import random
 import weakref
 from collections.abc import Callable
@@ -67,6 +68,56 @@ def episodes(model: Qwen3ForCausalLM, seed: int = 0, count: int = 8, temperature
 
 def weights(learner: TorchLearner) -> list[torch.Tensor]:
     return [p.detach().clone() for p in learner.model.parameters()]
+
+
+def every_next_token(model: Qwen3ForCausalLM) -> list[Sample]:
+    """All that may follow one prefix, each weighing its probability: what sampling without end would bring."""
+    vocabulary = model.config.vocab_size
+    bare = [Sample.sampled([5, 7, v], [False, False, True], [0.0] * 3, 0.0) for v in range(vocabulary)]
+    logprobs = score(model, bare).tolist()
+    return [Sample([5, 7, v], [0.0, 0.0, math.exp(x)], [0.0, 0.0, x]) for v, x in enumerate(logprobs)]
+
+
+def entropy(samples: list[Sample]) -> float:
+    return -sum(s.weights[-1] * s.logprobs[-1] for s in samples)
+
+
+@pytest.mark.parametrize("coefficient", [-0.5, 0.0, 0.5])
+def test_entropy_is_rewarded_or_penalised(build: Build, coefficient: float) -> None:
+    optimizer = OptimizerConfig(lr=3e-3, weight_decay=0.0)
+    policy = PolicyLossConfig(kl_coef=0.0, entropy_coef=coefficient)
+    learner = build(optimizer=optimizer, policy=policy, entropy=False)
+    before = entropy(every_next_token(learner.model))
+    start = weights(learner)
+    for _ in range(5):
+        learner.policy_step(every_next_token(learner.model))
+    change = entropy(every_next_token(learner.model)) - before
+    if coefficient:
+        assert change * coefficient > 1e-4
+    else:
+        assert all(torch.equal(a, b) for a, b in zip(start, weights(learner), strict=True))
+
+
+def test_the_estimate_of_the_entropy_s_gradient_is_exact_over_all_tokens(build: Build) -> None:
+    estimated = build(policy=PolicyLossConfig(kl_coef=0.0, entropy_coef=0.3))
+    samples = every_next_token(estimated.model)
+    seen: list[torch.Tensor] = []
+    step = estimated.optimizer.step
+
+    def looked_at() -> dict[str, float]:
+        seen.extend(p.grad.detach().clone() for p in estimated.model.parameters() if p.grad is not None)
+        return step()
+
+    estimated.optimizer.step = looked_at  # type: ignore[method-assign]
+    estimated.policy_step(samples)
+
+    exact = build().model
+    logits = exact(torch.tensor([[5, 7]])).logits[0, -1].log_softmax(-1)
+    (0.3 * (logits.exp() * logits).sum()).backward()
+    wanted = [p.grad for p in exact.parameters() if p.grad is not None]
+    assert len(wanted) == len(seen)
+    for one, other in zip(seen, wanted, strict=True):
+        assert torch.allclose(one, other, atol=1e-5), (one - other).abs().max()
 
 
 def test_it_is_a_learner(build: Build) -> None:

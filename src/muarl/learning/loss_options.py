@@ -44,6 +44,11 @@ class PolicyLossOptions(BaseModel):
         0.001, description="Weight of the divergence from the reference model in the loss; 0: no reference model."
     )
     kl_estimator: KLEstimator = Field("k3", description="Estimator of that divergence.")
+    entropy_coef: Annotated[float, Field(ge=-1, le=1)] = Field(
+        0.0,
+        description="Weight of the entropy of the policy's choices: above 0 it is rewarded, below 0 the policy is made "
+        "surer of what it does. Estimated from the sampled tokens.",
+    )
     correction: Correction = Field(
         "none",
         description="Truncated importance sampling of the gap between the sampler's policy and the learner's before "

@@ -157,15 +157,20 @@ class Stepper:
         parts: list[dict[str, Tensor]] = []
         for rows in micro:
             at = rows.index
-            scores = self._scores(rows, temperature=policy.temperature, entropy=self.config.entropy)
+            scores = self._scores(
+                rows, temperature=policy.temperature, entropy=self.config.entropy or policy.entropy_coef != 0
+            )
             logprobs, weights, sequences = scores.logprobs, batch.weights[at], batch.sequences[at]
             whole = None if sums is None or batch.episodes is None else sums[batch.episodes[at]]
             before = logprobs.detach() if old is None else old[at]
             factor, corrected = correct(policy, before, batch.logprobs[at], weights, sequences, totals)
+            advantages = batch.advantages[at]
+            if policy.entropy_coef and scores.entropy is not None:
+                advantages = advantages - policy.entropy_coef * (before + scores.entropy)
             output = policy_gradient_loss(
                 logprobs,
                 before,
-                batch.advantages[at],
+                advantages,
                 weights,
                 sequences,
                 totals,

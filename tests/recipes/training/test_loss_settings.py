@@ -10,7 +10,7 @@ from muarl.recipes.training.loss_settings import learner_config
 
 OTHER = {
     "temperature": 0.7, "ratio": "sequence", "clip_low": 0.11, "clip_high": 0.31, "dual_clip": 4.0,
-    "loss_aggregation": "dr_grpo", "kl_coef": 0.02, "kl_estimator": "k1", "correction": "token",
+    "loss_aggregation": "dr_grpo", "kl_coef": 0.02, "kl_estimator": "k1", "entropy_coef": 0.03, "correction": "token",
     "correction_cap": 3.0, "sequence_mask": (0.5, 2.0), "minibatches": 3, "epochs": 2,
 }  # fmt: skip
 """A value of each option that is not its default."""
