@@ -32,7 +32,7 @@ from muarl.benchmarks.tau2.tasks import task_from_json
 from muarl.domains.base import Task
 from muarl.environments.task_checks import TaskReport, TaskSource, check_source, open_source
 from muarl.environments.task_checks.duplicates import _grams, _overlap
-from muarl.environments.task_checks.mending import mended
+from muarl.environments.task_checks.fixing import fixed
 from muarl.rewards.gold import gold_digest
 from muarl.statistics import wilson
 
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--old", default="v0.2.0")
     parser.add_argument("--new", default="v1.0.0")
     parser.add_argument("--domain", action="append", choices=("airline", "retail"))
-    parser.add_argument("--tau1", action="store_true", help="check TAU1's tasks, against --old as their mended version")
+    parser.add_argument("--tau1", action="store_true", help="check TAU1's tasks, against --old as their fixed version")
     parser.add_argument("--list", action="store_true", help="print every flagged and every missed task")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -67,12 +67,12 @@ def of_versions(args: argparse.Namespace, domain: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         source, report = checked(Path(folder) / "old.json", old, domain)
         _, later = checked(Path(folder) / "new.json", new, domain)
-        fixed = mends(Path(folder), source, report, new, domain)
+        fixed = fixes(Path(folder), source, report, new, domain)
     truths: dict[str, dict[str, str]] = {"changed": {i: "" for i in old if i in new and parts(old[i]) != parts(new[i])}}
     if listed := published(args.repository, args.new, domain):
         truths = {"published": {i: kind for i, kind in listed.items() if i in old}, **truths}
     label = f"{domain}, {args.old} against {args.new}"
-    return measured(label, list(old), report, truths, later) | {"mended": fixed}
+    return measured(label, list(old), report, truths, later) | {"fixed": fixed}
 
 
 def read(repository: str, version: str, domain: str) -> Rows:
@@ -117,11 +117,11 @@ def checked(path: Path, rows: Rows, domain: str) -> tuple[TaskSource, TaskReport
     return source, check_source(source)
 
 
-def mends(folder: Path, source: TaskSource, report: TaskReport, new: Rows, domain: str) -> dict[str, int]:
-    """Of the tasks whose gold end state the new version changed: how many have a proposed mend that follows from policy
-    and database, and how many of the mended ones lead to the end state of the new version."""
-    rows = mended(source, report.findings)
-    counts = {"end state changed": 0, "mended": 0, "to the published end state": 0, "mended, end state unchanged": 0}
+def fixes(folder: Path, source: TaskSource, report: TaskReport, new: Rows, domain: str) -> dict[str, int]:
+    """Of the tasks whose gold end state the new version changed: how many have a proposed fix that follows from policy
+    and database, and how many of the fixed ones lead to the end state of the new version."""
+    rows = fixed(source, report.findings)
+    counts = {"end state changed": 0, "fixed": 0, "to the published end state": 0, "fixed, end state unchanged": 0}
     for _, task in source.tasks:
         if task.id not in new:
             continue
@@ -130,7 +130,7 @@ def mends(folder: Path, source: TaskSource, report: TaskReport, new: Rows, domai
         counts["end state changed"] += was != right
         if task.id in rows:
             now = ending(source, rows[task.id], domain)
-            counts["mended" if was != right else "mended, end state unchanged"] += now != was
+            counts["fixed" if was != right else "fixed, end state unchanged"] += now != was
             counts["to the published end state"] += was != right and now == right
     return counts
 
@@ -268,8 +268,8 @@ def show(found: Mapping[str, Any], everything: bool) -> None:
         for rule, (flagged, hits, gone) in block["rules"].items():
             after = "" if gone is None else f", gone in the new version on {gone} of these"
             print(f"    {rule:<36} tasks {flagged:>3}, right {hits:>3}{after}")
-    if "mended" in found:
-        print("  " + ", ".join(f"{name}: {count}" for name, count in found["mended"].items()))
+    if "fixed" in found:
+        print("  " + ", ".join(f"{name}: {count}" for name, count in found["fixed"].items()))
 
 
 def gone_too(row: Mapping[str, Any]) -> str:

@@ -17,9 +17,9 @@ from muarl.untrusted import parse_json, read_lines
 
 SCHEMA_VERSION = 1
 GUARD = "user_guard"
-"""The tag with what a guard has done (users/guard.py): "asked_again", "mended" and "left"."""
+"""The tag with what a guard has done (users/guard.py): "asked_again", "fixed" and "left"."""
 SPOILED = "spoiled_by_user"
-"""The tag of episodes whose user said something that a guard could not mend (users/guard.py)."""
+"""The tag of episodes whose user said something that a guard could not fix (users/guard.py)."""
 
 _LARGEST = sys.float_info.max
 

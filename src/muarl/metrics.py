@@ -55,7 +55,7 @@ def exclusion_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
 
 def guard_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     """Of users with a guard: ``user_guard/asked_again``, how often a user was asked again per episode, and
-    ``user_guard/spoiled``, the share of episodes that it could not mend. Nothing where there was no guard."""
+    ``user_guard/spoiled``, the share of episodes that it could not fix. Nothing where there was no guard."""
     told = [e.tags[GUARD] for e in episodes if isinstance(e.tags.get(GUARD), Mapping)]
     if not told:
         return {}

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from muarl.cli import app
 from muarl.domains.database import Database
-from muarl.environments.task_checks.findings import Mend
-from muarl.environments.task_checks.mending import mend_row
+from muarl.environments.task_checks.findings import Fix
+from muarl.environments.task_checks.fixing import fix_row
 from muarl.environments.task_files import FiledTask, read_tasks, write_tasks
 from support.checked_tasks import FIND, RIGHT, SHOP, SWAP
 
@@ -94,17 +94,17 @@ TAU2 = {
     "user_scenario": {"instructions": {"task_instructions": "Be kind.", "domain": "retail"}},
     "evaluation_criteria": {"actions": ACTIONS, "reward_basis": ["DB", "NL_ASSERTION"]},
 }
-MENDS = (
-    Mend("drop", index=1),
-    Mend("drop", index=1),
-    Mend("arguments", {"x": 5}, 0),
-    Mend("basis", ("DB",)),
-    Mend("say", "You pay by card."),
+FIXES = (
+    Fix("drop", index=1),
+    Fix("drop", index=1),
+    Fix("arguments", {"x": 5}, 0),
+    Fix("basis", ("DB",)),
+    Fix("say", "You pay by card."),
 )
 
 
 def test_mends_a_row_of_tau2() -> None:
-    made = mend_row(TAU2, "tau2", MENDS)
+    made = fix_row(TAU2, "tau2", FIXES)
     assert made["evaluation_criteria"] == {"actions": [{"name": "a", "arguments": {"x": 5}}], "reward_basis": ["DB"]}
     assert made["user_scenario"]["instructions"]["task_instructions"] == "Be kind.\n\nYou pay by card."
     assert TAU2["evaluation_criteria"]["actions"] == ACTIONS  # the row given is left as it was
@@ -112,9 +112,9 @@ def test_mends_a_row_of_tau2() -> None:
 
 def test_mends_rows_of_tau1_and_of_task_files() -> None:
     old = {"instruction": "Hi.", "actions": [{"name": "a", "kwargs": {"x": 1}}], "outputs": []}
-    made = mend_row(old, "tau1", [Mend("arguments", {"x": 2}, 0), Mend("say", "Bye."), Mend("basis", ("DB",))])
+    made = fix_row(old, "tau1", [Fix("arguments", {"x": 2}, 0), Fix("say", "Bye."), Fix("basis", ("DB",))])
     assert made == {"instruction": "Hi. Bye.", "actions": [{"name": "a", "kwargs": {"x": 2}}], "outputs": []}
-    own = mend_row({"scenario": "Hi.", "actions": ACTIONS, "confirmed": True, "made": "x"}, "muarl", [MENDS[0]])
+    own = fix_row({"scenario": "Hi.", "actions": ACTIONS, "confirmed": True, "made": "x"}, "muarl", [FIXES[0]])
     assert own == {"scenario": "Hi.", "actions": ACTIONS[:1], "confirmed": False}
 
 
@@ -124,9 +124,9 @@ def test_a_mended_file_can_be_read_again(filed: Path, tmp_path: Path) -> None:
     broken = replace(tasks[0].task, scenario=tasks[0].task.scenario.replace("and your zip code is 80201", ""))
     swap = replace(SWAP, arguments={**SWAP.arguments, **same})
     write_tasks(filed, [replace(tasks[0], task=replace(broken, actions=(FIND, swap)))])
-    out = tmp_path / "mended.jsonl"
+    out = tmp_path / "fixed.jsonl"
     done = check(str(filed), "--domain", "retail-generated", "--fix", str(out))
-    assert "Mended: 1 of 1 tasks" in done.stdout and "Errors left to a person" not in done.stdout
+    assert "Fixed: 1 of 1 tasks" in done.stdout and "Errors left to a person" not in done.stdout
     (again,) = read_tasks(out)
     assert "your zip code is 80201" in again.task.scenario and not again.confirmed
 
@@ -147,13 +147,13 @@ def test_known_mistakes_of_tau2(shared_data: Path, monkeypatch: pytest.MonkeyPat
 def test_a_file_of_tau2_is_mended_to_what_it_should_be(
     shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bag that is free for a gold member is charged; the mended file charges none."""
+    """A bag that is free for a gold member is charged; the fixed file charges none."""
     monkeypatch.setenv("MUARL_DATA", str(shared_data))
     rows = json.loads((shared_data / "tau2/domains/airline/tasks.json").read_text(encoding="utf-8"))
     row = next(r for r in rows if r["id"] == "33")
     bags = next(a for a in row["evaluation_criteria"]["actions"] if a["name"] == "update_reservation_baggages")
     bags["arguments"]["nonfree_baggages"] = 2
-    path, out = tmp_path / "tasks.json", tmp_path / "mended.json"
+    path, out = tmp_path / "tasks.json", tmp_path / "fixed.json"
     path.write_text(json.dumps([row]), encoding="utf-8")
     assert check(str(path), "--domain", "tau2-airline", "--fix", str(out)).exit_code == 1
     bags["arguments"]["nonfree_baggages"] = 0

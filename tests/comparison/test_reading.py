@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.chat import Message
-from muarl.comparison.attempts import Attempt, Results
+from muarl.comparison.attempts import PlayedTask, Results
 from muarl.comparison.pairing import pair
 from muarl.comparison.reading import read, read_all
 from muarl.comparison.rows import verdicts_of
@@ -81,7 +81,7 @@ def test_a_training_run_is_compared_before_and_after(tmp_path: Path) -> None:
 def test_repeats_of_a_grid_of_seeds(tmp_path: Path) -> None:
     tagged = replace(episode("a", 4, 1.0), tags={"noise": {"user_seed": 7, "repeat": 1}})
     (attempt,) = read(run_folder(tmp_path / "n", [tagged])).attempts
-    assert attempt == Attempt("a", 4, True, 1004, 7, 1)
+    assert attempt == PlayedTask("a", 4, True, 1004, 7, 1)
     odd = replace(episode("a", 4, 1.0), tags={"noise": "much"})
     assert read(run_folder(tmp_path / "o", [odd])).attempts[0].user_seed is None
 
@@ -315,13 +315,13 @@ def test_names_are_given_or_told_apart_by_folders(tmp_path: Path) -> None:
         read_all(["x="])
 
 
-def results(name: str, *attempts: Attempt, **more: Any) -> Results:
+def results(name: str, *attempts: PlayedTask, **more: Any) -> Results:
     return Results(name, f"{name}.json", more.pop("kind", "tau2"), attempts, **more)
 
 
 def test_attempts_are_paired_by_seed_and_what_has_no_partner_is_left_out() -> None:
-    one = results("one", Attempt("a", 0, True, 1), Attempt("a", 1, False, 2), Attempt("b", 0, True, 1))
-    two = results("two", Attempt("a", 0, False, 2), Attempt("b", 0, True, 1), Attempt("c", 0, True, 1))
+    one = results("one", PlayedTask("a", 0, True, 1), PlayedTask("a", 1, False, 2), PlayedTask("b", 0, True, 1))
+    two = results("two", PlayedTask("a", 0, False, 2), PlayedTask("b", 0, True, 1), PlayedTask("c", 0, True, 1))
     found = pair([one, two])
     assert (found.by, found.tasks, found.unpaired) == ("task and seed", ("a", "b"), (1, 0))
     assert found.trials(0) == [(False,), (True,)]
@@ -330,17 +330,17 @@ def test_attempts_are_paired_by_seed_and_what_has_no_partner_is_left_out() -> No
 
 
 def test_without_seeds_tasks_are_paired() -> None:
-    one = results("one", Attempt("a", 0, True), Attempt("a", 1, False))
-    two = results("two", Attempt("a", 0, True, 5))
+    one = results("one", PlayedTask("a", 0, True), PlayedTask("a", 1, False))
+    two = results("two", PlayedTask("a", 0, True, 5))
     found = pair([one, two])
     assert (found.by, found.trials(0), found.means(0)) == ("task", [(True, False)], [0.5])
-    other_seeds = results("three", Attempt("a", 0, True, 9))
+    other_seeds = results("three", PlayedTask("a", 0, True, 9))
     assert pair([two, other_seeds]).by == "task"
 
 
 def test_tasks_that_the_files_describe_differently_are_left_out() -> None:
-    one = results("one", Attempt("a", 0, True), Attempt("b", 0, True), fingerprints={"a": "x", "b": "y"})
-    two = results("two", Attempt("a", 0, True), Attempt("b", 0, True), fingerprints={"a": "x", "b": "z"})
+    one = results("one", PlayedTask("a", 0, True), PlayedTask("b", 0, True), fingerprints={"a": "x", "b": "y"})
+    two = results("two", PlayedTask("a", 0, True), PlayedTask("b", 0, True), fingerprints={"a": "x", "b": "z"})
     assert (pair([one, two]).tasks, pair([one, two]).changed) == (("a",), ("b",))
     kept = pair([one, two], keep_changed=True)
     assert kept.tasks == ("a", "b") and "1 tasks are described differently" in kept.warnings[-1]
@@ -351,7 +351,7 @@ def test_tasks_that_the_files_describe_differently_are_left_out() -> None:
 
 
 def test_runs_that_share_nothing_or_hold_nothing_are_refused() -> None:
-    one, two = results("one", Attempt("a", 0, True)), results("two", Attempt("b", 0, True))
+    one, two = results("one", PlayedTask("a", 0, True)), results("two", PlayedTask("b", 0, True))
     with pytest.raises(DataError, match="no task in common"):
         pair([one, two])
     with pytest.raises(DataError, match="no scored attempt"):
@@ -359,8 +359,8 @@ def test_runs_that_share_nothing_or_hold_nothing_are_refused() -> None:
 
 
 def test_other_users_and_judges_are_warned_of() -> None:
-    one = results("one", Attempt("a", 0, True), user="u1", judge="pass")
-    two = results("two", Attempt("a", 0, True), user="u2", judge="endpoint:m")
+    one = results("one", PlayedTask("a", 0, True), user="u1", judge="pass")
+    two = results("two", PlayedTask("a", 0, True), user="u2", judge="endpoint:m")
     warned = pair([one, two]).warnings
     assert "different users (u1, u2): a difference is one of agent and user together" in warned[0]
     assert "different judges" in warned[1]

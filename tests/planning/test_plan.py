@@ -122,7 +122,7 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
 
 
 def test_the_nearest_gives_up_speed_before_what_is_learned() -> None:
-    config = load_config("quickstart", ["learner.pack_tokens=4096"])
+    config = load_config("quickstart-adamw", ["learner.pack_tokens=4096"])
     free = nearest(config, lambda c: True)
     packed = nearest(config, lambda c: c.learner.pack_tokens < 1000)
     assert free == []

@@ -35,7 +35,7 @@ def test_shards_are_float32_and_everything_beside_them_as_it_is_computed_with() 
 
 
 def test_adapters_need_no_second_model_of_reference() -> None:
-    learner = of("learner.lora={rank: 8, targets: [q_proj, v_proj]}").learner
+    learner = of("learner.lora={rank: 8, targets: [q_proj, v_proj]}", "rl.kl_coef=0.001").learner
     assert (learner.rank, learner.targets, learner.reference, learner.trained_bytes) == (
         8,
         ("q_proj", "v_proj"),

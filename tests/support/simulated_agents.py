@@ -16,7 +16,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from muarl.comparison.attempts import Attempt, Results
+from muarl.comparison.attempts import PlayedTask, Results
 from muarl.comparison.components import grid_components
 from muarl.comparison.intervals import paired_bootstrap, same_tasks_interval
 from muarl.comparison.power import difference_variance, needed
@@ -54,7 +54,7 @@ def outcomes(random: np.random.Generator, chances: NDArray[np.float64], trials: 
 def as_results(name: str, found: Outcomes, *, seeds: bool = False) -> Results:
     """A run with these outcomes."""
     attempts = [
-        Attempt(f"task-{t}", n, bool(good), 100 + n if seeds else None)
+        PlayedTask(f"task-{t}", n, bool(good), 100 + n if seeds else None)
         for t, row in enumerate(found)
         for n, good in enumerate(row)
     ]

@@ -67,7 +67,7 @@ async def test_what_is_right_passes_as_it_is() -> None:
     turn = await user.reply(ASKED)
     assert turn == UserTurn(Message("user", "It is 53111."), Usage(10, 2, 1, cost=0.5))
     assert inner.told == []
-    assert user.episode_tags() == {GUARD: {"asked_again": 0, "mended": 0, "left": []}}
+    assert user.episode_tags() == {GUARD: {"asked_again": 0, "fixed": 0, "left": []}}
 
 
 async def test_a_fault_is_asked_again_counted_and_paid_for() -> None:
@@ -77,7 +77,7 @@ async def test_a_fault_is_asked_again_counted_and_paid_for() -> None:
     assert turn.usage == Usage(30, 6, 3, cost=1.5)
     assert inner.told[0] == ("gives an id, a name or a number other than the one in its scenario (zip '99999')",)
     assert "speaks of its part" in inner.told[1][0]
-    assert user.episode_tags() == {GUARD: {"asked_again": 2, "mended": 1, "left": []}}
+    assert user.episode_tags() == {GUARD: {"asked_again": 2, "fixed": 1, "left": []}}
 
 
 async def test_what_stays_bad_is_sent_and_marks_the_episode() -> None:
@@ -147,7 +147,7 @@ async def test_users_by_rules_are_marked_only_and_slow_ones_pass_the_mark_on() -
 
 
 def episode(number: int, reward: float, *, spoiled: bool = False) -> Episode:
-    tags: dict[str, Any] = {GUARD: {"asked_again": 2, "mended": 1, "left": [{}] if spoiled else []}}
+    tags: dict[str, Any] = {GUARD: {"asked_again": 2, "fixed": 1, "left": [{}] if spoiled else []}}
     return Episode(
         f"e{number}", "t", "retail", [Turn(Message("user", "hi"))], StopReason.USER_STOP, group="g",
         verdict=Verdict(reward), tags=tags | ({SPOILED: True} if spoiled else {}),
@@ -194,7 +194,7 @@ def test_a_guard_changes_nothing_about_clean_users() -> None:
                 [m.to_json() for m in after.messages]
             )
             assert GUARD not in before.tags
-            assert after.tags[GUARD] == {"asked_again": 0, "mended": 0, "left": []}
+            assert after.tags[GUARD] == {"asked_again": 0, "fixed": 0, "left": []}
             assert SPOILED not in after.tags
 
 

@@ -1,4 +1,4 @@
-"""The guarding proxy, asked by OpenAI's own client: what it mends, counts, passes on and refuses."""
+"""The guarding proxy, asked by OpenAI's own client: what it fixes, counts, passes on and refuses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def proxied(script: Any, **options: Any) -> Iterator[tuple[openai.OpenAI, FakeOp
             yield client, upstream, proxy
 
 
-def mends(wrong: str, right: str) -> Callable[[dict[str, Any]], Answer]:
+def fixes(wrong: str, right: str) -> Callable[[dict[str, Any]], Answer]:
     return lambda body: text(right if "was not sent" in body["messages"][0]["content"] else wrong)
 
 
@@ -57,7 +57,7 @@ def test_a_good_reply_passes_with_the_request_as_it_was() -> None:
 
 def test_a_fault_is_asked_again_and_all_tries_are_in_the_usage(tmp_path: Path) -> None:
     log = tmp_path / "faults.jsonl"
-    with proxied(mends("It is 99999.", "It is 53111."), model="other", log=log) as (client, upstream, proxy):
+    with proxied(fixes("It is 99999.", "It is 53111."), model="other", log=log) as (client, upstream, proxy):
         made = client.chat.completions.create(model="m", messages=ASKED)  # type: ignore[arg-type]
     assert made.choices[0].message.content == "It is 53111."
     assert made.usage is not None
@@ -67,7 +67,7 @@ def test_a_fault_is_asked_again_and_all_tries_are_in_the_usage(tmp_path: Path) -
     assert upstream.requests[1].body["messages"][1:] == ASKED[1:]
     told = made.model_dump()["muarl"]
     assert told == {"asked_again": 1, "left": []}
-    assert (proxy.totals.mended, dict(proxy.totals.found)) == (1, {"contradicts": 1})
+    assert (proxy.totals.fixed, dict(proxy.totals.found)) == (1, {"contradicts": 1})
     (line,) = map(json.loads, log.read_text().splitlines())
     assert line["tries"][0]["said"] == "It is 99999."
     assert "upstream-key-1" not in log.read_text()
@@ -96,7 +96,7 @@ def test_a_call_of_a_tool_that_the_user_does_not_have_is_asked_again() -> None:
 
 
 def test_streams_are_one_piece() -> None:
-    with proxied(mends("It is 99999.", "It is 53111.")) as (client, upstream, _):
+    with proxied(fixes("It is 99999.", "It is 53111.")) as (client, upstream, _):
         pieces = client.chat.completions.create(model="m", messages=ASKED, stream=True)  # type: ignore[call-overload]
         said = "".join(p.choices[0].delta.content or "" for p in pieces)
     assert said == "It is 53111."

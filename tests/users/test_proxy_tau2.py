@@ -70,5 +70,5 @@ def test_tau2s_own_harness_plays_through_the_proxy() -> None:
     assert "user_stop" in found["end"].lower()
     assert found["reward"] == 1.0
     assert proxy.totals.to_json()["found"] == {"leaks": 1}
-    assert (proxy.totals.requests, proxy.totals.asked_again, proxy.totals.mended) == (3, 1, 1)
+    assert (proxy.totals.requests, proxy.totals.asked_again, proxy.totals.fixed) == (3, 1, 1)
     assert upstream.requests[0].body["model"] == "customer"

@@ -212,8 +212,7 @@ def test_what_the_check_refuses_is_sampled_again_and_never_said() -> None:
     factory, sampler, strict = checked("wrong one", "wrong two", "Cancel #W12.", "Bye. ###STOP###", tries=4)
     episode = play(factory, "Done.")
     assert [m.content for m in episode.messages if m.role == "user"] == ["Cancel #W12.", "Bye. ###STOP###"]
-    assert strict.notes == [("hears", GREETING), ("said", "Cancel #W12."), ("hears", "Done."),
-                            ("said", "Bye. ###STOP###")]  # fmt: skip
+    assert strict.notes == [("hears", GREETING), ("said", "Cancel #W12."), ("hears", "Done.")]
     assert len({params.seed for _, _, params in sampler.seen}) == 4
     assert [params.temperature for _, _, params in sampler.seen] == [1.0, 1.25, 1.5, 1.0]
     assert len({ids for _, ids, _ in sampler.seen[:3]}) == 1, "what was refused is forgotten"

@@ -1,4 +1,4 @@
-"""``muarl tasks check``: what is wrong with a set of tasks, and the mended ones."""
+"""``muarl tasks check``: what is wrong with a set of tasks, and the fixed ones."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def check(
 
       muarl tasks check tau2-airline
 
-      muarl tasks check tasks.json --domain tau2-retail --page findings.html --fix mended.json
+      muarl tasks check tasks.json --domain tau2-retail --page findings.html --fix fixed.json
 
       muarl tasks check logged.jsonl --domain retail-generated --json
     """
@@ -97,7 +97,7 @@ def check(
         raise ConfigError(f"--rule: there is no rule {unknown!r}; known: {', '.join(RULES)}")
     opened = open_source(source, domain=domain, split=split, count=tasks, size=size, seed=seed)
     if fix is not None and opened.rows is None:
-        raise ConfigError(f"--fix: {opened.label} makes its tasks: mend its generator")
+        raise ConfigError(f"--fix: {opened.label} makes its tasks: fix its generator")
     report = check_source(opened, progress=_told(len(opened.tasks)))
     if as_json:
         typer.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
@@ -164,24 +164,24 @@ def _print_findings(found: list[TaskFinding]) -> None:
     for finding in found:
         typer.echo(f"  - task {finding.task}: {finding.evidence}.")
         typer.echo(f"    {finding.remedy}.")
-        for mend in finding.mends:
-            sure = "" if mend.settled else " (a guess: confirm it)"
+        for fix in finding.fixes:
+            sure = "" if fix.settled else " (a guess: confirm it)"
             told = {
-                "drop": f"leave out actions[{mend.index}]",
-                "arguments": f"actions[{mend.index}] with {json.dumps(mend.value, ensure_ascii=False)}",
-                "basis": f"reward_basis {json.dumps(mend.value)}",
-                "say": f"add {mend.value!r} to the scenario",
-            }[mend.what]
-            typer.echo(f"    Mended: {told}{sure}.")
+                "drop": f"leave out actions[{fix.index}]",
+                "arguments": f"actions[{fix.index}] with {json.dumps(fix.value, ensure_ascii=False)}",
+                "basis": f"reward_basis {json.dumps(fix.value)}",
+                "say": f"add {fix.value!r} to the scenario",
+            }[fix.what]
+            typer.echo(f"    Fixed: {told}{sure}.")
 
 
 def _fix(source: TaskSource, report: TaskReport, out: Path, guesses: bool, quiet: bool) -> None:
-    from muarl.environments.task_checks.mending import mended, write_mended
+    from muarl.environments.task_checks.fixing import fixed, write_fixed
 
-    rows = mended(source, report.findings, guesses=guesses)
-    write_mended(out, source, rows)
+    rows = fixed(source, report.findings, guesses=guesses)
+    write_fixed(out, source, rows)
     left = {f.task for f in report.of("error")} - set(rows)
-    typer.echo(f"Mended: {len(rows)} of {report.count} tasks, in {out}; read them before use.", err=quiet)
+    typer.echo(f"Fixed: {len(rows)} of {report.count} tasks, in {out}; read them before use.", err=quiet)
     if left:
         names = ", ".join(sorted(left)[:12])
         typer.echo(f"Errors left to a person: tasks {names}{' ...' if len(left) > 12 else ''}", err=quiet)

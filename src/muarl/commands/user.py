@@ -348,6 +348,6 @@ def proxy(
     done = guarding.totals
     left = ", ".join(f"{rule} {n}" for rule, n in done.left.most_common()) or "none"
     typer.echo(
-        f"Stopped. {done.requests:,} requests, asked again {done.asked_again:,} times, {done.mended:,} messages "
-        f"mended; faults that went through: {left}."
+        f"Stopped. {done.requests:,} requests, asked again {done.asked_again:,} times, {done.fixed:,} messages "
+        f"fixed; faults that went through: {left}."
     )

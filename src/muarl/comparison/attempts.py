@@ -9,7 +9,7 @@ from muarl.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class PlayedTask:
     """One scored attempt at a task.
 
     ``trial``: its number among the task's, from 0. ``seed``: of the agent (or of both sides, where they share one),
@@ -43,7 +43,7 @@ class Excluded:
 
     @property
     def key(self) -> tuple[int | None, int | None, int]:
-        """See ``Attempt.key``."""
+        """See ``PlayedTask.key``."""
         return self.seed, self.user_seed, self.repeat
 
 
@@ -58,7 +58,7 @@ class Results:
     name: str
     path: str
     kind: str
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[PlayedTask, ...]
     excluded: tuple[Excluded, ...] = ()
     domain: str | None = None
     agent: str | None = None
@@ -68,9 +68,9 @@ class Results:
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def by_task(self) -> dict[str, list[Attempt]]:
+    def by_task(self) -> dict[str, list[PlayedTask]]:
         """Task id to its scored attempts, tasks in the order of the file."""
-        found: dict[str, list[Attempt]] = {}
+        found: dict[str, list[PlayedTask]] = {}
         for attempt in self.attempts:
             found.setdefault(attempt.task, []).append(attempt)
         return found

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muarl.comparison.attempts import Attempt
+from muarl.comparison.attempts import PlayedTask
 from muarl.comparison.significance import t_quantile
 from muarl.statistics import Interval
 
@@ -83,7 +83,7 @@ def trial_components(trials: Sequence[Sequence[bool]]) -> Components | None:
     return _shares(estimate, len(kept), f"{least if least == most else f'{least} to {most}'} trials of each task")
 
 
-def seed_components(attempts: Sequence[Attempt]) -> Components | None:
+def seed_components(attempts: Sequence[PlayedTask]) -> Components | None:
     """Task, agent, user, both together and what no seed decides, from repeats of a grid of seeds (muarl eval --noise).
 
     "agent": what changes with the agent's seed whoever the user is; "user": the other way round; "agent and user": what

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.benchmarks.messages import json_rows
-from muarl.comparison.attempts import Attempt, Results
+from muarl.comparison.attempts import PlayedTask, Results
 from muarl.errors import DataError
 from muarl.untrusted import read_text
 
@@ -47,7 +47,7 @@ def read(kind: str, path: Path) -> Results:
         raise DataError(
             f"{path}: there are results of several models in it ({', '.join(sorted(folders)[:4])}): name one's folder"
         )
-    attempts: list[Attempt] = []
+    attempts: list[PlayedTask] = []
     for category in dict.fromkeys((*scores, *plain)):
         if category in scores:
             attempts += _scored(kind, category, scores[category], plain.get(category))
@@ -86,7 +86,7 @@ class _Totals:
     total: int
 
 
-def _scored(kind: str, category: str, file: Path, results: Path | None) -> list[Attempt]:
+def _scored(kind: str, category: str, file: Path, results: Path | None) -> list[PlayedTask]:
     """The attempts of a score file."""
     rows = _rows(file)
     if not rows:
@@ -109,7 +109,7 @@ def _scored(kind: str, category: str, file: Path, results: Path | None) -> list[
             f"{file}: it tells of {totals.correct} of {totals.total} correct and lists {len(failed)} failures, which "
             f"does not fit {len(tasks)} tasks by {source}"
         )
-    return [Attempt(task, 0, task not in failed) for task in tasks]
+    return [PlayedTask(task, 0, task not in failed) for task in tasks]
 
 
 def _totals(row: Mapping[str, Any], place: str) -> _Totals:
@@ -129,7 +129,7 @@ def _task_id(kind: str, category: str, row: Mapping[str, Any], place: str) -> st
     return given
 
 
-def _bfcl(file: Path) -> list[Attempt]:
+def _bfcl(file: Path) -> list[PlayedTask]:
     """A result file, checked as BFCL does. Of multi-turn categories only, which muarl has the checker of."""
     from muarl.benchmarks import bfcl
 
@@ -139,11 +139,11 @@ def _bfcl(file: Path) -> list[Attempt]:
         raise DataError(f"{file}: muarl checks multi-turn categories only; name BFCL's own score files of {match[2]}")
     revision: Any = match[1]
     lines = [bfcl.score_row(row, place, revision) for row, place in _rows(file)]
-    return [Attempt(str(line["id"]), 0, bool(line["valid"])) for line in lines]
+    return [PlayedTask(str(line["id"]), 0, bool(line["valid"])) for line in lines]
 
 
-def _acebench(file: Path) -> list[Attempt]:
+def _acebench(file: Path) -> list[PlayedTask]:
     """A result file, scored end to end as upstream does."""
     from muarl.benchmarks import acebench
 
-    return [Attempt(str(row["id"]), 0, bool(row["valid"])) for row in acebench.read_results([file]).rows]
+    return [PlayedTask(str(row["id"]), 0, bool(row["valid"])) for row in acebench.read_results([file]).rows]

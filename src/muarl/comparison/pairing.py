@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from muarl.comparison.attempts import Attempt, Results
+from muarl.comparison.attempts import PlayedTask, Results
 from muarl.errors import DataError
 
 BY_SEED, BY_TASK = "task and seed", "task"
@@ -90,7 +90,7 @@ def pair(runs: Sequence[Results], *, keep_changed: bool = False) -> Paired:
 
 
 def _by_seed(
-    found: Sequence[Mapping[str, Sequence[Attempt]]], tasks: Sequence[str]
+    found: Sequence[Mapping[str, Sequence[PlayedTask]]], tasks: Sequence[str]
 ) -> dict[str, list[tuple[int | None, int | None, int]]] | None:
     """The seeds of each task that all runs have; None where they do not tell, or where a task would lose every
     attempt, or all of them more than half."""

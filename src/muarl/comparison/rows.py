@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from muarl.comparison.attempts import Attempt, Excluded, Results, numbered
+from muarl.comparison.attempts import Excluded, PlayedTask, Results, numbered
 from muarl.errors import DataError
 from muarl.metrics import is_success
 from muarl.untrusted import parse_json, read_lines
@@ -43,12 +43,12 @@ def read_rows(path: Path) -> Results:
     except OSError as problem:
         raise DataError(f"{path}: cannot be read: {problem.strerror or problem}") from None
     trials = numbered([(task, trial) for task, trial, *_ in found.rows], str(path))
-    attempts, excluded = list[Attempt](), list[Excluded]()
+    attempts, excluded = list[PlayedTask](), list[Excluded]()
     for (task, _, seed, good, why), trial in zip(found.rows, trials, strict=True):
         if good is None:
             excluded.append(Excluded(task, trial, why, seed))
         else:
-            attempts.append(Attempt(task, trial, good, seed))
+            attempts.append(PlayedTask(task, trial, good, seed))
     told = {name: ", ".join(values) for name, values in found.told.items()}
     return Results(
         name=path.stem,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from muarl.comparison.attempts import Attempt, Excluded, Results
+from muarl.comparison.attempts import Excluded, PlayedTask, Results
 from muarl.episode import Episode, StopReason, read_episodes
 from muarl.errors import DataError, MuarlError
 from muarl.metrics import is_success
@@ -89,7 +89,7 @@ def _results(
 ) -> Results:
     if not episodes:
         raise DataError(f"{path}: there is no finished episode in it")
-    attempts, excluded = list[Attempt](), list[Excluded]()
+    attempts, excluded = list[PlayedTask](), list[Excluded]()
     for episode in episodes:
         trial = _trial(episode)
         noise = episode.tags.get(NOISE_TAG)
@@ -102,7 +102,7 @@ def _results(
             excluded.append(Excluded(episode.task_id, trial, why, episode.seed, user_seed, repeat))
         else:
             good = is_success(episode.reward)
-            attempts.append(Attempt(episode.task_id, trial, good, episode.seed, user_seed, repeat))
+            attempts.append(PlayedTask(episode.task_id, trial, good, episode.seed, user_seed, repeat))
     nothing = summary.get("do_nothing")
     judge = summary.get("judge")
     return Results(

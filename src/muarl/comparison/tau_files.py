@@ -10,7 +10,7 @@ from typing import Any
 
 from muarl.benchmarks.tau1_trajectories import Recorded
 from muarl.benchmarks.tau2.results import Simulation, Tau2Results
-from muarl.comparison.attempts import Attempt, Excluded, Results
+from muarl.comparison.attempts import Excluded, PlayedTask, Results
 from muarl.errors import DataError
 from muarl.metrics import is_success
 
@@ -21,7 +21,7 @@ ENDED = ("user_stop", "agent_stop")
 
 def tau2(found: Tau2Results) -> Results:
     """A run of TAU2, as its own metrics count it: a conversation that did not end by itself has failed."""
-    attempts, excluded = list[Attempt](), list[Excluded]()
+    attempts, excluded = list[PlayedTask](), list[Excluded]()
     counts: dict[str, int] = {}
     for simulation in found.simulations:
         task = simulation.task_id
@@ -34,7 +34,7 @@ def tau2(found: Tau2Results) -> Results:
             excluded.append(Excluded(task, trial, why, seed))
         else:
             good = simulation.reward is not None and is_success(simulation.reward)
-            attempts.append(Attempt(task, trial, good, seed))
+            attempts.append(PlayedTask(task, trial, good, seed))
     if not found.simulations:
         raise DataError(f"{found.path}: there is no simulation in it")
     file = found.path
@@ -93,7 +93,7 @@ def _digest(value: Any) -> str:
 def tau1(found: Sequence[Recorded], path: Path) -> Results:
     """A run of TAU1. Its tasks are numbers of a split that the file does not name: the test split, as published runs
     have it. A run that broke off before anything was said counts as failed upstream, and is left out here."""
-    attempts, excluded, prints = list[Attempt](), list[Excluded](), dict[str, str]()
+    attempts, excluded, prints = list[PlayedTask](), list[Excluded](), dict[str, str]()
     domains = dict.fromkeys(r.domain for r in found if r.domain is not None)
     for row in found:
         task = f"test/{row.index}"
@@ -102,7 +102,7 @@ def tau1(found: Sequence[Recorded], path: Path) -> Results:
         elif row.reward is None:
             excluded.append(Excluded(task, row.trial, "it has no reward"))
         else:
-            attempts.append(Attempt(task, row.trial, is_success(row.reward)))
+            attempts.append(PlayedTask(task, row.trial, is_success(row.reward)))
         if row.given is not None:
             prints[task] = _digest([row.given.get(name) for name in ("instruction", "actions", "outputs")])
     return Results(

@@ -195,7 +195,7 @@ class GuardConfig(Section):
     active: bool = Field(
         False,
         description="Look at every message of the user, and ask it again where a rule finds a fault. Needs a model as "
-        "the user (`llm`, `sampled`) to mend anything; other users are only marked.",
+        "the user (`llm`, `sampled`) to fix anything; other users are only marked.",
     )
     retries: Count = Field(2, description="How often a message is asked again at most. Every try is paid for.")
     rules: tuple[UserRule, ...] = Field(
@@ -207,7 +207,7 @@ class GuardConfig(Section):
     )  # fmt: skip
     exclude: bool = Field(
         True,
-        description="Training and demonstrations leave out episodes with a fault that no try has mended; a group that "
+        description="Training and demonstrations leave out episodes with a fault that no try has fixed; a group that "
         "becomes too small for it is dropped.",
     )
 

@@ -26,7 +26,7 @@ class Breach:
 
 
 @dataclass(frozen=True)
-class Choice:
+class OpenChoice:
     """Something about a call that only the user can decide.
 
     ``name``: what is chosen, for the finding. ``tools``: the calls that it is about. ``others``: the other arguments
@@ -94,7 +94,7 @@ class TaskRules:
 
     breaches: Mapping[str, Callable[[Occasion], Breach | None]] = field(default_factory=dict)
     forbids: Mapping[str, Forbids] = field(default_factory=dict)
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[OpenChoice, ...] = ()
     claims: tuple[Claim, ...] = ()
     workarounds: tuple[Workaround, ...] = ()
     people: tuple[str, Mapping[str, str]] | None = None

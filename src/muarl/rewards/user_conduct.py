@@ -41,11 +41,11 @@ GOES_ON = 8
 LOOPS = 4
 """Times on end that a message is said, word for word, which no patience explains."""
 ALL = 0.75
-"""The share of all wishes' telling words that tells nearly all."""
+"""The share of all requests' telling words that tells nearly all."""
 FEW = 3
-"""Telling words; wishes with fewer can be told in a word."""
+"""Telling words; requests with fewer can be told in a word."""
 MOST = 0.6
-"""The share of a wish's telling words that tells it."""
+"""The share of a request's telling words that tells it."""
 MORE = 2
 """Facts of other things than the one asked for, from which on an answer tells more than asked."""
 SENTENCE = 8
@@ -221,7 +221,7 @@ def _shown(talk: Heard, turn: int, value: str) -> bool:
 
 
 def _front_loads(talk: Heard, turn: int) -> str | None:
-    """Who it is and most of all wishes; or several wishes, of one who is to bring them up one by one."""
+    """Who it is and most of all requests; or several requests, of one who is to bring them up one by one."""
     scenario = talk.task.scenario
     if not talk.said or turn != talk.said[0] or talk.task.history or _TELLS_ALL.search(scenario):
         return None
@@ -237,7 +237,7 @@ def _front_loads(talk: Heard, turn: int) -> str | None:
 
 
 def _overtells(talk: Heard, turn: int) -> str | None:
-    """Facts of kinds that the agent's question is not about, or a whole wish in answer to who it is, which nobody has
+    """Facts of kinds that the agent's question is not about, or a whole request in answer to who it is, which nobody has
     told yet."""
     if turn not in talk.said[1:]:
         return None

@@ -40,7 +40,7 @@ class _Request:
         self.told = self.settled = False
 
     def change(self, goal: Goal) -> None:
-        """Wish for something else, or for nothing any more."""
+        """Ask for something else, or for nothing any more."""
         self.settled = bool(goal.get("drop"))
         self.now = self.now if self.settled else goal
 
@@ -84,7 +84,7 @@ class GoalCheck:
         return request.settled or not self._asked(request)
 
     def _called_for(self) -> tuple[str, _Request | None]:
-        """What the reply must be: "yes", "no", a "change" or an "other" wish, or "" for anything; and of which
+        """What the reply must be: "yes", "no", a "change" or an "other" request, or "" for anything; and of which
         request."""
         open_ = sorted((r for r in self._requests if not r.settled and r.kind != "outside"), key=lambda r: not r.told)
         if "unavailable" in self._acts:
@@ -174,7 +174,7 @@ class GoalCheck:
         return not intents or request.kind in intents
 
     def _values(self, goal: Goal) -> dict[ValueKind, list[Any]]:
-        """The values of a wish that its user can say, by kind."""
+        """The values of a request that its user can say, by kind."""
         found: dict[ValueKind, list[Any]] = {}
         for name, value in goal.items():
             slot = self._service.slots.get(name.removeprefix("described "))
@@ -215,7 +215,7 @@ class GoalCheck:
         return not dropped or any(not r.settled for r in self._requests if r is not due)
 
     def _says_new(self, words: str, old: Goal, new: Goal) -> bool:
-        """Whether a reply tells what is new about a wish."""
+        """Whether a reply tells what is new about a request."""
         slots = self._service.slots
         changed = [s for s in slots if s in new and new[s] != old.get(s)]
         return all(reading.speaks_of(self._service, words, s, new[s]) for s in changed)

@@ -24,7 +24,7 @@ GUARDED = (
     "agrees_wrongly", "unknown_tool", "loops", "empty",
 )  # fmt: skip
 """The rules that a guard goes by where nobody names others: those that spoil a conversation and that another message
-can mend."""
+can fix."""
 
 
 def fault(error: UserError) -> str:
@@ -87,10 +87,10 @@ class GuardedUser:
         return tuple(error for error in found if error.rule in self._rules)
 
     def episode_tags(self) -> Mapping[str, Any]:
-        """What became of it: how often it was asked again, how many messages that mended, and what was left; and the
+        """What became of it: how often it was asked again, how many messages that fixed, and what was left; and the
         user's own."""
         own = self._user.episode_tags() if isinstance(self._user, LeavesTags) else {}
-        told = {"asked_again": self._asked, "mended": self._mended, "left": list(self._left)}
+        told = {"asked_again": self._asked, "fixed": self._mended, "left": list(self._left)}
         return {**own, GUARD: told, **({SPOILED: True} if self._left and self._exclude else {})}
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ def from_the_users_chair(messages: Sequence[Message]) -> list[Message]:
     return [Message(swapped[m.role], m.content) for m in visible_to_user(messages) if m.role in swapped]  # type: ignore[arg-type]
 
 
-class Check(Protocol):
+class MessageCheck(Protocol):
     """Looks at one conversation of a user's, message by message (users/goal_check.py)."""
 
     def hears(self, text: str) -> None:
@@ -45,7 +45,7 @@ class Check(Protocol):
         ...
 
 
-MakeCheck = Callable[[Task], Check | None]
+MakeCheck = Callable[[Task], MessageCheck | None]
 """The check of a task's user; None where there is none."""
 
 

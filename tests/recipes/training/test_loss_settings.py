@@ -37,8 +37,8 @@ def test_log_probabilities_are_made_again_where_the_samplers_mean_something_else
 
 
 def test_the_optimiser_of_rl_is_adamw_or_muon_with_rates_of_their_own() -> None:
-    plain = load_config("cpu").rl
-    assert learner_config(plain, load_config("cpu").model).optimizer.kind == "adamw"
+    plain = load_config("quickstart-adamw")
+    assert learner_config(plain.rl, plain.model).optimizer.kind == "adamw"
     config = load_config("quickstart", ["rl.optimizer=muon", "rl.matrix_lr=0.004", "rl.lr=2e-4"])
     optimizer = learner_config(config.rl, config.model).optimizer
     assert (optimizer.kind, optimizer.muon_lr, optimizer.lr) == ("muon", 0.004, 2e-4)

@@ -8,7 +8,7 @@ from typing import Any
 
 from muarl.domains.airline.policy_checks import RECENT, paid_bags
 from muarl.domains.auditing import Occasion, Record
-from muarl.domains.task_rules import Arguments, Breach, Choice, Claim, TaskRules, Workaround, settles
+from muarl.domains.task_rules import Arguments, Breach, Claim, OpenChoice, TaskRules, Workaround, settles
 
 _CHANGE = frozenset({"update_reservation_flights"})
 _BOOK = frozenset({"book_reservation"})
@@ -157,13 +157,13 @@ def _recent(booked: Record) -> bool:
 AIRLINE_TASKS = TaskRules(
     breaches={"update_reservation_baggages": _overcharged, "book_reservation": _overcharged},
     choices=(
-        Choice("payment", _PAID, _payment(False), _pay_with),
-        Choice("payment", _PAID, _payment(True), _pay_with, weight="note"),
-        Choice("insurance", _BOOK, _insurance, tried=False),
-        Choice("bags", _BOOK, _bags, weight="note", tried=False),
-        Choice("passengers", _BOOK, _passengers, tried=False),
-        Choice("cabin", _BOOK | _CHANGE, _cabin, tried=False),
-        Choice("flight", _BOOK | _CHANGE, _ties),
+        OpenChoice("payment", _PAID, _payment(False), _pay_with),
+        OpenChoice("payment", _PAID, _payment(True), _pay_with, weight="note"),
+        OpenChoice("insurance", _BOOK, _insurance, tried=False),
+        OpenChoice("bags", _BOOK, _bags, weight="note", tried=False),
+        OpenChoice("passengers", _BOOK, _passengers, tried=False),
+        OpenChoice("cabin", _BOOK | _CHANGE, _cabin, tried=False),
+        OpenChoice("flight", _BOOK | _CHANGE, _ties),
     ),
     claims=(
         Claim(

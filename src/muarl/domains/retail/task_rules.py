@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from muarl.domains.auditing import Occasion, Record
-from muarl.domains.task_rules import Arguments, Breach, Choice, TaskRules, settles
+from muarl.domains.task_rules import Arguments, Breach, OpenChoice, TaskRules, settles
 
 _SWAPS = frozenset({"exchange_delivered_order_items", "modify_pending_order_items"})
 _PAID = _SWAPS | {"return_delivered_order_items", "modify_pending_order_payment"}
@@ -201,12 +201,12 @@ RETAIL_TASKS = TaskRules(
         "return_delivered_order_items": _elsewhere,
     },
     choices=(
-        Choice("payment", _PAID, _payment(False), _pay_with),
-        Choice("payment", _PAID, _payment(True), _pay_with, weight="note"),
-        Choice("reason", frozenset({"cancel_pending_order"}), _reason(False), _say_reason),
-        Choice("reason", frozenset({"cancel_pending_order"}), _reason(True), _say_reason, weight="note"),
-        Choice("item", _SWAPS, _rivals),
-        Choice("unmentioned", _SWAPS, _unmentioned, _accept, tried=False),
+        OpenChoice("payment", _PAID, _payment(False), _pay_with),
+        OpenChoice("payment", _PAID, _payment(True), _pay_with, weight="note"),
+        OpenChoice("reason", frozenset({"cancel_pending_order"}), _reason(False), _say_reason),
+        OpenChoice("reason", frozenset({"cancel_pending_order"}), _reason(True), _say_reason, weight="note"),
+        OpenChoice("item", _SWAPS, _rivals),
+        OpenChoice("unmentioned", _SWAPS, _unmentioned, _accept, tried=False),
     ),
     people=(
         "users",

@@ -9,10 +9,10 @@ from typing import Any
 
 from muarl.chat import ToolCall
 from muarl.domains.gold import why_failed
-from muarl.domains.task_rules import Choice, Claim
-from muarl.environments.task_checks.findings import Level, Mend, TaskFinding
+from muarl.domains.task_rules import Claim, OpenChoice
+from muarl.environments.task_checks.findings import Fix, Level, TaskFinding
 from muarl.environments.task_checks.gold import asked, found, shown
-from muarl.environments.task_checks.replaying import CheckedTask, Step
+from muarl.environments.task_checks.replaying import CheckedTask, GoldStep
 
 _BRANCH = re.compile(
     r"\bif\b|otherwise|unless|in case|not possible|n.t (?:possible|available)|refuse|insist|persist|accept|agree"
@@ -40,7 +40,7 @@ def choices(checked: CheckedTask) -> Iterator[TaskFinding]:
         yield found(checked, "no-fallback", "note", evidence, "Say what the user accepts instead, and when they stop")
 
 
-def _choice(checked: CheckedTask, step: Step, choice: Choice) -> Iterator[TaskFinding]:
+def _choice(checked: CheckedTask, step: GoldStep, choice: OpenChoice) -> Iterator[TaskFinding]:
     occasion = checked.occasion(step.index)
     others = asked(lambda o: list(choice.others(o)), occasion) or []
     allowed = [told for arguments, told in others if not choice.tried or _possible(checked, step, arguments)]
@@ -49,11 +49,11 @@ def _choice(checked: CheckedTask, step: Step, choice: Choice) -> Iterator[TaskFi
     more = f" and {len(allowed) - LISTED} more" if len(allowed) > LISTED else ""
     evidence = f"{shown(step)}: the scenario does not rule out {'; '.join(allowed[:LISTED])}{more} ({choice.name})"
     settle = asked(choice.settle, occasion)
-    mends = (Mend("say", settle),) if settle else ()
-    yield found(checked, "undecided", choice.weight, evidence, "Say in the scenario which is meant", *mends)
+    fixes = (Fix("say", settle),) if settle else ()
+    yield found(checked, "undecided", choice.weight, evidence, "Say in the scenario which is meant", *fixes)
 
 
-def _possible(checked: CheckedTask, step: Step, arguments: Mapping[str, Any]) -> bool:
+def _possible(checked: CheckedTask, step: GoldStep, arguments: Mapping[str, Any]) -> bool:
     """Whether the call with other arguments succeeds, is allowed by the policy, and leads to another state."""
     world = checked.world_before(step.index)
     name, side = step.action.name, step.action.requestor
@@ -86,7 +86,7 @@ def _claim(checked: CheckedTask, claim: Claim) -> Iterator[TaskFinding]:
         evidence = (
             f"{claim.tool} of {one} is {'right' if made else 'wrong'} by the gold actions, and allowed exactly if "
         )
-        denies = () if made else (Mend("say", claim.denies),)
+        denies = () if made else (Fix("say", claim.denies),)
         yield found(checked, "fact-undecided", "warning", f"{evidence}the user claims {claim.name}, of which the "
                     "scenario says nothing", "Say in the scenario whether it is so", *denies)  # fmt: skip
         return
@@ -107,4 +107,4 @@ def _workarounds(checked: CheckedTask) -> Iterator[TaskFinding]:
             evidence = f"the change of {key} is refused by the gold actions, and {key} {way.about}"
             level: Level = "warning"
             yield found(checked, "undecided", level, f"{evidence}, which the scenario does not rule out ({way.name})",
-                        "Say in the scenario whether the user would do that", Mend("say", way.denies))  # fmt: skip
+                        "Say in the scenario whether the user would do that", Fix("say", way.denies))  # fmt: skip

@@ -13,7 +13,7 @@ when reading scores; many benchmarks mean it so."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
+class Fix:
     """A mechanical change of one task that removes a finding.
 
     ``what``: "drop" (gold action ``index``), "arguments" (those of gold action ``index`` become ``value``), "basis"
@@ -35,7 +35,7 @@ class Mend:
 @dataclass(frozen=True, slots=True)
 class TaskFinding:
     """Something that is wrong with a task. ``rule``: one of ``RULES``. ``evidence``: what was seen, in one sentence.
-    ``remedy``: what to change. ``task``, ``split``: the task's id, and where it is from. ``mends``: the change, where
+    ``remedy``: what to change. ``task``, ``split``: the task's id, and where it is from. ``fixes``: the change, where
     it is mechanical."""
 
     rule: str
@@ -44,7 +44,7 @@ class TaskFinding:
     split: str
     evidence: str
     remedy: str
-    mends: tuple[Mend, ...] = ()
+    fixes: tuple[Fix, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict."""
@@ -55,7 +55,7 @@ class TaskFinding:
             "split": self.split,
             "evidence": self.evidence,
             "remedy": self.remedy,
-            "mends": [mend.to_json() for mend in self.mends],
+            "fixes": [fix.to_json() for fix in self.fixes],
         }
 
 

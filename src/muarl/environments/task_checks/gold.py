@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from muarl.domains.task_rules import Breach
-from muarl.environments.task_checks.findings import Level, Mend, TaskFinding
-from muarl.environments.task_checks.replaying import CheckedTask, Step, leaves
+from muarl.environments.task_checks.findings import Fix, Level, TaskFinding
+from muarl.environments.task_checks.replaying import CheckedTask, GoldStep, leaves
 from muarl.rewards.facts import dates
 
 FREE_TEXT = 3
@@ -37,30 +37,30 @@ def gold(checked: CheckedTask) -> Iterator[TaskFinding]:
             yield from _invented(checked, step)
 
 
-def found(checked: CheckedTask, rule: str, level: Level, evidence: str, remedy: str, *mends: Mend) -> TaskFinding:
+def found(checked: CheckedTask, rule: str, level: Level, evidence: str, remedy: str, *fixes: Fix) -> TaskFinding:
     """A finding about a task."""
-    return TaskFinding(rule, level, checked.task.id, checked.split, evidence, remedy, mends)
+    return TaskFinding(rule, level, checked.task.id, checked.split, evidence, remedy, fixes)
 
 
-def shown(step: Step) -> str:
+def shown(step: GoldStep) -> str:
     """A gold action as evidence names it."""
     arguments = json.dumps(dict(step.action.arguments), ensure_ascii=False, default=str)
     cut = arguments if len(arguments) < 160 else arguments[:157] + "..."
     return f"actions[{step.index}] {step.action.name}({cut})"
 
 
-def _unknown_tool(checked: CheckedTask, step: Step) -> TaskFinding:
+def _unknown_tool(checked: CheckedTask, step: GoldStep) -> TaskFinding:
     side = "agent" if step.action.requestor == "assistant" else "user"
     evidence = f"{shown(step)}: the {side} has no tool of that name"
     return found(checked, "gold-unknown-tool", "error", evidence, "Name a tool that there is, or add it to the domain")
 
 
-def _failing(checked: CheckedTask, step: Step) -> TaskFinding:
+def _failing(checked: CheckedTask, step: GoldStep) -> TaskFinding:
     searched = step.action.name in checked.source.audit.auth_tools
     counts = "ACTION" in checked.task.reward_basis and not searched
     level: Level = "error" if step.kind == "write" else "warning" if counts else "note"
     remedy = "Fix the arguments or the tool" if not searched else "Fine where the scenario means the search to miss"
-    drop = (Mend("drop", index=step.index),) if level == "warning" else ()
+    drop = (Fix("drop", index=step.index),) if level == "warning" else ()
     return found(checked, "gold-fails", level, f"{shown(step)}: {step.failed}", remedy, *drop)
 
 
@@ -79,10 +79,10 @@ def _effects(checked: CheckedTask) -> Iterator[TaskFinding]:
     for step in silent:
         remedy = "Leave the action out, or give it arguments that change something"
         yield found(checked, "gold-no-effect", "note", f"{shown(step)} changes nothing", remedy,
-                    Mend("drop", index=step.index))  # fmt: skip
+                    Fix("drop", index=step.index))  # fmt: skip
 
 
-def _forbidden(checked: CheckedTask, step: Step) -> Iterator[TaskFinding]:
+def _forbidden(checked: CheckedTask, step: GoldStep) -> Iterator[TaskFinding]:
     name = step.action.name
     occasion = checked.occasion(step.index)
     for rules in (checked.source.audit.forbids, checked.source.rules.forbids):
@@ -93,14 +93,14 @@ def _forbidden(checked: CheckedTask, step: Step) -> Iterator[TaskFinding]:
             sure = all(asked(rules[name], replace(occasion, said=f"{occasion.said} {f.says}")) for f in claims)
             yield found(checked, "gold-breaks-policy", "error", f"{shown(step)}: {why}", "Leave the action out, or "
                         "change the scenario or the record so that the policy allows it",
-                        Mend("drop", index=step.index, settled=sure))  # fmt: skip
+                        Fix("drop", index=step.index, settled=sure))  # fmt: skip
             return
     breaches = checked.source.rules.breaches
     breach: Breach | None = asked(breaches[name], occasion) if name in breaches else None
     if breach is not None:
-        mends = () if breach.instead is None else (Mend("arguments", dict(breach.instead), step.index, True),)
+        fixes = () if breach.instead is None else (Fix("arguments", dict(breach.instead), step.index, True),)
         remedy = "Let the action be what the policy asks for, and fit the scenario to it"
-        yield found(checked, "gold-breaks-policy", "error", f"{shown(step)}: {breach.why}", remedy, *mends)
+        yield found(checked, "gold-breaks-policy", "error", f"{shown(step)}: {breach.why}", remedy, *fixes)
 
 
 def asked(question: Any, occasion: Any) -> Any:
@@ -111,7 +111,7 @@ def asked(question: Any, occasion: Any) -> Any:
         return None
 
 
-def _other_person(checked: CheckedTask, step: Step) -> Iterator[TaskFinding]:
+def _other_person(checked: CheckedTask, step: GoldStep) -> Iterator[TaskFinding]:
     if checked.person is None or not checked.source.audit.one_person:
         return
     for resource in checked.source.audit.resources:
@@ -126,7 +126,7 @@ def _other_person(checked: CheckedTask, step: Step) -> Iterator[TaskFinding]:
 # values that somebody must know
 
 
-def _people_named(checked: CheckedTask, step: Step) -> Iterator[TaskFinding]:
+def _people_named(checked: CheckedTask, step: GoldStep) -> Iterator[TaskFinding]:
     """Persons among the arguments (with first and last name): unknown ones, and others than the database has."""
     if not checked.own_records:
         return
@@ -152,7 +152,7 @@ def _people_named(checked: CheckedTask, step: Step) -> Iterator[TaskFinding]:
             evidence = f"{shown(step)}: {first} {last} was born on {right} by the user's profile, not on {born}"
             yield found(checked, "gold-contradicts", "error", evidence, "Use the date that the profile has, or tell "
                         "the other one in the scenario",
-                        *((Mend("arguments", changed, step.index, True),) if len(births) == 1 else ()))  # fmt: skip
+                        *((Fix("arguments", changed, step.index, True),) if len(births) == 1 else ()))  # fmt: skip
 
 
 def _persons(value: Any) -> Iterator[dict[str, Any]]:
@@ -190,7 +190,7 @@ def _with(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return [_with(v, path[1:], new) if n == path[0] else v for n, v in enumerate(value)]
 
 
-def _invented(checked: CheckedTask, step: Step) -> Iterator[TaskFinding]:
+def _invented(checked: CheckedTask, step: GoldStep) -> Iterator[TaskFinding]:
     """Text among the arguments that comes from nowhere: it is not in the scenario, the user's records, the records
     that belong to nobody, earlier results, the tools' interface or the policy."""
     if not checked.own_records:
@@ -208,7 +208,7 @@ def _invented(checked: CheckedTask, step: Step) -> Iterator[TaskFinding]:
                     "user's records")  # fmt: skip
 
 
-def _given(checked: CheckedTask, step: Step, value: str) -> bool:
+def _given(checked: CheckedTask, step: GoldStep, value: str) -> bool:
     plain = _plain(value)
     worded = len(value.split()) >= FREE_TEXT and not re.search(r"\d", value)
     if len(plain) < 2 or worded or plain in ("yes", "no"):

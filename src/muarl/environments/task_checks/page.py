@@ -92,11 +92,11 @@ def _findings(findings: Sequence[TaskFinding]) -> Html:
 
 
 def _mends(finding: TaskFinding) -> Html | None:
-    said = [str(m.value) for m in finding.mends if m.what == "say"]
+    said = [str(m.value) for m in finding.fixes if m.what == "say"]
     if said:
         return tag("p", "Add to the scenario: ", tag("em", " ".join(said)))
-    dropped = [str(m.index) for m in finding.mends if m.what == "drop" and m.settled]
+    dropped = [str(m.index) for m in finding.fixes if m.what == "drop" and m.settled]
     if dropped:
-        return tag("p", f"Mended: without actions[{', '.join(dropped)}].")
-    changed = [m for m in finding.mends if m.what in ("arguments", "basis")]
-    return tag("p", f"Mended: {changed[0].value}") if changed else None
+        return tag("p", f"Fixed: without actions[{', '.join(dropped)}].")
+    changed = [m for m in finding.fixes if m.what in ("arguments", "basis")]
+    return tag("p", f"Fixed: {changed[0].value}") if changed else None

@@ -21,7 +21,7 @@ WORD = r"(?<![\w-]){}(?![\w-])"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GoldStep:
     """A gold action as it was replayed. ``kind``: of its tool, "unknown" where there is none. ``failed``: why it
     failed, None if it did not. ``changed``: whether it changed the world."""
 
@@ -64,7 +64,7 @@ class CheckedTask:
     """The digest of the state after the gold actions, once they were replayed."""
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[GoldStep, ...]:
         """The gold actions, replayed in order; a failing one is passed over."""
         world, found = self.world(), []
         before = world.digest()
@@ -72,7 +72,7 @@ class CheckedTask:
             kind = self._kind(action)
             result = world.call(action.requestor, _call(index, action))
             after = world.digest() if kind == "write" else before
-            found.append(Step(index, action, kind, result.content, why_failed(result), after != before))
+            found.append(GoldStep(index, action, kind, result.content, why_failed(result), after != before))
             before = after
         self.ending = before
         return tuple(found)
@@ -83,7 +83,7 @@ class CheckedTask:
         return self.domain.kind_of(action.name)
 
     @property
-    def writes(self) -> list[Step]:
+    def writes(self) -> list[GoldStep]:
         """The agent's gold actions that are to change something."""
         return [s for s in self.steps if s.kind == "write" and s.action.requestor == "assistant"]
 

@@ -10,7 +10,7 @@ from muarl.agents.idle import SORRY, TRANSFERRED
 from muarl.chat import Message, ToolCall
 from muarl.domains.base import Task, World
 from muarl.environments.task_checks.figures import NUMBER, derivable
-from muarl.environments.task_checks.findings import Level, Mend, TaskFinding
+from muarl.environments.task_checks.findings import Fix, Level, TaskFinding
 from muarl.environments.task_checks.gold import found
 from muarl.environments.task_checks.replaying import CheckedTask
 from muarl.episode import StopReason
@@ -88,7 +88,7 @@ def _parts(checked: CheckedTask) -> Iterator[TaskFinding]:
         rest = tuple(part for part in basis if part != "NL_ASSERTION")
         yield found(checked, "assertions-missing", "warning", "NL_ASSERTION is part of the reward, and the task has no "
                     "assertion", "Write assertions, or take NL_ASSERTION out of the reward so that nobody takes it for "
-                    "checked", Mend("basis", rest, settled=True))  # fmt: skip
+                    "checked", Fix("basis", rest, settled=True))  # fmt: skip
     if task.communicate_info and "COMMUNICATE" not in basis:
         quoted = ", ".join(map(repr, task.communicate_info[:4]))
         covered = [c for c in task.communicate_info if any(_plainly(c) in _plainly(a) for a in task.nl_assertions)]
@@ -96,7 +96,7 @@ def _parts(checked: CheckedTask) -> Iterator[TaskFinding]:
             return
         evidence = f"{quoted} must be said, and neither COMMUNICATE nor an assertion that is scored looks at it"
         yield found(checked, "communicate-unscored", "warning", evidence, "Add COMMUNICATE to the reward, or write "
-                    "assertions", Mend("basis", (*basis, "COMMUNICATE"), settled=True))  # fmt: skip
+                    "assertions", Fix("basis", (*basis, "COMMUNICATE"), settled=True))  # fmt: skip
     if task.nl_assertions and "NL_ASSERTION" not in basis:
         evidence = f"{len(task.nl_assertions)} assertions in words count for nothing"
         yield found(checked, "assertions-unscored", "note", evidence, "Add NL_ASSERTION to the reward, or let actions "

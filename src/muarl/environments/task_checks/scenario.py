@@ -8,7 +8,7 @@ from typing import Any
 
 from muarl.domains.database import Database
 from muarl.domains.task_rules import field_of, says, words_for
-from muarl.environments.task_checks.findings import Level, Mend, TaskFinding
+from muarl.environments.task_checks.findings import Fix, Level, TaskFinding
 from muarl.environments.task_checks.gold import found
 from muarl.environments.task_checks.replaying import WORD, CheckedTask, leaves
 from muarl.rewards.facts import KINDS, dates
@@ -222,7 +222,7 @@ def _identified(checked: CheckedTask) -> Iterator[TaskFinding]:
     if lacking:
         said = _introduction(record, declared[1], audit.person, str(person))
         yield found(checked, "not-identified", "warning", f"the user is not told who they are: {'; '.join(lacking)}",
-                    "Tell it in the scenario", *((Mend("say", said, settled=True),) if said else ()))  # fmt: skip
+                    "Tell it in the scenario", *((Fix("say", said, settled=True),) if said else ()))  # fmt: skip
 
 
 def _needed(spec: Any) -> list[str]:

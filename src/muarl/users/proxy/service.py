@@ -55,7 +55,7 @@ class ProxyTotals:
 
     requests: int = 0
     asked_again: int = 0
-    mended: int = 0
+    fixed: int = 0
     left: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
     unread: int = 0
@@ -64,7 +64,7 @@ class ProxyTotals:
     def to_json(self) -> dict[str, Any]:
         """A plain dict; ``found`` counts faults of all tries by rule, ``left`` those that went through."""
         return {
-            "requests": self.requests, "asked_again": self.asked_again, "mended": self.mended,
+            "requests": self.requests, "asked_again": self.asked_again, "fixed": self.fixed,
             "found": dict(self.found), "left": dict(self.left), "unread": self.unread, "tokens": dict(self.tokens),
         }  # fmt: skip
 
@@ -102,7 +102,7 @@ class GuardingProxy:
             if found:
                 history.append((message, found))
         self.totals.unread += message is None
-        self.totals.mended += bool(tries and not found)
+        self.totals.fixed += bool(tries and not found)
         self.totals.left.update(e.rule for e in found)
         self.totals.tokens.update(used)
         if history:

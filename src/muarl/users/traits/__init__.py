@@ -1,1 +1,1 @@
-"""Users who are less easy: the same wishes, told by somebody who withholds, hurries, wanders, errs, or is foreign."""
+"""Users who are less easy: the same requests, told by somebody who withholds, hurries, wanders, errs, or is foreign."""

@@ -9,29 +9,29 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from muarl.environments.task_checks.findings import Mend, TaskFinding
+from muarl.environments.task_checks.findings import Fix, TaskFinding
 from muarl.environments.task_checks.sources import Layout, TaskSource
 from muarl.errors import ConfigError
 from muarl.files import write_text
 
 
-def mended(source: TaskSource, findings: Iterable[TaskFinding], *, guesses: bool = False) -> dict[str, dict[str, Any]]:
-    """The rows of the tasks that change, by id. ``guesses``: also by mends that take the gold state for what was meant.
+def fixed(source: TaskSource, findings: Iterable[TaskFinding], *, guesses: bool = False) -> dict[str, dict[str, Any]]:
+    """The rows of the tasks that change, by id. ``guesses``: also by fixes that take the gold state for what was meant.
 
     ConfigError where tasks have no rows, since an environment makes them.
     """
     if source.rows is None or source.layout is None:
-        raise ConfigError(f"--fix: {source.label} makes its tasks: mend its generator")
-    wanted: dict[str, list[Mend]] = defaultdict(list)
+        raise ConfigError(f"--fix: {source.label} makes its tasks: fix its generator")
+    wanted: dict[str, list[Fix]] = defaultdict(list)
     for finding in findings:
-        wanted[finding.task] += [m for m in finding.mends if m.settled or guesses]
-    return {i: mend_row(source.rows[i], source.layout, mends) for i, mends in wanted.items() if mends}
+        wanted[finding.task] += [m for m in finding.fixes if m.settled or guesses]
+    return {i: fix_row(source.rows[i], source.layout, fixes) for i, fixes in wanted.items() if fixes}
 
 
-def mend_row(row: Mapping[str, Any], layout: Layout, mends: Iterable[Mend]) -> dict[str, Any]:
+def fix_row(row: Mapping[str, Any], layout: Layout, fixes: Iterable[Fix]) -> dict[str, Any]:
     """A task's row with changes. Of a made task of muarl's own, the address is left out: it is another task now."""
     found: dict[str, Any] = copy.deepcopy(dict(row))
-    chosen = list(dict.fromkeys(map(_key, mends)))
+    chosen = list(dict.fromkeys(map(_key, fixes)))
     parts = [json.loads(key) for key in chosen]
     holder = (found.get("evaluation_criteria") or {}) if layout == "tau2" else found
     actions = holder.get("actions") or []
@@ -52,8 +52,8 @@ def mend_row(row: Mapping[str, Any], layout: Layout, mends: Iterable[Mend]) -> d
     return found
 
 
-def _key(mend: Mend) -> str:
-    return json.dumps({"what": mend.what, "value": mend.value, "index": mend.index}, default=dict)
+def _key(fix: Fix) -> str:
+    return json.dumps({"what": fix.what, "value": fix.value, "index": fix.index}, default=dict)
 
 
 def _say(row: dict[str, Any], layout: Layout, sentence: str) -> None:
@@ -70,7 +70,7 @@ def _say(row: dict[str, Any], layout: Layout, sentence: str) -> None:
         told["task_instructions"] = f"{(told.get('task_instructions') or '').rstrip()}\n\n{sentence}".strip()
 
 
-def write_mended(path: Path, source: TaskSource, rows: Mapping[str, Mapping[str, Any]]) -> None:
+def write_fixed(path: Path, source: TaskSource, rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Write all tasks of the source, the changed ones in place of the old ones: TAU's as a list, muarl's as lines."""
     assert source.rows is not None
     ids = [task.id for _, task in source.tasks]
