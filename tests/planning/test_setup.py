@@ -44,7 +44,7 @@ def test_adapters_need_no_second_model_of_reference() -> None:
     )
     assert learner.start
     assert of("rl.kl_coef=0").learner.reference == "none"
-    assert of(*FSDP, "learner.offload_reference=true").learner.reference == "host"
+    assert of(*FSDP, "learner.offload_reference=true", "rl.kl_coef=0.001").learner.reference == "host"
     assert of(*FSDP, "learner.offload_optimizer=true").learner.offload
 
 

@@ -237,8 +237,8 @@ def _front_loads(talk: Heard, turn: int) -> str | None:
 
 
 def _overtells(talk: Heard, turn: int) -> str | None:
-    """Facts of kinds that the agent's question is not about, or a whole request in answer to who it is, which nobody has
-    told yet."""
+    """Facts of kinds that the agent's question is not about, or a whole request in answer to who it is, which nobody
+    has told yet."""
     if turn not in talk.said[1:]:
         return None
     asked, text, earlier = talk.before(turn), talk.text(turn), talk.earlier(turn)
