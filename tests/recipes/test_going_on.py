@@ -63,7 +63,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int)
 
 
 def test_a_damaged_checkpoint_is_passed_over(configure: Configure, muarl: Muarl, tmp_path: Path) -> None:
-    options = ["rl.checkpoint_every=1", "rl.save_episodes=all"]
+    options = ["rl.checkpoint_every=1", "rl.save_episodes=all", "rl.schedule=constant"]
     whole = rl.run(configure(*options, "rl.steps=4", name="whole"))
     cut = rl.run(configure(*options, "rl.steps=3", name="cut"))
     root = cut / "checkpoints" / "rl"

@@ -30,7 +30,8 @@ def test_every_metric_of_a_run_stands_on_the_page(
     rows = page.partition("\n## metrics.jsonl\n")[2].partition("\n## ")[0].splitlines()
     named = [code for row in rows if row.startswith("| `") for code in re.findall(r"`([^`]+)`", row.split("|")[1])]
     patterns = [re.sub(r"\b(WHO|REASON|TOOL|NAME)\b", "*", name) for name in named]
-    run = RunDirectory.at(quickstart.run(configure("rl.steps=2", "rl.eval_every=1", "rl.correction=token")))
+    options = ("rl.steps=2", "rl.eval_every=1", "rl.correction=token", "rl.kl_coef=0.001")
+    run = RunDirectory.at(quickstart.run(configure(*options)))
     written = {name for row in run.read_metrics() for name in row} - {"phase", "step", "seconds"}
     assert written >= {"nll", "success", "update/kl", "update/correction_mean"}
     for name in sorted(written):

@@ -119,7 +119,7 @@ def test_demonstrations_longer_than_the_model_reads_are_told_before_there_is_a_r
 
 @pytest.mark.usefixtures("coin")
 def test_train_leaves_a_run_whose_weights_have_moved(configure: Configure, base_run: Path) -> None:
-    run = rl.run(configure(SOLVABLE, "rl.checkpoint_every=2", "rl.eval_every=2"))
+    run = rl.run(configure(SOLVABLE, "rl.checkpoint_every=2", "rl.eval_every=2", "rl.kl_coef=0.001"))
     steps = rows(run, "rl")
     assert [r["step"] for r in steps] == [0, 1, 2]
     for name in ("success", "turns", "groups/mixed", "stop/user_stop", "update/loss", "time/rollout", "time/update"):

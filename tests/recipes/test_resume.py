@@ -149,7 +149,7 @@ def test_a_run_is_resumed_from_the_model_that_it_began_with(
 ) -> None:
     start = tmp_path / "start"
     shutil.copytree(checkpoint_folder(str(base_run)), start)
-    run = rl.run(configure("rl.steps=1", f"model.checkpoint={start}"))
+    run = rl.run(configure("rl.steps=1", f"model.checkpoint={start}", "rl.kl_coef=0.001"))
     other = sft.run(configure("sft.steps=1", name="other"))
     before = contents(run)
     named = muarl("train", f"model.checkpoint={other}", "rl.steps=2", "--resume", str(run))

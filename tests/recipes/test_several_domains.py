@@ -84,7 +84,7 @@ def test_a_resumed_run_keeps_its_mix(
 def test_a_resumed_run_plays_what_an_uninterrupted_one_plays(
     configure: Configure, mixed: list[str], tmp_path: Path, coin: None
 ) -> None:
-    mixed = [*mixed, "rl.save_episodes=all", "rl.checkpoint_every=1"]
+    mixed = [*mixed, "rl.save_episodes=all", "rl.checkpoint_every=1", "rl.schedule=constant"]
     whole = RunDirectory.at(rl.run(configure(*mixed, "rl.steps=3", name="whole")))
     short = rl.run(configure(*mixed, "rl.steps=2", name="short"))
     longer = RunDirectory.at(rl.run(configure(*mixed, "rl.steps=3", f"resume={short}", name="short")))

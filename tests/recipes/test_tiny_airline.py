@@ -82,10 +82,10 @@ def test_conversations_are_short_and_come_back_whole(chat, episodes):
     assert len(chat.prompt(domain.policy_text, domain.tool_specs(), [])) < 60, "the policy and tools are a few tokens"
 
 
-def test_the_preset_is_the_quickstarts_run_in_the_airline():
+def test_the_preset_is_the_quickstarts_earlier_run_in_the_airline():
     from muarl.config import load_config
 
     own = ["rl.steps=65", "sft.error_profile.forget_second=0.5"]  # as its shipped figures were measured
-    airline, quickstart = load_config("airline"), load_config("quickstart", own)
+    airline, quickstart = load_config("airline"), load_config("quickstart-adamw", own)
     assert (airline.domain.name, airline.model.checkpoint) == ("airline-generated", "base-airline")
     assert (airline.sft, airline.rl, airline.eval) == (quickstart.sft, quickstart.rl, quickstart.eval)

@@ -63,7 +63,7 @@ def test_where_the_system_does_not_say_nothing_is_refused(monkeypatch: pytest.Mo
 
 def test_what_is_certain_is_no_more_than_what_a_run_takes() -> None:
     """The check must never refuse what works: on a CPU it counts no cache and no activations."""
-    config = load_config("quickstart", ["model.device=cpu"])
+    config = load_config("quickstart-adamw", ["model.device=cpu"])
     policy = load_model(config.model)
     weights = sum(p.numel() * p.element_size() for p in policy.model.parameters())
     shape = preflight.model_shape(config)
