@@ -33,6 +33,7 @@ from muarl.config.scale import (
     LearnerBackendConfig,
     check_processes_play,
     check_weights_arrive,
+    process_count,
 )
 from muarl.config.section import (
     WORD,
@@ -368,9 +369,7 @@ class RunConfig(Section):
     @model_validator(mode="after")
     def _weights_arrive(self) -> RunConfig:
         check_weights_arrive(self.cluster, self.engine, self.learner)
-        asked = [f"{name}.kind=llm" for name in ("user", "eval_user") if getattr(self, name).kind == "llm"]
-        asked += ["eval.judge"] if self.eval.judge.startswith("endpoint:") else []
-        check_processes_play(self.engine, self.cluster, self.model.device, asked)
+        check_processes_play(self.engine, self.cluster, self.model.device, self._asked)
         if self.engine.sleep and self.rl.asynchrony != "synchronous":
             raise ValueError(
                 f"engine.sleep: with rl.asynchrony={self.rl.asynchrony} the sampler works while the learner does: set "
@@ -411,6 +410,17 @@ class RunConfig(Section):
                 f"domain.name={self.domains[0].name}"
             )
         return self.domains[0]
+
+    @property
+    def process_count(self) -> int:
+        """How many processes play episodes (``engine.processes``) where the model is on a CPU."""
+        return process_count(self.engine, self.cluster, self.model.device, self._asked, self.threads)
+
+    @property
+    def _asked(self) -> list[str]:
+        """Settings that name models behind endpoints."""
+        found = [f"{name}.kind=llm" for name in ("user", "eval_user") if getattr(self, name).kind == "llm"]
+        return found + (["eval.judge"] if self.eval.judge.startswith("endpoint:") else [])
 
     @property
     def domain_text(self) -> str:
