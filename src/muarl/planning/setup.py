@@ -167,6 +167,7 @@ def learner_setup(config: RunConfig, *, on_gpu: bool = True, with_rl: bool = Tru
         compute_bytes=computed,
         rank=rank,
         targets=PROJECTIONS if section.lora is None else section.lora.targets,
+        muon=not rank and (config.rl if with_rl else config.sft).optimizer == "muon",
         offload=section.offload_optimizer and on_gpu,
         reference=reference,
         reference_bytes=computed if sharded else held,
