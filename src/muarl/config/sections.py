@@ -303,6 +303,11 @@ class BaseConfig(Section):
         description="How many times as often a conversation is read for each point of its task's difficulty above 1, "
         "and for a request that must be refused; 1: all alike.",
     )
+    others_learnt: Annotated[float, Field(gt=0, le=1)] = Field(
+        1.0,
+        description="Share of the tokens of users and tools that a step predicts, drawn anew each time; each weighs so "
+        "much more. Below 1 steps are cheaper where the vocabulary is large.",
+    )
     lr: Annotated[float, Field(gt=0)] = Field(6e-3, description="Peak learning rate of AdamW.")
     matrix_lr: Annotated[float, Field(gt=0)] = Field(0.02, description="Peak learning rate of Muon for the matrices.")
     seed: int = Field(3, description="Seed of the generated conversations.")
