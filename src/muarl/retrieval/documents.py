@@ -75,6 +75,10 @@ class Knowledge:
             self._indexes.setdefault(key, make())
         return cast(T, self._indexes[key])
 
+    def has(self, key: Hashable) -> bool:
+        """Whether an index is kept under ``key``."""
+        return key in self._indexes
+
 
 def _hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)

@@ -1,9 +1,9 @@
 """Regular expressions of strangers, counted by Python's own ``re`` within a time limit.
 
 ``re`` cannot be stopped in the process that it runs in, and the ``regex`` package, which can, neither compiles every
-pattern in bounded time nor finds the same (its ``\\w`` leaves out "₂"). So a small process of its own does the counting
-(``matching_process.py``). Patterns without any operator but ``|``, ``.``, ``^`` and ``$`` take time in proportion to the
-text, and are counted here.
+pattern in bounded time nor finds the same (its ``\\w`` leaves out "₂"). So a small process of its own does the
+counting (``matching_process.py``). Patterns without any operator but ``|``, ``.``, ``^`` and ``$`` take time in
+proportion to the text, and are counted here.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def _write(process: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
 def _line(process: subprocess.Popen[bytes]) -> bytes:
     """A whole line of the process's answer. TimeoutError if none comes."""
     assert process.stdout is not None
-    until, parts = time.monotonic() + PATIENCE, []
+    parts: list[bytes] = []
+    until = time.monotonic() + PATIENCE
     while not parts or not parts[-1].endswith(b"\n"):
         ready, _, _ = select.select([process.stdout], [], [], max(0.0, until - time.monotonic()))
         if not ready:
