@@ -86,6 +86,11 @@ class EndpointEmbedder:
         self.instruction = query_instruction(endpoint.model) if instruction is None else instruction
 
     @property
+    def model(self) -> str:
+        """The model's name, as its server knows it."""
+        return self._endpoint.endpoint.model
+
+    @property
     def name(self) -> str:
         """Model, server and further fields of the request; queries also depend on the instruction."""
         config = self._endpoint.endpoint.config

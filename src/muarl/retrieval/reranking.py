@@ -84,6 +84,11 @@ class EndpointReranker:
         self._endpoint = OwnLoop(endpoint)
 
     @property
+    def model(self) -> str:
+        """The model's name, as its server knows it."""
+        return self._endpoint.endpoint.model
+
+    @property
     def usage(self) -> Usage:
         """What was used so far."""
         return self._endpoint.usage
@@ -104,6 +109,11 @@ class RatingReranker:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = OwnLoop(endpoint)
+
+    @property
+    def model(self) -> str:
+        """The model's name, as its server knows it."""
+        return self._endpoint.endpoint.model
 
     @property
     def usage(self) -> Usage:

@@ -122,6 +122,11 @@ class Banking(
         return made
 
     @property
+    def retrieval_text(self) -> str:
+        """The variant, and which models stand in for those that TAU2 asks."""
+        return "; ".join([self.retrieval, *self.finding.stand_ins])
+
+    @property
     def policy_by_task(self) -> bool:
         """Whether each task has a policy of its own (golden_retrieval)."""
         return self._variant.inlined == "required" and not self._required

@@ -97,6 +97,16 @@ class Finding:
         return name in ("KB_search", "KB_search_dense") and (self.variant.embeds or self.variant.reranked)
 
     @property
+    def stand_ins(self) -> list[str]:
+        """What is used in place of the models that TAU2 asks for this variant, in words."""
+        found = []
+        if self.variant.embeds and self._given is not None:
+            found.append(f"embeddings by {getattr(self._given, 'model', self._given.name)}")
+        if self.variant.reranked and self._given_reranker is not None:
+            found.append(f"reranked by {getattr(self._given_reranker, 'model', type(self._given_reranker).__name__)}")
+        return found
+
+    @property
     def usage(self) -> Usage:
         """What the models that were asked have used."""
         asked = (vars(self)[part] for part in ("embedder", "reranker") if part in vars(self))

@@ -185,6 +185,8 @@ def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, s
         if benchmark["seeds"]:
             facts.insert(5, ("seeds of the trials", ", ".join(map(str, benchmark["seeds"]))))
         facts.append(("calls reach it by", benchmark["mode"]))
+        if "retrieval" in benchmark:
+            facts.append(("documents found by", benchmark["retrieval"]))
         facts += [(name.replace("_", " "), f"{value:.4g}") for name, value in benchmark["figures"].items()]
     if config.train_on_benchmark:
         facts.append(("trained on the benchmark", "yes: this score means nothing"))
