@@ -34,7 +34,7 @@ NAMES = ("KB_search", "grep", "KB_search_bm25", "KB_search_dense", "shell")
 """All search tools, in TAU2's order."""
 
 
-class Finding:
+class BankSearch:
     """What is behind the search tools of one bank, shared by all of its worlds.
 
     ``knowledge``: gives the documents when they are first needed. ``embedder``, ``reranker``: models in place of those
@@ -120,7 +120,7 @@ class Finding:
 
 
 class _Searching(Domain):
-    finding: Finding
+    finding: BankSearch
     top_k: int
 
     def _timed(self, text: str) -> str:
