@@ -131,6 +131,8 @@ async def test_an_empty_query_of_embeddings_has_the_originals_words():
     assert (await called(world, "KB_search", query=" ")).content == (
         "Error: Empty or missing input for key 'query': cannot generate embedding from blank text."
     )
+    reranked = bank(retrieval="qwen_embeddings_reranker", embedder=Letters(), reranker=Lengths()).world()
+    assert (await called(reranked, "KB_search", query="")).content.startswith("Error: Empty or missing input")
     fixed = bank("fixed", retrieval="openai_embeddings", embedder=Letters()).world()
     assert (await called(fixed, "KB_search", query=" ")).content == "No relevant documents found."
 

@@ -132,7 +132,8 @@ class _Searching(Domain):
 
     def _searched(self, search: Search, query: str, most: int | None = None) -> str:
         """The answer of a search; where it waits, a coroutine that gives it."""
-        if self.semantics == "official" and isinstance(search, EmbeddingSearch) and not (query and query.strip()):
+        embeds = search is not self.finding.bm25 and self.finding.variant.embeds
+        if self.semantics == "official" and embeds and not (query and query.strip()):
             raise ValueError(
                 "Empty or missing input for key 'query': cannot generate embedding from blank text."
             )  # TAU2's words
