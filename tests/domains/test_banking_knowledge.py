@@ -183,6 +183,20 @@ def test_what_is_written_in_a_shell_is_seen_in_one_conversation_only():
     assert "No such file" in use(second, "shell", command="cat notes.md").content
 
 
+def test_worlds_and_domains_over_one_collection_share_its_index(monkeypatch):
+    from muarl.retrieval import bm25
+
+    made, known = [], Knowledge(DOCUMENTS)
+    plain = bm25.BM25
+    monkeypatch.setattr(bm25, "BM25", lambda texts: made.append(len(texts)) or plain(texts))
+    for name in ("bm25_grep", "bm25", "grep_only"):
+        domain = bank(documents=known, retrieval=name)
+        for world in (domain.world(), domain.world()):
+            if "KB_search" in domain.tool_names():
+                assert ids(use(world, "KB_search", query="fee"))[0] == "d1"
+    assert made == [3]
+
+
 async def test_a_bank_is_searched_in_another_way_without_being_read_again():
     domain = bank("fixed")
     other = domain.with_retrieval("qwen_embeddings", embedder=Letters(), top_k=1)
