@@ -12,12 +12,12 @@ from muarl.domains.tasks import Task
 from muarl.environments.benchmark import own_prompt
 from muarl.environments.official.tau import Tau2
 from muarl.environments.registry import find
-from muarl.environments.retrieval import models_of, searched, with_models
+from muarl.environments.retrieval import as_recorded, models_of, searched, with_models
 from muarl.errors import ConfigError
 from muarl.retrieval import EndpointReranker, HashedEmbedder, RatingReranker
 from muarl.runs.eval_agent import with_prices
 from muarl.runs.spending import check_prices
-from support.small_bank import bank
+from support.small_bank import bank, use
 
 
 def section(**values):
@@ -112,6 +112,20 @@ def test_a_file_may_not_send_a_key_to_a_server_that_it_is_not_for(tmp_path: Path
         ConfigError, match=r"retrieval\.embedding_endpoint would send the key in OPENROUTER_API_KEY to evil"
     ):
         load_config(str(file), [])
+
+
+def test_an_episode_is_run_again_with_its_tools_and_without_asking_anybody():
+    domain = bank("fixed")
+    again = as_recorded(domain, {"retrieval": {"variant": "alltools-qwen"}})
+    assert again.tool_names()[:3] == ("KB_search_bm25", "KB_search_dense", "shell")
+    shown = use(again.world(), "KB_search_dense", query="debit card").content
+    assert shown.startswith("1. Cards") and again.searching_usage.requests == 0
+    rated = as_recorded(domain, {"retrieval": {"variant": "bm25_reranker"}})
+    assert use(rated.world(), "KB_search", query="fee").content.startswith("1. Fees")
+    for config in ({}, {"retrieval": None}, {"retrieval": {"variant": "telepathy"}}):
+        assert as_recorded(domain, config) is domain
+    retail = find("retail-generated").make_domain("tiny")
+    assert as_recorded(retail, {"retrieval": {"variant": "bm25"}}) is retail
 
 
 def test_the_preset_is_the_published_protocol():

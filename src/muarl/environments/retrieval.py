@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +16,7 @@ from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.endpoints.config import endpoint_config
 from muarl.errors import ConfigError
 from muarl.retrieval import (
+    Document,
     Embedder,
     EmbeddingCache,
     EndpointEmbedder,
@@ -55,6 +57,29 @@ def searched(domain: Domain, wanted: RetrievalConfig | None) -> Domain:
         )
     except ConfigError as problem:
         raise ConfigError(f"retrieval.variant: {str(problem).removeprefix('retrieval: ')}") from None
+
+
+class _AsFound:
+    """Stands in for a reranker where none may be asked: what was found stays as it is."""
+
+    async def scores(self, query: str, documents: Sequence[Document]) -> Sequence[float | None]:
+        return [0.0] * len(documents)
+
+    async def aclose(self) -> None:
+        """There are no connections."""
+
+
+def as_recorded(domain: Domain, config: Mapping[str, Any]) -> Domain:
+    """A domain with the search tools that a run's configuration names, for running its episodes again: no model is
+    asked, so that what searches by models find may be something else."""
+    section = config.get("retrieval")
+    name = section.get("variant") if isinstance(section, Mapping) else None
+    if not isinstance(name, str) or not isinstance(domain, SearchedDomain):
+        return domain
+    try:
+        return domain.with_retrieval(name, embedder=HashedEmbedder(), reranker=_AsFound(), reranker_min_score=None)
+    except ConfigError:  # a variant of another muarl
+        return domain
 
 
 def with_models(wanted: RetrievalConfig) -> RetrievalConfig:
