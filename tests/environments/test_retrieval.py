@@ -52,6 +52,16 @@ def test_rerankers_are_of_two_kinds():
     assert isinstance(ranked.finding.reranker, EndpointReranker) and ranked.finding.ranked.least is None
 
 
+def test_a_report_names_the_models_that_stand_in_for_the_originals():
+    assert searched(bank(), with_models(section(variant="qwen_embeddings_reranker"))).retrieval_text == (
+        "qwen_embeddings_reranker"
+    )
+    mine = section(variant="qwen_embeddings_reranker", embedding_checkpoint="hashed", reranker_endpoint={"model": "m"})
+    assert searched(bank(), mine).retrieval_text == (
+        "qwen_embeddings_reranker; embeddings by hashed 256; reranked by m"
+    )
+
+
 def test_what_cannot_be_is_said_with_the_setting():
     with pytest.raises(ConfigError, match=r"retrieval\.variant: must be one of no_knowledge, .*, not 'telepathy'"):
         searched(bank(), section(variant="telepathy"))
