@@ -25,6 +25,7 @@ from muarl.config.keeping import BudgetConfig, CheckpointsConfig
 from muarl.config.loggers import WandbConfig
 from muarl.config.mixing import as_sections, as_written
 from muarl.config.reproduce import ReproduceConfig
+from muarl.config.retrieval import RetrievalConfig
 from muarl.config.rl import RlConfig
 from muarl.config.rollout import RolloutConfig
 from muarl.config.scale import (
@@ -351,6 +352,7 @@ class RunConfig(Section):
     )
     user: UserConfig = Field(default_factory=UserConfig)
     eval_user: UserConfig = Field(default_factory=lambda: UserConfig(seed=1))
+    retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
     base: BaseConfig = Field(default_factory=BaseConfig)
     reproduce: ReproduceConfig = Field(default_factory=ReproduceConfig)
     coldstart: ColdstartConfig = Field(default_factory=ColdstartConfig)

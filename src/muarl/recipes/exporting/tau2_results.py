@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.config.retrieval import RetrievalConfig
+from muarl.domains.base import Domain
 from muarl.environments.environment import Environment
 from muarl.environments.official.base import Official
 from muarl.environments.official.tau import ERRORS, STEPS
 from muarl.environments.registry import find, names
+from muarl.environments.retrieval import searched
 from muarl.episode import Episode
 from muarl.errors import ConfigError
 from muarl.files import plain, whole_file
@@ -56,7 +59,9 @@ def _info(
     told: Mapping[str, Any],
     episodes: Sequence[Episode],
 ) -> Tau2Run:
-    domain, solo = official.domain("official"), bool(told.get("solo"))
+    retrieval = _section(config, "retrieval")
+    wanted = RetrievalConfig.model_validate({"variant": retrieval["variant"]}) if retrieval.get("variant") else None
+    domain, solo = searched(official.domain("official"), wanted), bool(told.get("solo"))
     asked = _section(config, "eval")
     agent, user = _section(asked, "endpoint"), _section(_section(config, "eval_user"), "endpoint")
     played = {episode.task_id for episode in episodes}
@@ -65,7 +70,7 @@ def _info(
     status = run.read_json("status")
     return Tau2Run(
         domain=official.own_name,
-        policy=official.solo_policy() if solo else domain.policy_text,
+        policy=official.solo_policy() if solo else _policy(domain),
         tasks=tasks,
         agent=str(agent.get("model") or episodes[0].agent),
         user=None if solo else str(user.get("model") or episodes[0].user),
@@ -79,6 +84,12 @@ def _info(
         user_args={name: user[name] for name in _SENT if user.get(name) is not None},
         retrieval=getattr(domain, "retrieval", None),
     )
+
+
+def _policy(domain: Domain) -> str:
+    if getattr(domain, "policy_by_task", False):  # TAU2's words
+        return "(Policy is task-specific - see 'policy' field in each simulation)"
+    return domain.policy_text
 
 
 def _section(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
