@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.banking.knowledge import BM25, Document, Knowledge
 from muarl.domains.banking.retrieval import VARIANTS, policy, variant
 from muarl.errors import ConfigError, DataError
+from muarl.retrieval import BM25Search, Document, GrepSearch, Knowledge
+from muarl.retrieval.bm25 import BM25
 from support.small_bank import DOCUMENTS, bank, use
 
 WORDS = st.lists(st.sampled_from(["fee", "card", "atm", "a", "of", "loan"]), max_size=12)
@@ -44,7 +45,7 @@ def test_bm25_is_the_formula(texts, query):
 
 def test_documents_without_words_score_nothing():
     assert BM25([[], []]).scores(["a"]) == [0.0, 0.0]
-    assert Knowledge([]).search("a") == [] and Knowledge([]).grep("a") == []
+    assert BM25Search(Knowledge([])).search("a") == [] and GrepSearch(Knowledge([])).search("a") == []
 
 
 def test_a_search_shows_the_best_documents_with_scores():
@@ -76,15 +77,15 @@ def test_a_search_shows_the_best_documents_with_scores():
 def test_grep_ranks_by_the_number_of_matches(pattern, ids):
     if pattern == "$3.":
         pattern = r"\$3\."
-    assert [document.id for document, _ in Knowledge(DOCUMENTS).grep(pattern)] == ids
+    assert [document.id for document, _ in GrepSearch(Knowledge(DOCUMENTS)).search(pattern)] == ids
     shown = use(bank().world(), "grep", pattern=pattern).content
     assert [line[7:] for line in shown.splitlines() if line.startswith("   ID: ")] == ids
     assert ids or shown == f"No matches found for pattern: {pattern}"
 
 
 def test_grep_may_count_case_and_stop_early():
-    assert Knowledge(DOCUMENTS).grep("CARD", case_sensitive=True) == []
-    assert len(Knowledge(DOCUMENTS).grep("e", 2)) == 2
+    assert GrepSearch(Knowledge(DOCUMENTS), case_sensitive=True).search("CARD") == []
+    assert len(GrepSearch(Knowledge(DOCUMENTS)).search("e", 2)) == 2
     assert "No matches" in use(bank(case_sensitive=True).world(), "grep", pattern="CARD").content
 
 

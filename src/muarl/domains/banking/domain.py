@@ -9,12 +9,12 @@ from typing import Any
 
 from muarl.domains.banking.agent_tools import KnowledgeTools, recorded_reads
 from muarl.domains.banking.customer import KnowledgeUserTools
-from muarl.domains.banking.knowledge import Document, Knowledge
 from muarl.domains.banking.records import BankView, banking_database, laid_over
 from muarl.domains.banking.retrieval import DEFAULT, GrepMixin, KBSearchMixin, policy, variant
 from muarl.domains.base import Domain, Semantics, World
 from muarl.domains.database import Database
 from muarl.errors import ConfigError, DataError
+from muarl.retrieval import Document, Knowledge
 
 FOLDER = "domains/banking_knowledge"
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from muarl.domains.banking.knowledge import Document, Hits, Knowledge
 from muarl.domains.base import Domain, tool
 from muarl.errors import ConfigError, DataError
+from muarl.retrieval import BM25Search, Document, GrepSearch, Hit, Knowledge
 
 ReadPrompt = Callable[[str], str]
 
@@ -90,7 +90,7 @@ def _laid_out(documents: Sequence[Document]) -> str:
     return "\n\n---\n\n".join(f"## {d.title}\n\n{d.content}" for d in documents)
 
 
-def _shown(hits: Hits) -> str:
+def _shown(hits: Sequence[Hit]) -> str:
     return "\n".join(
         f"{n}. {d.title or 'Untitled'}\n   ID: {d.id}\n   Score: {score:.4f}\n   Content: {d.content}\n"
         for n, (d, score) in enumerate(hits, 1)
@@ -121,7 +121,7 @@ class KBSearchMixin(_Searching):
         Returns:
             Relevant document excerpts matching the query
         """
-        hits = self.knowledge.search(query, self.top_k)
+        hits = BM25Search(self.knowledge).search(query, self.top_k)
         text = _shown(hits) if hits else "No relevant documents found."
         if self.semantics == "fixed":
             return text
@@ -147,5 +147,5 @@ class GrepMixin(_Searching):
         Returns:
             Matching documents ranked by relevance (match count)
         """
-        hits = self.knowledge.grep(pattern, self.grep_top_k, case_sensitive=self.case_sensitive)
+        hits = GrepSearch(self.knowledge, case_sensitive=self.case_sensitive).search(pattern, self.grep_top_k)
         return _shown(hits) if hits else f"No matches found for pattern: {pattern}"

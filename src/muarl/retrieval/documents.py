@@ -1,0 +1,91 @@
+"""Documents, and collections of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from muarl.errors import DataError
+
+T = TypeVar("T")
+SUFFIXES = (".json", ".md")
+_HEADING = re.compile(r"\s*# +([^\n]+?)[ #]*(?:\n\s*|\Z)")
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document. ``content``: its text without the title."""
+
+    id: str
+    title: str
+    content: str
+
+
+class Knowledge:
+    """A collection of documents in a fixed order, which decides ties between equal scores.
+
+    Of several documents with one id the last one counts. What searches make of the documents (``index``) is made when
+    first needed and kept here, so that all searches, domains and worlds over one collection share it.
+    """
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self.documents = tuple({d.id: d for d in documents}.values())
+        self._indexes: dict[Hashable, Any] = {}
+
+    @classmethod
+    def read(cls, folder: Path) -> Knowledge:
+        """All documents of a folder and its subfolders, in the order of their paths.
+
+        A ``.json`` file holds one document's id, title and content. A ``.md`` file is one, too: its id is its path
+        within the folder without the suffix, its title the first heading (``# Title``) where the text begins with one,
+        else the file's name. Other files and hidden ones are left out. DataError names a file that is no document.
+        """
+        files = (f for f in sorted(folder.rglob("*")) if f.suffix in SUFFIXES and not _hidden(f.relative_to(folder)))
+        return cls(_from_json(f) if f.suffix == ".json" else _from_markdown(f, folder) for f in files if f.is_file())
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Document]:
+        return {**{d.id: d for d in self.documents}, **{d.title: d for d in self.documents}}
+
+    def find(self, reference: str) -> Document | None:
+        """A document by its title (the last one of that title), or by its id."""
+        return self._by_name.get(reference)
+
+    def index(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` gives, kept under ``key``: made once for this collection, when first asked for."""
+        if key not in self._indexes:
+            self._indexes.setdefault(key, make())
+        return cast(T, self._indexes[key])
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _from_json(file: Path) -> Document:
+    try:
+        row = json.loads(file.read_text(encoding="utf-8"))
+        found = Document(row["id"], row["title"], row["content"])
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise DataError(f"{file} is no document: {problem}") from None
+    if not all(isinstance(text, str) for text in (found.id, found.title, found.content)):
+        raise DataError(f"{file} is no document: id, title and content must be strings")
+    return found
+
+
+def _from_markdown(file: Path, folder: Path) -> Document:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as problem:
+        raise DataError(f"{file} is no document: {problem}") from None
+    heading = _HEADING.match(text)
+    title, content = (file.stem, text) if heading is None else (heading.group(1), text[heading.end() :])
+    return Document(file.relative_to(folder).with_suffix("").as_posix(), title, content.strip())
