@@ -32,14 +32,16 @@ FRONT_MATTER = 100
 """Lines in which front matter must end; else the first line is a ruler of the text."""
 KEYS = ("id", "title", "version", "effective_from", "effective_until", "replaces")
 """What front matter may say; other keys are left alone."""
+LONGEST_HEADING = 1000
+"""Characters of a line that can be a heading, with its marks."""
 SHOWN = 5
 """Faulty files that one message tells of."""
 
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-{2,})[ \t]*")
-_MARKS = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()]{0,500}\)|</?[A-Za-z][^<>]{0,200}>|[*`]|(?<!\w)_+|_+(?!\w)")
-_CODE = re.compile(r"(`+)[^`\n]{1,500}\1")
+_MARKS = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()]{0,500}\)|</?[A-Za-z][^<>]{0,200}>|[*`]|(?<!\w)_{1,3}|_{1,3}(?!\w)")
+_CODE = re.compile(r"(?<!`)(`{1,9})(?!`)[^`\n]{1,500}\1(?!`)")
 _INLINE = re.compile(r"(?<!!)\[[^\[\]\n]{0,300}\]\(\s{0,5}<?([^()<>\s]{1,500})")
 _REFERENCE = re.compile(r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]{0,5}<?([^<>\s]{1,500})", re.MULTILINE)
 _WIKI = re.compile(r"(?<!!)\[\[([^\[\]\n|#]{1,200})(?:#[^\[\]\n|]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]")
@@ -115,7 +117,7 @@ def read_document(file: Path, folder: Path) -> MarkdownDocument:
         given.get("version", ""),
         given.get("effective_from", ""),
         given.get("effective_until", ""),
-        tuple(_target(one, path) if one.lower().endswith(SUFFIXES) else one for one in given.get("replaces", ())),
+        tuple(given.get("replaces", ())),
         _links(prose, path),
         tuple(given.get("ignored", ())),
     )
@@ -243,7 +245,9 @@ def _checked(file: Path, given: Mapping[Any, Any]) -> dict[str, Any]:
     several = [] if replaced is None else replaced if isinstance(replaced, list) else [replaced]
     if not all(isinstance(one, str) and one.strip() for one in several):
         raise wrong("replaces", "the id of a document, or a list of ids")
-    found["replaces"] = [unicodedata.normalize("NFC", one.strip()) for one in several]
+    named = (posixpath.splitext(one) for one in several)
+    ids = [name if end.lower() in SUFFIXES else name + end for name, end in named]
+    found["replaces"] = [unicodedata.normalize("NFC", one.strip()) for one in ids]
     return found
 
 
@@ -285,6 +289,8 @@ def _heading(text: str, prose: str) -> str:
     """The first heading, as it is written; empty if there is none."""
     written, lines = text.split("\n"), prose.split("\n")
     for number, line in enumerate(lines):
+        if len(written[number]) > LONGEST_HEADING:
+            continue
         if line and (found := _HEADING.fullmatch(written[number])):
             return found[1]
         if line.strip() and number + 1 < len(lines) and _UNDERLINE.fullmatch(lines[number + 1]):
