@@ -29,7 +29,16 @@ def refused(folder: Path, text: str | bytes, name: str = "page.md") -> str:
 
 
 def test_subfolders_in_the_order_of_their_paths(tmp_path: Path) -> None:
-    for name in ("b.md", "a/z.markdown", "a/Y.MD", "c/d/e.md", ".git/x.md", "c/.draft.md", "c/notes.txt", "picture.png"):
+    for name in (
+        "b.md",
+        "a/z.markdown",
+        "a/Y.MD",
+        "c/d/e.md",
+        ".git/x.md",
+        "c/.draft.md",
+        "c/notes.txt",
+        "picture.png",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"# About {name}")
     found = read_folder(tmp_path).documents
@@ -113,7 +122,7 @@ def test_names_in_either_form_of_unicode_are_the_same(tmp_path: Path) -> None:
         ("---\na: &x [1]\nb: *x\n---\nx", "*x is an alias"),
         ("---\ntitle: !!python/object/apply:os.system ['true']\n---\nx", "is a tag"),
         ("---\ntitle: a\ntitle: b\n---\nx", "occurs twice"),
-        ("---\nid: \"a\\nb\"\n---\nx", "its id must be one line"),
+        ('---\nid: "a\\nb"\n---\nx', "its id must be one line"),
         (f"# {'long ' * 60}", "its title must be one line of at most 200 characters"),
     ],
 )
@@ -172,7 +181,7 @@ def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
 
 def test_links(tmp_path: Path) -> None:
     text = (
-        "[a](late.md#how) [b](<../rules.markdown>) [c](/top.md \"title\") [d](my%20page.md) [[Late fees|late]] [[x#y]]\n"
+        '[a](late.md#how) [b](<../rules.markdown>) [c](/top.md "title") [d](my%20page.md) [[Late fees|late]] [[x#y]]\n'
         "[web](https://example.org/a.md) [mail](mailto:a.md) [//](//host/a.md) [here](#part) ![picture](p.md) [f](f.pdf)\n"
         "`[no](no.md)`\n\n```\n[no](no.md)\n```\n\n[ref]: ../../ref.md\n"
     )

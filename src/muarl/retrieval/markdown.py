@@ -79,7 +79,9 @@ def read_folder(folder: Path) -> Knowledge:
     if not files:
         raise DataError(f"{folder}: there is no Markdown file in it{_others(folder)}")
     if len(files) > MOST_DOCUMENTS:
-        raise DataError(f"{folder}: has {len(files)} Markdown files, and {MOST_DOCUMENTS} are the most: name a subfolder")
+        raise DataError(
+            f"{folder}: has {len(files)} Markdown files, and {MOST_DOCUMENTS} are the most: name a subfolder"
+        )
     documents, problems = [], []
     for file in files:
         try:
@@ -316,4 +318,6 @@ def _links(prose: str, path: str) -> tuple[str, ...]:
 def _target(link: str, path: str) -> str:
     """The file that a link means, as a path within the folder."""
     bare = unicodedata.normalize("NFC", unquote(re.split(r"[#?]", link)[0]))
-    return posixpath.normpath(bare.lstrip("/") if bare.startswith("/") else posixpath.join(posixpath.dirname(path), bare))
+    return posixpath.normpath(
+        bare.lstrip("/") if bare.startswith("/") else posixpath.join(posixpath.dirname(path), bare)
+    )

@@ -52,6 +52,10 @@ class KnowledgeDomain(Domain):
             self._knowledge = as_knowledge(given, cls)
         return self._knowledge
 
+    def discoverable_names(self) -> tuple[str, ...]:
+        """The tools that agents find in the documents."""
+        return tuple(self.discoverables)
+
     def prepare(self, world: World) -> None:
         """In a fresh world nothing is unlocked."""
         world.toolkit()._unlocked = set()
@@ -111,6 +115,6 @@ class KnowledgeDomain(Domain):
 
 def _shown(hits: Sequence[Hit]) -> str:
     return "\n".join(
-        f"{n}. {hit.document.title}\n   ID: {hit.document.id}\n   Score: {hit.score:.4f}\n   Content: {hit.document.content}\n"
-        for n, hit in enumerate(hits, 1)
+        f"{n}. {one.title}\n   ID: {one.id}\n   Score: {score:.4f}\n   Content: {one.content}\n"
+        for n, (one, score) in enumerate(hits, 1)
     )

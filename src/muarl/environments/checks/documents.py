@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import combinations
+from typing import Any
 
+from muarl.chat import ToolCall
 from muarl.domains.authoring import nearest
-from muarl.domains.checking import Problem
+from muarl.domains.checking import Checked, NotChecked, Problem, of_tool
+from muarl.domains.knowledge.domain import SEARCHES, KnowledgeDomain
+from muarl.environments.checks.context import CheckContext
 from muarl.retrieval import Document, Knowledge
 from muarl.retrieval.markdown import KEYS, MarkdownDocument
 
-Find = Callable[[str], Collection[str]]
-"""The ids of the documents that a search for a text shows."""
+Search = Callable[[str], str]
+"""What a search for a text shows."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-'.][^\W_]+)*")
 _NAME = r"[A-Za-z]\w*"
 _USED = re.compile(
-    rf"\b(?:tools?|calls?|calling|unlocks?|unlocking|use|uses|using|run|runs|with|through)\s+(?:the\s+)?"
+    rf"\b(?:tools?|calls?|calling|unlocks?|unlocking|use|uses|using|run|runs)\s+(?:the\s+)?"
     rf"[\"'`*]{{0,3}}(?P<used>{_NAME}_\w+)|(?P<kind>{_NAME}_\w+)[\"'`*]{{0,3}}\s+tool\b|`(?P<called>{_NAME})\("
     rf"|(?P<bare>{_NAME}_\w+)\(",
     re.IGNORECASE,
@@ -30,12 +34,60 @@ LIKE = 0.85
 """How near a name must be to a tool's to be a slip of the pen."""
 
 
-def unreachable(knowledge: Knowledge, find: Find) -> Iterator[Problem]:
+def documents(context: CheckContext) -> Checked:
+    """Documents are found by words of their titles, name only tools and documents that there are, and leave no
+    discoverable tool unnamed."""
+    domain = context.domain
+    if context.environment.is_benchmark or not isinstance(domain, KnowledgeDomain):
+        raise NotChecked("it has no documents" if not context.environment.is_benchmark else "a benchmark's are its own")
+    knowledge, hidden = domain.knowledge, domain.discoverable_names()
+    tools = [*domain.tool_names(), *domain.tool_names("user"), *hidden]
+    found = [
+        *same_titles(knowledge),
+        *missing_links(knowledge),
+        *unknown_tools(knowledge, tools, _arguments(domain)),
+        *untold(knowledge, {name: of_tool(domain, name) for name in hidden}),
+    ]
+    world = domain.world()
+    for name in (name for name in SEARCHES if name in domain.tool_names()):
+
+        def search(text: str, name: str = name) -> str:
+            given = {"query": text} if name == "KB_search" else {"pattern": re.escape(text)}
+            return world.call("assistant", ToolCall("check", name, given)).content
+
+        found += unreachable(knowledge, search)
+        break  # the first is the one by which agents mostly search
+    lengths = sorted(len(document.content.split()) for document in knowledge.documents) or [0]
+    told = f"{len(knowledge)} documents of {lengths[0]} to {lengths[-1]} words, {len(hidden)} discoverable tools"
+    return Checked(told, tuple(found))
+
+
+def _arguments(domain: KnowledgeDomain) -> set[str]:
+    """What the tools' arguments are called, and what they may be."""
+    schemas = [spec.parameters for spec in domain.tool_specs()] + [
+        t.schema.spec.parameters for t in domain.discoverables.values()
+    ]
+    return {name for schema in schemas for name in _names(schema)}
+
+
+def _names(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        yield from schema.get("properties", {})
+        yield from (one for one in schema.get("enum", ()) if isinstance(one, str))
+        for inner in schema.values():
+            yield from _names(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _names(inner)
+
+
+def unreachable(knowledge: Knowledge, search: Search) -> Iterator[Problem]:
     """Documents that no search with words of their titles shows: neither with all of them, nor with one or two."""
     for document in knowledge.documents:
         words = list(dict.fromkeys(_WORD.findall(document.title)))[:8]
         queries = [document.title, *words, *map(" ".join, combinations(words, 2))]
-        if not any(document.id in find(query) for query in queries):
+        shows = re.compile(rf"(?:\bID: |\[){re.escape(document.id)}(?:$|\])", re.MULTILINE)
+        if not any(shows.search(search(query)) for query in queries):
             yield Problem(
                 f"no search with words of its title, {document.title!r}, shows it",
                 of_document(document),
@@ -79,7 +131,9 @@ def missing_links(knowledge: Knowledge) -> Iterator[Problem]:
                 yield Problem(f"it links to {link}, which there is not", of_document(document), "Correct the name")
             elif not link.startswith("[[") and link not in files:
                 hint = nearest(link, sorted(files))
-                yield Problem(f"it links to {link}, which there is not{hint}", of_document(document), "Correct the link")
+                yield Problem(
+                    f"it links to {link}, which there is not{hint}", of_document(document), "Correct the link"
+                )
         for replaced in document.replaces:
             if replaced not in ids or replaced == document.id:
                 what = "itself" if replaced == document.id else f"{replaced!r}, which there is not"
@@ -123,10 +177,3 @@ def of_document(document: Document) -> str:
     if isinstance(document, MarkdownDocument) and document.file:
         return f"document {document.file}"
     return f"document {document.id}"
-
-
-def words_of(documents: Sequence[Document]) -> str:
-    """How long documents are, for the table."""
-    lengths = sorted(len(document.content.split()) for document in documents)
-    shortest, longest = (lengths[0], lengths[-1]) if lengths else (0, 0)
-    return f"{len(documents)} documents of {shortest} to {longest} words"
