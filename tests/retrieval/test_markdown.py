@@ -182,7 +182,7 @@ def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
 def test_links(tmp_path: Path) -> None:
     text = (
         '[a](late.md#how) [b](<../rules.markdown>) [c](/top.md "title") [d](my%20page.md) [[Late fees|late]] [[x#y]]\n'
-        "[web](https://example.org/a.md) [mail](mailto:a.md) [//](//host/a.md) [here](#part) ![picture](p.md) [f](f.pdf)\n"
+        "[web](https://example.org/a.md) [mail](mailto:a.md) [//](//host/a.md) [here](#part) ![p](p.md) [f](f.pdf)\n"
         "`[no](no.md)`\n\n```\n[no](no.md)\n```\n\n[ref]: ../../ref.md\n"
     )
     found = one(tmp_path, text, "fees/page.md").links

@@ -145,7 +145,7 @@ def _files(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
         named = [name for name in files if not name.startswith(".") and name.lower().endswith(SUFFIXES)]
-        for name in [*named, *(name for name in folders if os.path.islink(os.path.join(place, name)))]:
+        for name in [*named, *(name for name in folders if Path(place, name).is_symlink())]:
             path = Path(place, name)
             try:
                 name.encode()

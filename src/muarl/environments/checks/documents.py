@@ -64,10 +64,8 @@ def documents(context: CheckContext) -> Checked:
 
 def _arguments(domain: KnowledgeDomain) -> set[str]:
     """What the tools' arguments are called, and what they may be."""
-    schemas = [spec.parameters for spec in domain.tool_specs()] + [
-        t.schema.spec.parameters for t in domain.discoverables.values()
-    ]
-    return {name for schema in schemas for name in _names(schema)}
+    specs = [*domain.tool_specs(), *(one.schema.spec for one in domain.discoverables.values())]
+    return {name for spec in specs for name in _names(spec.parameters)}
 
 
 def _names(schema: Any) -> Iterator[str]:
