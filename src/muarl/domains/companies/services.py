@@ -20,7 +20,7 @@ from muarl.domains.kit.service import Service, WorldSize
 from muarl.domains.knowledge.discovery import CALL, UNLOCK
 
 SIZES = (WorldSize("tiny", 2, 1, tiny=True), WorldSize("small", 12, 30), WorldSize("full", 40, 100))
-VARIANTS = {"done": 0.74, "unavailable": 0.12, "refuse": 0.06, "transfer": 0.04, "outside": 0.03, "impostor": 0.01}
+VARIANTS = {"done": 0.75, "unavailable": 0.12, "refuse": 0.05, "transfer": 0.04, "outside": 0.03, "impostor": 0.01}
 
 
 def service_of(trade: Trade, domain: type[Domain]) -> Service:
