@@ -140,12 +140,12 @@ class _Making:
     def _second(self, rule: Rule, products: Sequence[str]) -> list[Rule]:
         """A second document on the same matter, or a third."""
         topic = self.trade.topic(rule.topic)
-        sorts = ["old", "later", "bulletin", "past", "leaflet", "group", "group"]
+        sorts = ["old", "later", "bulletin", "past", "leaflet", "group", "group", "group"]
         count = 1 if self.size.brief or self.rng.random() < 0.7 else 2
         if rule.document.startswith("table"):  # which searches for the product would not show beside them
             sorts = sorts[2:]
-        chosen = self.rng.sample(sorts[: -2 if topic.unit == "product" else None], count)
-        if len({"group" if one == "group" else "all" for one in chosen}) > 1 or chosen == ["group", "group"]:
+        chosen = self.rng.sample(sorts[: -3 if topic.unit == "product" else None], count)
+        if len({"group" if one == "group" else "all" for one in chosen}) > 1 or chosen[1:] == ["group"]:
             chosen = chosen[:1]
         found: list[Rule] = []
         for sort in chosen:
