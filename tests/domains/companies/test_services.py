@@ -11,11 +11,9 @@ from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.chat import ToolCall
 from muarl.domains.companies import finding
 from muarl.domains.companies.making import company
-from muarl.domains.companies.rules import rule_that_holds
 from muarl.domains.companies.wording import value_in_words
+from support.companies import NAMES, first_shown, for_all
 from support.kit import calls, env, expert, made, mean, play
-
-NAMES = ("bank-knowledge", "insurer-knowledge", "utility-knowledge")
 
 
 @cache
@@ -106,16 +104,6 @@ def test_the_expert_solves_tasks_of_companies_new_to_training(name, size):
 @pytest.mark.parametrize("name", NAMES)
 def test_floors(name, agent):
     assert mean(play(name, agent, made(name, "tiny", "test", 100), "tiny")) < 0.1
-
-
-def first_shown(rules, topic, product, group, today):
-    """What somebody reads who takes the first figure that a search shows."""
-    return next((r for r in rules if r.topic == topic and r.product == product), None)
-
-
-def for_all(rules, topic, product, group, today):
-    """What somebody reads who knows no exceptions."""
-    return rule_that_holds(rules, topic, product, "", today)
 
 
 @pytest.mark.parametrize("careless", [first_shown, for_all])

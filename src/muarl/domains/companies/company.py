@@ -40,6 +40,8 @@ COMPANY_SIZES = {
         CompanySize("full", 700, brands=13, families=3, tiers=3, known=6, top_k=10, extra=0.2),
     )
 }
+
+
 @dataclass(frozen=True, eq=False)
 class Company:
     """A company. ``rules`` and ``procedures``: all that its documents say, whether it holds or not."""

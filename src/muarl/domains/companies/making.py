@@ -190,9 +190,7 @@ class _Making:
         if mode == "transfer":
             return Procedure(operation.name, family, since, mode)
         contract = self.trade.contract.split(" ")[-1]
-        named = tuple(
-            (role, self._pick(PARAMETERS[role]).format(contract)) for role in ROLES_OF[operation.kind]
-        )
+        named = tuple((role, self._pick(PARAMETERS[role]).format(contract)) for role in ROLES_OF[operation.kind])
         code = f"{operation.code}-{self._number(1)}"
         return Procedure(operation.name, family, since, mode, f"{operation.stem}_{self._number(4)}", named, code)
 

@@ -36,8 +36,16 @@ def service_of(trade: Trade, domain: type[Domain]) -> Service:
         outside=trade.outside,
         open_tools=("KB_search", "grep"),
         policy_compact=policy_of(trade, "policy_compact.md"),
-        tiny_tools=("identify_customer", f"list_{trade.contracts}", f"get_{trade.contract}", "KB_search", UNLOCK, CALL,
-                    GIVE, "transfer_to_human_agents"),  # fmt: skip
+        tiny_tools=(
+            "identify_customer",
+            f"list_{trade.contracts}",
+            f"get_{trade.contract}",
+            "KB_search",
+            UNLOCK,
+            CALL,
+            GIVE,
+            "transfer_to_human_agents",
+        ),  # fmt: skip
         tiny_intents=("ask", *trade.tiny_operations),
         sizes=SIZES,
         variants=VARIANTS,

@@ -42,9 +42,7 @@ class CompanyDomain(KnowledgeDomain):
 
     trade: ClassVar[Trade]
 
-    def __init__(
-        self, *, company: str = "small-known-0", tools: Sequence[str] | None = None, **options: Any
-    ) -> None:
+    def __init__(self, *, company: str = "small-known-0", tools: Sequence[str] | None = None, **options: Any) -> None:
         super().__init__(documents=(), tools=tools, **options)
         self._tools = {n: t for n, t in tools_of(type(self)).items() if tools is None or n in tools}
         self._company = company

@@ -60,7 +60,6 @@ def _tables(trade: Trade, make: Maker) -> dict[str, dict[str, Any]]:
     return tables
 
 
-
 def _products(make: Maker, made: Company) -> list[str]:
     """What a customer has: often something of which several documents speak."""
     count = make.rng.randint(1, 2) if made.size.brief else make.rng.randint(2, 3)

@@ -48,9 +48,7 @@ def documented(company: Company, rng: random.Random) -> Company:
     for number, page in enumerate(pages, 1):
         id_ = f"D{number:0{len(str(len(pages)))}d}"
         since, until = page.dates
-        documents.append(
-            MarkdownDocument(id_, page.title, page.content, effective_from=since, effective_until=until)
-        )
+        documents.append(MarkdownDocument(id_, page.title, page.content, effective_from=since, effective_until=until))
         rules += [replace(rule, document=id_) for rule in page.rules]
         procedures += [] if page.procedure is None else [replace(page.procedure, document=id_)]
     return replace(company, rules=tuple(rules), procedures=tuple(procedures), documents=tuple(documents))
