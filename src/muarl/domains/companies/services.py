@@ -45,7 +45,7 @@ def service_of(trade: Trade, domain: type[Domain]) -> Service:
             CALL,
             GIVE,
             "transfer_to_human_agents",
-        ),  # fmt: skip
+        ),
         tiny_intents=("ask", *trade.tiny_operations),
         sizes=SIZES,
         variants=VARIANTS,
@@ -135,6 +135,6 @@ def _decided(operation: Operation, it: Plan) -> dict[Role, object]:
     it.period = it.rule.value
     it.refuse_if(
         it.c.held_for_days < it.period,
-        f"{operation.doing} needs a waiting period of {{period}} days, and {{contract}} is {{c.held_for_days}} days old",
+        f"{operation.doing} needs {{period}} days, and {{contract}} has been held for {{c.held_for_days}}",
     )
     return {}

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from muarl.chat import ToolSpec
 from muarl.domains.base import tool
-from muarl.domains.companies.company import TODAY, Company
+from muarl.domains.companies.company import Company
 from muarl.domains.companies.making import company
 from muarl.domains.companies.rules import Procedure, Role
 from muarl.domains.companies.trades import Operation, Trade
 from muarl.domains.knowledge import KnowledgeDomain
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, shown
 from muarl.domains.tooling import tools_of
-from muarl.errors import ConfigError
 from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge
 from muarl.untrusted import parse_json
 
