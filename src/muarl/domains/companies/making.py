@@ -178,7 +178,7 @@ class _Making:
     # procedures
 
     def _procedures(self, operation: Operation, family: str) -> list[Procedure]:
-        modes: list[Mode] = ["call"] * 8 + ["give", "transfer"]
+        modes: tuple[Mode, ...] = (*CALL_MOSTLY, "give", "transfer")
         mode = self.rng.choice(modes)
         found = [self._procedure(operation, family, self._date("terms"), mode)]
         if self.rng.random() < (0.3 if self.size.brief else 0.5):
@@ -220,6 +220,7 @@ DATES: Mapping[str, tuple[int, int]] = {
 }
 """When what a document says begins, or ends: days from today, at first and at last."""
 TINY_NUMBERS = tuple(random.Random("tool numbers of tiny companies").sample(range(1000, 9999), 60))
+CALL_MOSTLY: tuple[Mode, ...] = ("call",) * 8
 OTHERS = 8
 """At least so many documents rule nothing, one of which says which of the others hold."""
 TABLES = 0.15

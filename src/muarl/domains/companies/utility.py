@@ -35,7 +35,7 @@ UTILITY = Trade(
         "Amber",
         "Breeze",
         "Copper",
-        "Delta",
+        "Dolomite",
         "Estuary",
         "Flint",
         "Glacier",

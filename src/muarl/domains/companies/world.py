@@ -48,7 +48,7 @@ def _tables(trade: Trade, make: Maker) -> dict[str, dict[str, Any]]:
         }
         tables["customers"][customer["customer_id"]] = customer
         for product in products:
-            contract = {
+            contract: dict[str, Any] = {
                 trade.key: make.id("contract", trade.prefix, 5),
                 "customer_id": customer["customer_id"],
                 "product": product,
