@@ -15,7 +15,6 @@ from muarl.kit import (
     Plan,
     Service,
     Slot,
-    WorldSize,
     consult,
     environment,
     intent,
@@ -82,7 +81,7 @@ def make_tables(make: Maker) -> dict[str, dict[str, Any]]:
         for _ in range(make.rng.randint(1, 2)):
             berth = make.id("berth", "B-", 4)
             boat = {"length": make.rng.choice((6, 7, 8, 9, 10, 11, 12)), "hull": make.rng.choice(("plastic", "wood"))}
-            fee, winter = "unpaid" if make.chance(0.15) else "paid", "hall" if make.chance(0.15) else "none"
+            fee, winter = "unpaid" if make.chance(0.15) else "paid", "hall" if make.chance(0.15) else "not booked"
             berths[berth] = {"berth_id": berth, "owner_id": owner, **boat, "fee": fee, "winter": winter}
     return {"owners": owners, "berths": berths}
 
@@ -131,7 +130,7 @@ def winter(it: Plan) -> None:
     it.most = int(consult(it, "winter/places", "winter places hall yard", r"boats of up to (\d+) m"))
     consult(it, "fees/unpaid", "unpaid fees winter place", r"owes the fee of a berth gets nothing new")
     it.refuse_if(it.b.fee == "unpaid", "the fee of berth {berth} is unpaid")
-    it.refuse_if(it.b.winter != "none", "berth {berth} has a winter place already")
+    it.refuse_if(it.b.winter != "not booked", "berth {berth} has a winter place already")
     if it.b.hull == "wood":
         it.most = int(consult(it, "winter/wooden-boats", "wooden boats hall", r"up to a length of (\d+) m"))
     it.unavailable_if(it.place == "hall" and it.b.length > it.most, THE_PLACE, ["yard"])
@@ -178,6 +177,5 @@ MARINA = environment(
         outside=("a job here", "something that I have lost"),
         open_tools=("KB_search", "grep"),
         unlocks=("unlock_discoverable_agent_tool",),
-        sizes=(WorldSize("small", people=12, tasks_per_world=30), WorldSize("medium", people=60, tasks_per_world=200)),
     )
 )

@@ -58,7 +58,8 @@ def documents(context: CheckContext) -> Checked:
         found += unreachable(knowledge, search)
         break  # the first is the one by which agents mostly search
     lengths = sorted(len(document.content.split()) for document in knowledge.documents) or [0]
-    told = f"{len(knowledge)} documents of {lengths[0]} to {lengths[-1]} words, {len(hidden)} discoverable tools"
+    few = "" if len(hidden) == 1 else "s"
+    told = f"{len(knowledge)} documents of {lengths[0]} to {lengths[-1]} words, {len(hidden)} discoverable tool{few}"
     return Checked(told, tuple(found))
 
 
