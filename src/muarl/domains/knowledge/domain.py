@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from muarl.chat import ToolSpec
 from muarl.domains.base import Domain, World, tool
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, discoverables_of, shown
 from muarl.domains.knowledge.sources import as_knowledge
@@ -52,9 +53,9 @@ class KnowledgeDomain(Domain):
             self._knowledge = as_knowledge(given, cls)
         return self._knowledge
 
-    def discoverable_names(self) -> tuple[str, ...]:
+    def discoverable_specs(self) -> tuple[ToolSpec, ...]:
         """The tools that agents find in the documents."""
-        return tuple(self.discoverables)
+        return tuple(one.schema.spec for one in self.discoverables.values())
 
     def prepare(self, world: World) -> None:
         """In a fresh world nothing is unlocked."""
@@ -66,8 +67,11 @@ class KnowledgeDomain(Domain):
 
         query: what to look for, in a few words.
         """
+        words = set(query.lower().split())
         hits = BM25Search(self.knowledge).search(query, self.top_k)
-        return _shown([hit for hit in hits if hit.score > 0]) or "No document has these words."
+        # not by score: in a handful of documents that of a match may be 0
+        found = [hit for hit in hits if not words.isdisjoint(hit.document.content.lower().split())]
+        return _shown(found) or "No document has these words."
 
     @tool
     def grep(self, pattern: str) -> str:
