@@ -51,6 +51,7 @@ BUILT_IN = {
     "bank-generated": f"{_HERE}.bank:BANK",
     "clinic-generated": f"{_HERE}.clinic:CLINIC",
     "insurance-generated": f"{_HERE}.insurance:INSURANCE",
+    "bank-knowledge-generated": f"{_HERE}.companies:BANK_KNOWLEDGE",
     "mcp-filesystem": f"{_HERE}.mcp_filesystem:FILESYSTEM",
     "mcp-git": f"{_HERE}.mcp_git:GIT",
     "mcp-sqlite": f"{_HERE}.mcp_sqlite:SQLITE",
