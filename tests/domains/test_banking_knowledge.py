@@ -3,49 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from muarl.domains.banking.retrieval import VARIANTS, policy, variant
 from muarl.errors import ConfigError, DataError
-from muarl.retrieval import BM25Search, Document, GrepSearch, Knowledge
-from muarl.retrieval.bm25 import BM25
+from muarl.retrieval import Document, GrepSearch, Knowledge
 from support.small_bank import DOCUMENTS, bank, use
-
-WORDS = st.lists(st.sampled_from(["fee", "card", "atm", "a", "of", "loan"]), max_size=12)
-
-
-def plain_bm25(texts, query):
-    """The formula, one document and one word at a time."""
-    size, average = len(texts), sum(map(len, texts)) / len(texts)
-    vocabulary = {word for text in texts for word in text}
-    number = {word: sum(word in text for text in texts) for word in vocabulary}
-    weight = {word: math.log((size - n + 0.5) / (n + 0.5)) for word, n in number.items()}
-    floor = 0.25 * sum(weight.values()) / max(1, len(weight))
-    weight = {word: value if value >= -1e-12 else floor for word, value in weight.items()}
-    return [
-        sum(
-            weight.get(word, 0)
-            * text.count(word)
-            * 2.5
-            / (text.count(word) + 1.5 * (0.25 + 0.75 * len(text) / average))
-            for word in query
-        )
-        for text in texts
-    ]
-
-
-@given(st.lists(WORDS.filter(bool), min_size=1, max_size=6), WORDS)
-def test_bm25_is_the_formula(texts, query):
-    assert BM25(texts).scores(query) == pytest.approx(plain_bm25(texts, query), abs=1e-9)
-
-
-def test_documents_without_words_score_nothing():
-    assert BM25([[], []]).scores(["a"]) == [0.0, 0.0]
-    assert BM25Search(Knowledge([])).search("a") == [] and GrepSearch(Knowledge([])).search("a") == []
 
 
 def test_a_search_shows_the_best_documents_with_scores():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Hashable, Iterable
@@ -43,13 +44,22 @@ class Knowledge:
 
         A ``.json`` file holds one document's id, title and content. A ``.md`` file is one, too: its id is its path
         within the folder without the suffix, its title the first heading (``# Title``) where the text begins with one,
-        else the file's name. Other files and hidden ones are left out. DataError names a file that is no document.
+        else the file's name. Other files and hidden ones are left out. DataError names a file that is no document, or
+        the folder if there is none.
         """
+        if not folder.is_dir():
+            raise DataError(f"{folder}: no such folder of documents")
         files = (f for f in sorted(folder.rglob("*")) if f.suffix in SUFFIXES and not _hidden(f.relative_to(folder)))
         return cls(_from_json(f) if f.suffix == ".json" else _from_markdown(f, folder) for f in files if f.is_file())
 
     def __len__(self) -> int:
         return len(self.documents)
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of all documents in their order: equal for equal collections."""
+        rows = [[d.id, d.title, d.content] for d in self.documents]
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
     @cached_property
     def _by_name(self) -> dict[str, Document]:
@@ -64,6 +74,10 @@ class Knowledge:
         if key not in self._indexes:
             self._indexes.setdefault(key, make())
         return cast(T, self._indexes[key])
+
+    def has(self, key: Hashable) -> bool:
+        """Whether an index is kept under ``key``."""
+        return key in self._indexes
 
 
 def _hidden(path: Path) -> bool:
