@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 from muarl.chat import ToolSpec
@@ -11,7 +12,7 @@ from muarl.domains.knowledge.discovery import CALL, UNLOCK, discoverables_of, sh
 from muarl.domains.knowledge.sources import as_knowledge
 from muarl.domains.tooling import Tool
 from muarl.errors import ConfigError
-from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge
+from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge, Search
 from muarl.untrusted import parse_json
 
 SEARCHES = ("KB_search", "grep")
@@ -53,9 +54,17 @@ class KnowledgeDomain(Domain):
             self._knowledge = as_knowledge(given, cls)
         return self._knowledge
 
+    def discoverable_names(self) -> tuple[str, ...]:
+        """The names of the tools that agents find in the documents."""
+        return tuple(self.discoverables)
+
     def discoverable_specs(self) -> tuple[ToolSpec, ...]:
         """The tools that agents find in the documents."""
         return tuple(one.schema.spec for one in self.discoverables.values())
+
+    def make_search(self) -> Search:
+        """What ``KB_search`` searches with; override it to search by embeddings, or in a model's order."""
+        return BM25Search(self.knowledge)
 
     def prepare(self, world: World) -> None:
         """In a fresh world nothing is unlocked."""
@@ -67,11 +76,17 @@ class KnowledgeDomain(Domain):
 
         query: what to look for, in a few words.
         """
+        return _shown(self._found(query)) or "No document has these words."
+
+    def _found(self, query: str) -> list[Hit]:
+        search, knowledge = self.make_search(), self.knowledge
+        if not isinstance(search, BM25Search):
+            return search.search(query, self.top_k)
+        # BM25 ranks all documents, and in a handful of them a match may be worth no more than none
         words = set(query.lower().split())
-        hits = BM25Search(self.knowledge).search(query, self.top_k)
-        # not by score: in a handful of documents that of a match may be 0
-        found = [hit for hit in hits if not words.isdisjoint(hit.document.content.lower().split())]
-        return _shown(found) or "No document has these words."
+        those = knowledge.index("words", lambda: {d.id: set(d.content.lower().split()) for d in knowledge.documents})
+        hits = search.search(query, len(knowledge))
+        return list(islice((hit for hit in hits if not words.isdisjoint(those[hit.document.id])), self.top_k))
 
     @tool
     def grep(self, pattern: str) -> str:

@@ -40,7 +40,7 @@ def documents(context: CheckContext) -> Checked:
     domain = context.domain
     if context.environment.is_benchmark or not isinstance(domain, KnowledgeDomain):
         raise NotChecked("it has no documents" if not context.environment.is_benchmark else "a benchmark's are its own")
-    knowledge, hidden = domain.knowledge, [spec.name for spec in domain.discoverable_specs()]
+    knowledge, hidden = domain.knowledge, domain.discoverable_names()
     tools = [*domain.tool_names(), *domain.tool_names("user"), *hidden]
     found = [
         *same_titles(knowledge),
