@@ -52,6 +52,8 @@ BUILT_IN = {
     "clinic-generated": f"{_HERE}.clinic:CLINIC",
     "insurance-generated": f"{_HERE}.insurance:INSURANCE",
     "bank-knowledge-generated": f"{_HERE}.companies:BANK_KNOWLEDGE",
+    "insurer-knowledge-generated": f"{_HERE}.companies:INSURER_KNOWLEDGE",
+    "utility-knowledge-generated": f"{_HERE}.companies:UTILITY_KNOWLEDGE",
     "mcp-filesystem": f"{_HERE}.mcp_filesystem:FILESYSTEM",
     "mcp-git": f"{_HERE}.mcp_git:GIT",
     "mcp-sqlite": f"{_HERE}.mcp_sqlite:SQLITE",

@@ -36,7 +36,7 @@ BANK = Trade(
     ),
     operations=(
         Operation(
-            name="close", kind="charge", topic="closing fee", title="closing accounts", stem="close_account", code="CL",
+            name="close", kind="charge", topic="closing fee", title="closing {family} accounts", stem="close_account", code="CL",
             field="status", becomes="closed", share=1.4,
             says=("close {contract}", "have {contract} closed", "close one of my accounts", "close an account"),
             heard=r"\bclose (?:account|my|one|an?\b)|\bclosed\b",
@@ -47,7 +47,7 @@ BANK = Trade(
             done=("Account {contract} is closed.", "Done, account {contract} has been closed."),
         ),
         Operation(
-            name="replace_card", kind="charge", topic="card fee", title="sending new cards", stem="send_new_card",
+            name="replace_card", kind="charge", topic="card fee", title="sending new cards for {family} accounts", stem="send_new_card",
             code="NC", field="card", becomes="sent", share=1.4,
             says=("get a new card for {contract}", "order another card for {contract}", "get a new card"),
             heard=r"\b(?:get|order|need|have) (?:a new|another|me a new) card",
@@ -58,7 +58,7 @@ BANK = Trade(
             done=("A new card for {contract} is on its way.", "Done, the new card for {contract} has been sent."),
         ),
         Operation(
-            name="pause", kind="charge", topic="pause fee", title="pausing accounts", stem="pause_account", code="PA",
+            name="pause", kind="charge", topic="pause fee", title="pausing {family} accounts", stem="pause_account", code="PA",
             field="status", becomes="paused",
             says=("pause {contract}", "have {contract} paused for a while", "pause one of my accounts"),
             heard=r"\bpause (?:account|my|one|an?\b)|\bpaused\b",
@@ -69,7 +69,7 @@ BANK = Trade(
             done=("Account {contract} is paused.", "Done, account {contract} has been paused."),
         ),
         Operation(
-            name="set_limit", kind="amount", topic="daily limit", title="setting limits", stem="set_limit", code="LI",
+            name="set_limit", kind="amount", topic="daily limit", title="setting limits of {family} accounts", stem="set_limit", code="LI",
             field="limit", becomes=None,
             says=("set the limit of {contract} to {amount}", "have a limit of {amount} a day on {contract}",
                   "change the limit of {contract}", "change the limit of an account"),
@@ -81,7 +81,7 @@ BANK = Trade(
             done=("The limit of {contract} is {amount} now.", "Done, the limit of {contract} has been set to {amount}."),
         ),
         Operation(
-            name="overdraft", kind="wait", topic="waiting period", title="granting overdrafts", stem="grant_overdraft",
+            name="overdraft", kind="wait", topic="waiting period", title="granting overdrafts on {family} accounts", stem="grant_overdraft",
             code="OV", field="overdraft", becomes="granted",
             says=("get an overdraft on {contract}", "have an overdraft for {contract}", "get an overdraft"),
             heard=r"\boverdraft",
@@ -91,7 +91,7 @@ BANK = Trade(
             done=("The overdraft on {contract} is granted.", "Done, account {contract} has an overdraft now."),
         ),
         Operation(
-            name="change_product", kind="switch", topic="permitted change", title="changing the product of",
+            name="change_product", kind="switch", topic="permitted change", title="changing the product of {family} accounts",
             stem="change_product", code="CH", field="product", becomes=None,
             says=("turn {contract} into {target}", "change {contract} to {target}", "turn {contract} into another product",
                   "change the product of an account"),

@@ -20,7 +20,7 @@ from muarl.domains.kit.service import Service, WorldSize
 from muarl.domains.knowledge.discovery import CALL, UNLOCK
 
 SIZES = (WorldSize("tiny", 2, 1, tiny=True), WorldSize("small", 12, 30), WorldSize("full", 40, 100))
-VARIANTS = {"done": 0.74, "unavailable": 0.12, "refuse": 0.06, "transfer": 0.04, "outside": 0.03, "impostor": 0.01}
+VARIANTS = {"done": 0.75, "unavailable": 0.12, "refuse": 0.05, "transfer": 0.04, "outside": 0.03, "impostor": 0.01}
 
 
 def service_of(trade: Trade, domain: type[Domain]) -> Service:
@@ -66,11 +66,11 @@ def _question(trade: Trade) -> Intent:
         )
 
     return intent(
-        says=("know the {topic} of {contract}", "find out the {topic} of {contract}", "know something of {contract}"),
+        says=("know {topic} of {contract}", "find out {topic} of {contract}", "know something of {contract}"),
         slots=[slots["contract"], slots["topic"]],
         share=1.6,
         because=["I cannot find it on your pages.", "I am comparing a few offers."],
-        heard=r"\b(?:know|find out)\b",
+        heard=r"\bknow (?:the|something)\b|\bfind out\b",
         name="ask",
     )(plan)
 
@@ -96,7 +96,7 @@ def _serve(trade: Trade, operation: Operation, it: Plan) -> None:
     it.refuse_if(it.rule is None, f"no document of ours provides for {operation.doing} with {{product}}")
     values: dict[Role, object] = {"contract": it.contract, **_decided(operation, it)}
     it.p = find_procedure(it, trade, operation.name, it.c.product)
-    it.refuse_if(it.p is None, f"no document of ours has a procedure for {operation.title} {{product}}")
+    it.refuse_if(it.p is None, f"no document of ours has a procedure for {operation.doing} with {{product}}")
     it.transfer_if(it.p.mode == "transfer", f"The customer wants {operation.doing} ({{contract}}).")
     arguments = json.dumps(it.p.named(values))
     if it.p.mode == "give":

@@ -36,7 +36,8 @@ class Operation:
 
     ``kind``: what its topic decides. "charge": a fee, which the tool is told; a product without one cannot have it
     done. "amount": the most that can be set. "wait": how many days a contract must have run. "switch": which product it
-    can become. ``title``: the procedure's, behind "Procedure for". ``stem``: of the tools' names. ``code``: of the
+    can become. ``title``: the procedure's, behind "Procedure for", with a
+    place for the {family} of products. ``stem``: of the tools' names. ``code``: of the
     procedures' codes. ``field`` and ``becomes``: what changes in the contract; None: to the amount or the product.
     ``says``, ``heard``, ``because``: of the intent; ``propose``, ``done``: of the write. ``doing``: as refusals put it.
     """

@@ -73,8 +73,8 @@ def table_title(topic: str, family: str) -> str:
 
 
 def procedure_title(title: str, family: str) -> str:
-    """The title of the document with a procedure, which is also what to search for."""
-    return f"Procedure for {title} {family}"
+    """The title of the document with a procedure, which is also what to search for. ``title``: the operation's."""
+    return f"Procedure for {title.format(family=family)}"
 
 
 class Reader:

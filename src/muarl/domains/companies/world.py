@@ -49,7 +49,13 @@ def _tables(trade: Trade, make: Maker) -> dict[str, dict[str, Any]]:
                 "status": make.rng.choice(STATUSES),
             }
             if not size.brief:
-                contract |= {"held_for_days": make.rng.randint(10, 500), "limit": float(make.rng.randrange(100, 500, 50))}
+                contract |= {"held_for_days": make.rng.randint(10, 500), **_amounts(trade, make)}
             tables["contracts"][contract[trade.key]] = contract
     return tables
 
+
+
+def _amounts(trade: Trade, make: Maker) -> dict[str, float]:
+    """What can be set, as it is now."""
+    settable = [operation for operation in trade.operations if operation.kind == "amount"]
+    return {o.field: float(min(trade.topic(o.topic).values) // make.rng.randint(2, 5)) for o in settable}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from muarl.domains.companies import wording
 from muarl.domains.companies.company import Company
 from muarl.domains.companies.rules import Procedure, Rule
-from muarl.retrieval import Document
+from muarl.retrieval.markdown import MarkdownDocument
 
 ORDER = (
     "What is ruled for a group of customers holds for them before what is ruled for all. A bulletin holds over the "
@@ -29,6 +29,13 @@ class _Page:
     rules: Sequence[Rule] = ()
     procedure: Procedure | None = None
 
+    @property
+    def dates(self) -> tuple[str, str]:
+        """Its first and its last day, as far as it has them."""
+        if self.procedure is not None:
+            return self.procedure.since, ""
+        return (self.rules[0].since, self.rules[0].until) if self.rules else ("", "")
+
 
 def documented(company: Company, rng: random.Random) -> Company:
     """The company with its documents, whose order and numbers tell nothing, and with rules and procedures that name
@@ -40,7 +47,10 @@ def documented(company: Company, rng: random.Random) -> Company:
     documents, rules, procedures = [], [], []
     for number, page in enumerate(pages, 1):
         id_ = f"D{number:0{len(str(len(pages)))}d}"
-        documents.append(Document(id_, page.title, page.content))
+        since, until = page.dates
+        documents.append(
+            MarkdownDocument(id_, page.title, page.content, effective_from=since, effective_until=until)
+        )
         rules += [replace(rule, document=id_) for rule in page.rules]
         procedures += [] if page.procedure is None else [replace(page.procedure, document=id_)]
     return replace(company, rules=tuple(rules), procedures=tuple(procedures), documents=tuple(documents))

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from muarl.domains.companies import bank
+from muarl.domains.companies import bank, insurer, utility
 from muarl.environments.service import environment
 
 BANK_KNOWLEDGE = environment(
     bank.SERVICE,
     name="bank-knowledge-generated",
-    about="A bank whose fees, limits and tools are found in 50 to 700 documents.",
+    about="A bank whose fees, limits and tools stand in 50 to 700 documents.",
+)
+INSURER_KNOWLEDGE = environment(
+    insurer.SERVICE,
+    name="insurer-knowledge-generated",
+    about="An insurer whose fees, covers and tools stand in 50 to 700 documents.",
+)
+UTILITY_KNOWLEDGE = environment(
+    utility.SERVICE,
+    name="utility-knowledge-generated",
+    about="A utility whose fees, periods and tools stand in 50 to 700 documents.",
 )
