@@ -88,7 +88,8 @@ async def test_a_model_rates_each_document_by_the_benchmarks_prompt():
     ("answer", "rating"),
     [
         ('{"relevance_score": 7}', 7.0), ("7", 7.0), ('{"relevance_score": 99}', 10.0),
-        ('{"relevance_score": -1}', 0.0), ('Sure: {"relevance_score": 4}', 4.0), ("", None), ("high", None), ('{"relevance_score": true}', None),
+        ('{"relevance_score": -1}', 0.0), ('Sure: {"relevance_score": 4}', 4.0),
+        ("", None), ("high", None), ('{"relevance_score": true}', None),
         ('{"relevance_score": 7.5}', None), ("[1]", None),
     ],
 )  # fmt: skip
