@@ -59,6 +59,14 @@ def test_agents_are_told_of_the_searches_and_not_of_discoverable_tools() -> None
     assert [spec.name for spec in Marina().discoverable_specs()] == ["move_boat_17", "count_boats_18"]
 
 
+def test_an_instance_with_fewer_tools_can_still_unlock_all() -> None:
+    domain = Marina(tools=("get_boat", UNLOCK, CALL))
+    assert set(domain.tool_names()) == {"get_boat", UNLOCK, CALL}
+    world = domain.world()
+    call(world, UNLOCK, agent_tool_name="count_boats_18")
+    assert call(world, CALL, agent_tool_name="count_boats_18").content == "1"
+
+
 def test_without_discoverable_tools_there_is_nothing_to_unlock_them_with() -> None:
     class Plain(KnowledgeDomain):
         policy, documents, searches = "x", Marina.documents, ("grep",)

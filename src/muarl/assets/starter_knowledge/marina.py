@@ -166,6 +166,31 @@ def lend(it: Plan) -> None:
     it.refuse("a berth cannot be lent to somebody else")
 
 
+# 5. For a tiny model (`muarl base`): a shorter policy, fewer tools, and each line of the documents as one token
+
+COMPACT = (
+    "You work at the office of the marina. Find the owner by e-mail address. Only their own berths. Search the "
+    "documents before you answer or act; what is in force today, 2026-03-14, holds. Unlock the tool that a document "
+    "names, then call it. Before a change, say what you will do and wait for a yes. Refuse what the documents forbid. "
+    "Transfer what no document speaks of."
+)
+TOOLS = (
+    "find_owner",
+    "get_berth",
+    "KB_search",
+    "unlock_discoverable_agent_tool",
+    "call_discoverable_agent_tool",
+    "transfer_to_human_agents",
+)
+
+
+def lines() -> tuple[str, ...]:
+    """All lines of the documents, as searches show them."""
+    documents = MarinaOffice(database={}).knowledge.documents
+    found = (line for one in documents for line in (one.title, f"ID: {one.id}", *one.content.splitlines()))
+    return tuple(dict.fromkeys(line for line in found if len(line) > 3))
+
+
 MARINA = environment(
     Service(
         domain=MarinaOffice,
@@ -177,5 +202,8 @@ MARINA = environment(
         outside=("a job here", "something that I have lost"),
         open_tools=("KB_search", "grep"),
         unlocks=("unlock_discoverable_agent_tool",),
+        policy_compact=COMPACT,
+        tiny_tools=TOOLS,
+        vocabulary=lines(),
     )
 )

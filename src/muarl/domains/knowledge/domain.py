@@ -26,7 +26,7 @@ class KnowledgeDomain(Domain):
     ``Knowledge``, or ``Document`` s. ``searches``: which search tools are offered. ``top_k``: how many documents a
     search shows. Methods marked with ``@discoverable`` are tools that agents find in the documents.
 
-    Options of an instance besides those of ``Domain``: other ``documents``.
+    Options of an instance besides those of ``Domain``: other ``documents``. ``tools`` leaves out listed tools only.
     """
 
     documents: ClassVar[Any] = None
@@ -39,8 +39,8 @@ class KnowledgeDomain(Domain):
         cls = type(self)
         if unknown := [name for name in cls.searches if name not in SEARCHES]:
             raise ConfigError(f"{cls.__name__}.searches: there is no search {unknown[0]!r}; take of {SEARCHES}")
-        hidden = discoverables_of(cls)
-        self.discoverables: dict[str, Tool] = {n: t for n, t in hidden.items() if n in self._tools}
+        self.discoverables: dict[str, Tool] = discoverables_of(cls)
+        hidden = self.discoverables
         absent = {*hidden, *(n for n in SEARCHES if n not in cls.searches), *(() if hidden else _DISCOVERY)}
         self._tools = {n: t for n, t in self._tools.items() if n not in absent}
         self._given_documents, self._knowledge = documents, None
