@@ -43,7 +43,8 @@ class KnowledgeDomain(Domain):
         hidden = self.discoverables
         absent = {*hidden, *(n for n in SEARCHES if n not in cls.searches), *(() if hidden else _DISCOVERY)}
         self._tools = {n: t for n, t in self._tools.items() if n not in absent}
-        self._given_documents, self._knowledge = documents, None
+        self._given_documents = documents
+        self._knowledge: Knowledge | None = None
 
     @property
     def knowledge(self) -> Knowledge:
@@ -122,8 +123,8 @@ class KnowledgeDomain(Domain):
             raise ValueError(f"the arguments are no JSON: {problem}") from None
         if not isinstance(given, dict):
             raise ValueError("the arguments must be a JSON object")
-        if (problem := known.schema.check(given)) is not None:
-            raise ValueError(f"{agent_tool_name}: {problem}")
+        if (wrong := known.schema.check(given)) is not None:
+            raise ValueError(f"{agent_tool_name}: {wrong}")
         return getattr(self, agent_tool_name)(**known.schema.convert(given))
 
     def _known(self, name: str) -> Tool:
