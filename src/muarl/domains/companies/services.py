@@ -12,6 +12,7 @@ from muarl.domains.companies.rules import Role
 from muarl.domains.companies.slots import IDENTITY, slots_of
 from muarl.domains.companies.tools import GIVE, policy_of
 from muarl.domains.companies.trades import Operation, Trade
+from muarl.domains.companies.vocabulary import vocabulary_of
 from muarl.domains.companies.wording import value_in_words
 from muarl.domains.companies.world import tables_of
 from muarl.domains.kit.declaration import Intent, intent
@@ -41,6 +42,7 @@ def service_of(trade: Trade, domain: type[Domain]) -> Service:
         sizes=SIZES,
         variants=VARIANTS,
         unlocks=(UNLOCK,),
+        vocabulary=vocabulary_of(trade),
     )
 
 

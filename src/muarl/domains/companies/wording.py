@@ -39,11 +39,11 @@ STEPS: Mapping[Mode, str] = {
     "transfer": "Only a person may do it: transfer the customer.",
 }
 ROLES: Mapping[Role, str] = {
-    "contract": "{} = the id of the {contract}",
-    "fee": "{} = the {topic} in dollars",
-    "amount": "{} = the new amount in dollars",
-    "target": "{} = the name of the new product",
-    "code": "{} = {code}",
+    "contract": "{}: the id of the {contract}",
+    "fee": "{}: the {topic} in dollars",
+    "amount": "{}: the new amount in dollars",
+    "target": "{}: the name of the new product",
+    "code": "{}: {code}",
 }
 UNITS: Mapping[Unit, str] = {"dollars": "${}", "days": "{} days", "percent": "{}%", "product": "{}"}
 
@@ -162,7 +162,7 @@ class Reader:
         found: list[tuple[Role, str]] = []
         code = ""
         for part in filter(None, text.split(", ")):
-            name, _, meaning = part.partition(" = ")
+            name, _, meaning = part.partition(": ")
             role = next((r for r in get_args(Role) if r != "code" and meaning in self._meanings(r)), "code")
             code = meaning if role == "code" else code
             found.append((role, name))
@@ -170,7 +170,7 @@ class Reader:
 
     def _meanings(self, role: Role) -> set[str]:
         topics = [topic.name for topic in self._trade.topics]
-        return {ROLES[role].format("", contract=self._trade.contract, topic=t, code="")[3:] for t in topics}
+        return {ROLES[role].format("", contract=self._trade.contract, topic=t, code="")[2:] for t in topics}
 
 
 @lru_cache(maxsize=16)
