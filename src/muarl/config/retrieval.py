@@ -71,5 +71,5 @@ class RetrievalConfig(Section):
 
     @property
     def asked(self) -> bool:
-        """Whether anything was set."""
-        return bool(self.model_fields_set)
+        """Whether anything differs from the defaults."""
+        return self != RetrievalConfig()

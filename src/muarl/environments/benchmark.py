@@ -143,7 +143,7 @@ class BenchmarkEvaluation(BenchmarkTraining):
             "agent_calls": self.limits.agent_calls,
             "seeds": self.protocol.seeds(eval_config.seed, eval_config.trials),
             "mode": self.protocol.mode,
-            **({"retrieval": self.domain.retrieval} if hasattr(self.domain, "retrieval") else {}),
+            **({"retrieval": self.domain.retrieval_text} if hasattr(self.domain, "retrieval_text") else {}),
             "figures": dict(self.protocol.figures(scored)),
         }
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muarl.endpoints import Endpoint
+from muarl.episode import Usage
 from muarl.errors import ConfigError
 from muarl.extras import require
 
@@ -48,6 +49,12 @@ class OwnLoop:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._home: asyncio.AbstractEventLoop | None = None
+        self._elsewhere = Usage()
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        return self.endpoint.usage + self._elsewhere
 
     @asynccontextmanager
     async def asked(self) -> AsyncIterator[Endpoint]:
@@ -59,7 +66,10 @@ class OwnLoop:
             yield self.endpoint
             return
         async with Endpoint(self.endpoint.config) as other:
-            yield other
+            try:
+                yield other
+            finally:
+                self._elsewhere += other.usage
 
     async def aclose(self) -> None:
         """Close the endpoint's connections."""
@@ -76,11 +86,21 @@ class EndpointEmbedder:
         self.instruction = query_instruction(endpoint.model) if instruction is None else instruction
 
     @property
+    def model(self) -> str:
+        """The model's name, as its server knows it."""
+        return self._endpoint.endpoint.model
+
+    @property
     def name(self) -> str:
         """Model, server and further fields of the request; queries also depend on the instruction."""
         config = self._endpoint.endpoint.config
         parts = [config.model, config.url, self.instruction, *(f"{k}={v}" for k, v in sorted(config.extra.items()))]
         return " | ".join(part for part in parts if part)
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        return self._endpoint.usage
 
     async def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of documents, several requests at a time."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from muarl.endpoints import Endpoint
+from muarl.episode import Usage
 from muarl.retrieval.documents import Document
 from muarl.retrieval.embedders import OwnLoop, together
 from muarl.retrieval.search import Hit, Search, WaitingSearch
@@ -82,6 +83,16 @@ class EndpointReranker:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = OwnLoop(endpoint)
 
+    @property
+    def model(self) -> str:
+        """The model's name, as its server knows it."""
+        return self._endpoint.endpoint.model
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        return self._endpoint.usage
+
     async def scores(self, query: str, documents: Sequence[Document]) -> Sequence[float | None]:
         """The model's relevance scores, on its own scale."""
         async with self._endpoint.asked() as endpoint:
@@ -98,6 +109,16 @@ class RatingReranker:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = OwnLoop(endpoint)
+
+    @property
+    def model(self) -> str:
+        """The model's name, as its server knows it."""
+        return self._endpoint.endpoint.model
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        return self._endpoint.usage
 
     async def scores(self, query: str, documents: Sequence[Document]) -> Sequence[float | None]:
         """The ratings; None where the model's answer holds none."""

@@ -23,6 +23,7 @@ from muarl.domains.banking.search_tools import (
 )
 from muarl.domains.base import Domain, Semantics, Task, World
 from muarl.domains.database import Database
+from muarl.episode import Usage
 from muarl.errors import ConfigError, DataError
 from muarl.retrieval import Document, Embedder, EmbeddingCache, Knowledge, Reranker
 
@@ -121,6 +122,11 @@ class Banking(
         return made
 
     @property
+    def retrieval_text(self) -> str:
+        """The variant, and which models stand in for those that TAU2 asks."""
+        return "; ".join([self.retrieval, *self.finding.stand_ins])
+
+    @property
     def policy_by_task(self) -> bool:
         """Whether each task has a policy of its own (golden_retrieval)."""
         return self._variant.inlined == "required" and not self._required
@@ -131,6 +137,11 @@ class Banking(
         if not self.policy_by_task:
             return self.policy_text
         return policy(self._variant, _prompt, lambda: self.knowledge, task.tags.get("required_documents") or ())
+
+    @property
+    def searching_usage(self) -> Usage:
+        """What models that searches asked have used."""
+        return self.finding.usage
 
     async def aclose(self) -> None:
         """Close the connections of models that searches have asked."""

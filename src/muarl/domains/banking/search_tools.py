@@ -13,6 +13,7 @@ from typing import cast
 from muarl.domains.banking.retrieval import EMBEDDINGS, LEAST_RATING, RERANKER, Variant
 from muarl.domains.base import Domain, tool
 from muarl.endpoints import Endpoint
+from muarl.episode import Usage
 from muarl.retrieval import (
     BM25Search,
     Embedder,
@@ -94,6 +95,22 @@ class Finding:
     def waits(self, name: str) -> bool:
         """Whether a tool asks somebody else."""
         return name in ("KB_search", "KB_search_dense") and (self.variant.embeds or self.variant.reranked)
+
+    @property
+    def stand_ins(self) -> list[str]:
+        """What is used in place of the models that TAU2 asks for this variant, in words."""
+        found = []
+        if self.variant.embeds and self._given is not None:
+            found.append(f"embeddings by {getattr(self._given, 'model', self._given.name)}")
+        if self.variant.reranked and self._given_reranker is not None:
+            found.append(f"reranked by {getattr(self._given_reranker, 'model', type(self._given_reranker).__name__)}")
+        return found
+
+    @property
+    def usage(self) -> Usage:
+        """What the models that were asked have used."""
+        asked = (vars(self)[part] for part in ("embedder", "reranker") if part in vars(self))
+        return sum((getattr(part, "usage", Usage()) for part in asked), Usage())
 
     async def aclose(self) -> None:
         """Close the connections of the models that were asked."""
