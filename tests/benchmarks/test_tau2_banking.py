@@ -15,6 +15,8 @@ from muarl.benchmarks import install, tau2
 from muarl.chat import Message, ToolCall
 from muarl.domains.banking.retrieval import policy, variant
 from muarl.errors import ConfigError, DataError
+from muarl.retrieval import GrepSearch
+from muarl.retrieval.shell import files_of
 from muarl.rewards.outcome import check, do_nothing, gold_world, replay
 
 NAME = "banking_knowledge"
@@ -127,6 +129,15 @@ def test_schemas_descriptions_and_policies_are_the_originals(domain, installed):
         ("bm25_grep", "3417396339ae4367"),
         ("bm25", "430e719f33d87660"),
         ("grep_only", "24ef71b87dbe5be0"),
+        ("qwen_embeddings_grep", "61e1e7ab5690d97b"),
+        ("openai_embeddings_grep", "7ba091450240b693"),
+        ("qwen_embeddings_reranker", "03e021e355ce65b7"),
+        ("openai_embeddings", "09b031d5370e3dbe"),
+        ("bm25_reranker_grep", "3417396339ae4367"),
+        ("terminal_use", "3c33b5bacdf90ff8"),
+        ("terminal_use_write", "a861692f2cf25a46"),
+        ("alltools", "a097943f9b9d8823"),
+        ("alltools-qwen", "99d1d2d1b1b77488"),
     ):
         assert short(tau2.domain(NAME, retrieval=name).policy_text) == expected
     chosen = {"retrieval": "golden_retrieval", "required_documents": tau2.tasks(NAME)[0].tags["required_documents"]}
@@ -138,8 +149,40 @@ def test_schemas_descriptions_and_policies_are_the_originals(domain, installed):
     }
     assert first == golden["task_001"]
     assert short("\n".join(f"{i} {text}" for i, text in golden.items())) == "ab18b5f6e857e703"
-    with pytest.raises(ConfigError, match="alltools"):
-        tau2.domain(NAME, retrieval="alltools")
+    by_task = tau2.domain(NAME).with_retrieval("golden_retrieval")
+    assert by_task.policy_by_task
+    assert {t.id: by_task.policy_for(t) for t in tau2.tasks(NAME)} == golden
+    for name, expected in (("alltools", "4f71e7ef55edb9ca"), ("terminal_use", "dadf0ebe1dbf7180")):
+        specs = tau2.domain(NAME, retrieval=name).tool_specs()
+        assert short(json.dumps([spec.to_openai() for spec in specs])) == expected
+    with pytest.raises(ConfigError, match="telepathy"):
+        tau2.domain(NAME, retrieval="telepathy")
+
+
+@pytest.mark.data
+def test_documents_are_the_originals_files_in_the_shell(domain):
+    files = dict(files_of(domain.knowledge))
+    assert len(files) == 699 and short(json.dumps(files, sort_keys=True)) == "2813ca66f8b9d8ba"
+
+
+@pytest.mark.data
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_grep_counts_what_re_counts(domain):
+    """Also where the regex package would not ("CO₂" ends with no word's end in it)."""
+    documents = domain.knowledge.documents
+    for pattern in (
+        r"\bCO\b",
+        r"(\w+)\s+\1",
+        "credit.*card",
+        r"[[:alpha:]]+",
+        r"\$\d+(\.\d\d)?",
+        "fee{e<=1}",
+        r"(?i:apy)\b",
+    ):
+        wanted = re.compile(pattern, re.IGNORECASE)
+        counts = sorted(((d.id, len(wanted.findall(d.content))) for d in documents), key=lambda c: -c[1])
+        hits = GrepSearch(domain.knowledge).search(pattern, 1000)
+        assert [(hit.document.id, hit.score) for hit in hits] == [c for c in counts if c[1]]
 
 
 @pytest.mark.data

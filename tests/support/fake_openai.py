@@ -92,6 +92,11 @@ def call(name: str, arguments: str | Mapping[str, Any], id: str = "call_1") -> d
     return {"id": id, "type": "function", "function": {"name": name, "arguments": sent}}
 
 
+def json_answer(body: Mapping[str, Any]) -> Answer:
+    """Any JSON object, such as an answer of an embedding model."""
+    return Answer(json.dumps(body).encode())
+
+
 def status(number: int, headers: Mapping[str, str] | None = None, message: str = "no", **error: Any) -> Answer:
     """An error as the API sends it; ``error`` holds further fields, such as code or param."""
     return Answer(json.dumps({"error": {"message": message, **error}}).encode(), number, headers or {})
@@ -167,7 +172,7 @@ class FakeOpenAI:
         if self.key is not None and asked.headers.get("authorization") != f"Bearer {self.key}":
             given = asked.headers.get("authorization", "").removeprefix("Bearer ")
             return status(401, message=f"Incorrect API key provided: {given}", code="invalid_api_key")
-        if asked.path != "/v1/chat/completions":
+        if asked.path not in ("/v1/chat/completions", "/v1/embeddings", "/v1/rerank"):
             return status(404, message="Not Found")
         if self.models is not None and asked.body.get("model") not in self.models:
             name = asked.body.get("model")

@@ -44,7 +44,7 @@ MARINA = Starter(
     "marina",
     "starter_knowledge",
     "Office",
-    frozenset({"TODAY", "OWNER", "THE_BERTH", "THE_PLACE", "THE_LENGTH"}),
+    frozenset({"TODAY", "OWNER", "THE_BERTH", "THE_PLACE", "THE_LENGTH", "COMPACT", "TOOLS"}),
     "your rules in documents/ and policy.md",
 )
 LONGEST = 60

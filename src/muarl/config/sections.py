@@ -25,6 +25,7 @@ from muarl.config.keeping import BudgetConfig, CheckpointsConfig
 from muarl.config.loggers import WandbConfig
 from muarl.config.mixing import as_sections, as_written
 from muarl.config.reproduce import ReproduceConfig
+from muarl.config.retrieval import RetrievalConfig
 from muarl.config.rl import RlConfig
 from muarl.config.rollout import RolloutConfig
 from muarl.config.scale import (
@@ -343,6 +344,7 @@ class RunConfig(Section):
     domains: Annotated[tuple[DomainConfig, ...], BeforeValidator(as_sections)] = Field(
         default_factory=lambda: (DomainConfig(),), alias="domain"
     )
+    retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
     user: UserConfig = Field(default_factory=UserConfig)
     eval_user: UserConfig = Field(default_factory=lambda: UserConfig(seed=1))
     base: BaseConfig = Field(default_factory=BaseConfig)

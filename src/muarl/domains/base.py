@@ -252,9 +252,10 @@ class World:
         """``call``, but that a tool which is a coroutine is waited for in the running event loop."""
         kit = self._kits.get(requestor)
         known = None if kit is None else kit._tools.get(call.name)
-        fixed = self.domain.semantics == "fixed"
-        if kit is None or known is None or not known.waits or call.invalid is not None or not fixed:
+        if kit is None or known is None or not known.waits or call.invalid is not None:
             return self.call(requestor, call)
+        if self.domain.semantics == "official":
+            return await self._acall_official(requestor, kit, call)
         problem = known.schema.check(call.arguments)
         if problem is not None:
             return ToolResult(f"Error: {call.name}: {problem}", True, "wrong argument")
@@ -289,13 +290,25 @@ class World:
             return ToolResult(f"Error: the tool call could not be read: {call.invalid}", True)
         try:
             _refuse_collisions(call.arguments)
-            value = self.invoke(requestor, call.name, call.arguments)
-            self.domain.sync(self)
-            content = self.domain.render(call.name, value)
+            return self._official_result(requestor, call, self.invoke(requestor, call.name, call.arguments))
         except (InfrastructureError, MemoryError):
             raise
         except Exception as error:
-            return ToolResult(f"Error: {_SUGGESTION.sub('', str(error))}", True)
+            return _official_error(error)
+
+    async def _acall_official(self, requestor: Requestor, kit: Domain, call: ToolCall) -> ToolResult:
+        """The same for a tool that is a coroutine, waited for in the running event loop."""
+        try:
+            _refuse_collisions(call.arguments)
+            return self._official_result(requestor, call, await getattr(kit, call.name)(**call.arguments))
+        except (InfrastructureError, MemoryError):
+            raise
+        except Exception as error:
+            return _official_error(error)
+
+    def _official_result(self, requestor: Requestor, call: ToolCall, value: Any) -> ToolResult:
+        self.domain.sync(self)
+        content = self.domain.render(call.name, value)
         kit = self._kits[requestor]
         if kit is not None and kit._tools[call.name].kind == "write":
             self.writes.append(call)
@@ -320,6 +333,10 @@ class World:
         """TAU2's sha256 over one side's whole state; None if that side has none."""
         kit = self._kits.get(requestor)
         return None if kit is None else kit.db.full_hash()
+
+
+def _official_error(error: Exception) -> ToolResult:
+    return ToolResult(f"Error: {_SUGGESTION.sub('', str(error))}", True)
 
 
 def _refuse_collisions(arguments: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The client itself: one conversation in, one reply out, however often it takes."""
+"""The client itself: one request in, one answer out, however often it takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from muarl.chat import Requestor, ToolSpec
 from muarl.endpoints.cache import ResponseCache, request_key
@@ -16,7 +17,7 @@ from muarl.endpoints.config import DEFAULT_BASE_URL, USUAL_KEY, EndpointSettings
 from muarl.endpoints.connections import Connections
 from muarl.endpoints.failures import EndpointFailure, HTTPStatusError, classify, unsupported_parameter
 from muarl.endpoints.outages import Outages
-from muarl.endpoints.replies import MalformedReply, Reply, read_reply, read_token_counts
+from muarl.endpoints.replies import MalformedReply, Reply, read_chat, read_embeddings, read_ranking, read_token_counts
 from muarl.episode import Usage
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.keys import host_of, is_named, read_secret
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 log = logging.getLogger(__name__)
+
+CHAT = "/chat/completions"
 
 NOBODY = 2
 """How often an address at which nobody listens is asked before a run begins."""
@@ -136,6 +139,19 @@ class Endpoint:
         body.update({k: v for k, v in options.items() if v is not None})
         return await self._chat(body, requestor, boundary, empty_ok, self.config.attempts)
 
+    async def embed(self, texts: Sequence[str], *, boundary: str = "world") -> list[list[float]]:
+        """The embedding of each text, all of one length (``POST /embeddings``). Raises as ``chat`` does."""
+        body = {**self.config.extra, "model": self.config.model, "input": list(texts), "encoding_format": "float"}
+        answer, _, _ = await self._ask("/embeddings", body, partial(read_embeddings, count=len(texts)), boundary)
+        return list(answer)
+
+    async def rerank(self, query: str, documents: Sequence[str], *, boundary: str = "world") -> list[float]:
+        """How relevant each document is for a query, as the model scores it (``POST /rerank``, as Cohere, Jina and vLLM
+        have it). Raises as ``chat`` does."""
+        body = {**self.config.extra, "model": self.config.model, "query": query, "documents": list(documents)}
+        answer, _, _ = await self._ask("/rerank", body, partial(read_ranking, count=len(documents)), boundary)
+        return list(answer)
+
     async def check(self, *, boundary: str = "agent") -> None:
         """Make one tiny request, so that a wrong key or an unreachable server is found before any work starts.
 
@@ -178,24 +194,42 @@ class Endpoint:
         cached: bool = True,
         calls: int | None = None,
     ) -> Reply:
+        read = partial(read_chat, requestor=requestor, empty_ok=empty_ok)
         body = {**self.config.extra, **body}
+        reply, usage, stored = await self._ask(
+            CHAT, body, read, boundary, attempts=attempts, cached=cached, calls=calls
+        )
+        return replace(cast(Reply, reply), usage=usage, cached=stored)
+
+    async def _ask(
+        self,
+        path: str,
+        body: dict[str, Any],
+        read: Callable[[object], Any],
+        boundary: str,
+        *,
+        attempts: int | None = None,
+        cached: bool = True,
+        calls: int | None = None,
+    ) -> tuple[Any, Usage, bool]:
+        """What ``read`` makes of the answer to a request, what it took, and whether it came from the cache. ``read``
+        raises MalformedReply for an answer that is asked for again."""
+        attempts = self.config.attempts if attempts is None else attempts
         cache = self._cache if cached else None
-        key = request_key(self.config.url, body) if cache is not None else ""
+        where = self.config.url if path == CHAT else self.config.url + path
+        key = request_key(where, body) if cache is not None else ""
         stored = cache.get(key) if cache is not None else None
         if stored is not None:
             try:
                 prompt, completion = read_token_counts(stored)
-                reply = read_reply(stored, requestor=requestor)
-                if empty_ok or not reply.empty:
-                    usage = Usage(prompt_tokens=prompt, completion_tokens=completion)
-                    return replace(reply, usage=usage, cached=True)
+                return read(stored), Usage(prompt_tokens=prompt, completion_tokens=completion), True
             except MalformedReply:
                 pass  # An edited or damaged file: ask again and overwrite it.
         live = await self._live(boundary)
         async with live.slots:
-            request = _Request(self, live.key, body, requestor, boundary, empty_ok)
+            request = _Request(self, live.key, path, body, read, boundary)
             try:
-                reply = await request.run(attempts, attempts if calls is None else calls)
+                answer = await request.run(attempts, attempts if calls is None else calls)
                 self.outages.over()
             except InfrastructureError as problem:
                 problem.usage = request.usage
@@ -205,7 +239,7 @@ class Endpoint:
                 count(request.usage, boundary)
         if cache is not None:
             cache.put(key, {**body}, request.response)
-        return reply
+        return answer, request.usage, False
 
     async def _live(self, boundary: str) -> _Live:
         loop = asyncio.get_running_loop()
@@ -252,24 +286,24 @@ class _Request:
         self,
         endpoint: Endpoint,
         key: str,
+        path: str,
         body: dict[str, Any],
-        requestor: Requestor,
+        read: Callable[[object], Any],
         boundary: str,
-        empty_ok: bool,
     ) -> None:
         self.endpoint = endpoint
         self.key = key
+        self.path = path
         self.body = body
-        self.requestor = requestor
+        self.read = read
         self.boundary = boundary
-        self.empty_ok = empty_ok
         self.usage = Usage()
         self.response: object = None
         self.last: EndpointFailure | None = None
         self.until = 0.0
 
-    async def run(self, attempts: int, calls: int) -> Reply:
-        """The reply. ``attempts``: how often it is asked at most; ``calls``: the same where nobody listens."""
+    async def run(self, attempts: int, calls: int) -> Any:
+        """What was read. ``attempts``: how often it is asked at most; ``calls``: the same where nobody listens."""
         from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_before_delay
 
         config = self.endpoint.config
@@ -301,7 +335,7 @@ class _Request:
         # Raised outside the handlers, so that the library's exception, which holds the request, is not carried along.
         raise problem
 
-    async def _attempt(self) -> Reply:
+    async def _attempt(self) -> Any:
         failure: EndpointFailure | None = None
         self.usage += Usage(requests=1, retries=1 if self.usage.requests else 0)
         try:
@@ -327,7 +361,7 @@ class _Request:
             if "max_tokens" in endpoint._unsupported and "max_tokens" in self.body:
                 body["max_completion_tokens"] = self.body["max_tokens"]
             try:
-                return await endpoint._connections.post(f"{endpoint.config.url}/chat/completions", self.key, body)
+                return await endpoint._connections.post(f"{endpoint.config.url}{self.path}", self.key, body)
             except HTTPStatusError as problem:
                 name = unsupported_parameter(problem)
                 if name is None or name in endpoint._unsupported or name not in self.body:
@@ -335,7 +369,7 @@ class _Request:
                 log.warning("%s does not take the parameter %s as given; it is left out", endpoint.model, name)
                 endpoint._unsupported.add(name)
 
-    def _read(self, content: bytes) -> Reply:
+    def _read(self, content: bytes) -> Any:
         try:
             body = parse_json(content)
         except ValueError:
@@ -344,11 +378,9 @@ class _Request:
         price = self.endpoint.config.price
         cost = (prompt * price.prompt + completion * price.completion) / 1e6 if price else 0.0
         self.usage += Usage(prompt_tokens=prompt, completion_tokens=completion, cost=cost)
-        reply = read_reply(body, requestor=self.requestor)
-        if reply.empty and not self.empty_ok:
-            raise MalformedReply(f"the reply is empty (finish reason {reply.finish_reason})")
+        answer = self.read(body)
         self.response = body
-        return replace(reply, usage=self.usage)
+        return answer
 
     def _failure(self, reason: str) -> EndpointFailure:
         return EndpointFailure(reason, self.endpoint.config, self.boundary, again=True)

@@ -7,6 +7,7 @@ usage), and a broken reply must never crash an episode, so everything that reads
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -71,14 +72,56 @@ def read_reply(body: object, *, requestor: Requestor = "assistant") -> Reply:
     )
 
 
+def read_chat(body: object, *, requestor: Requestor = "assistant", empty_ok: bool = False) -> Reply:
+    """The same, but that MalformedReply is also raised for a reply without text or calls, unless ``empty_ok``."""
+    reply = read_reply(body, requestor=requestor)
+    if reply.empty and not empty_ok:
+        raise MalformedReply(f"the reply is empty (finish reason {reply.finish_reason})")
+    return reply
+
+
 def read_token_counts(body: object) -> tuple[int, int]:
-    """Prompt and completion tokens of a reply, (0, 0) where the server does not say."""
+    """Prompt and completion tokens of a reply, (0, 0) where the server does not say. Rerankers may only say a total,
+    which counts as the prompt's."""
     usage = body.get("usage") if isinstance(body, Mapping) else None
     if not isinstance(usage, Mapping):
         return 0, 0
-    counts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
+    counts = [usage.get("prompt_tokens", usage.get("total_tokens")), usage.get("completion_tokens")]
     prompt, completion = (n if isinstance(n, int) and n > 0 else 0 for n in counts)
     return prompt, completion
+
+
+def read_embeddings(body: object, *, count: int) -> list[list[float]]:
+    """The vectors of an answer to an embedding request, in the order of its texts. MalformedReply unless there are
+    ``count`` of one length."""
+    vectors = [_numbers(row.get("embedding")) for row in _by_index(body, "data", count)]
+    if len({len(vector) for vector in vectors}) > 1:
+        raise MalformedReply("the embeddings differ in length")
+    return vectors
+
+
+def read_ranking(body: object, *, count: int) -> list[float]:
+    """The relevance of each of ``count`` documents. MalformedReply unless each has one."""
+    return [_numbers([row.get("relevance_score")])[0] for row in _by_index(body, "results", count)]
+
+
+def _by_index(body: object, name: str, count: int) -> list[Mapping[str, Any]]:
+    """The objects of a list in the order of the requests' texts that they answer."""
+    rows = body.get(name) if isinstance(body, Mapping) else None
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise MalformedReply(f"the reply has no list {name}")
+    found = {row.get("index", number): row for number, row in enumerate(rows)}
+    if len(rows) != count or set(found) != set(range(count)):
+        raise MalformedReply(f"the reply has {len(rows)} of {count} {name}, or numbers them wrongly")
+    return [found[number] for number in range(count)]
+
+
+def _numbers(values: object) -> list[float]:
+    if not isinstance(values, list) or not values:
+        raise MalformedReply("the reply has no numbers where they should be")
+    if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in values):
+        raise MalformedReply("the reply has something else where numbers should be")
+    return [float(v) for v in values]
 
 
 def read_tool_call(call_id: str, name: object, arguments: object, *, requestor: Requestor = "assistant") -> ToolCall:

@@ -8,13 +8,15 @@ from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.chat import ToolSpec
+from muarl.config.retrieval import RetrievalConfig
 from muarl.config.sections import EvalConfig
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Task, World
+from muarl.domains.base import Domain, Task, World
 from muarl.endpoints import Endpoint
 from muarl.environments.configured import ConfiguredEnvironment
 from muarl.environments.environment import Environment
 from muarl.environments.official import Official, draw_tasks, has_ticket, held_out
+from muarl.environments.retrieval import searched
 from muarl.episode import Episode, Verdict
 from muarl.episode_runner import RolloutRequest
 from muarl.errors import ConfigError
@@ -141,8 +143,16 @@ class BenchmarkEvaluation(BenchmarkTraining):
             "agent_calls": self.limits.agent_calls,
             "seeds": self.protocol.seeds(eval_config.seed, eval_config.trials),
             "mode": self.protocol.mode,
+            **({"retrieval": self.domain.retrieval_text} if hasattr(self.domain, "retrieval_text") else {}),
             "figures": dict(self.protocol.figures(scored)),
         }
+
+
+def own_prompt(protocol: Official, domain: Domain, policy: str | None = None) -> str | None:
+    """The system prompt around another ``policy`` or the domain's; None where every task has one of its own."""
+    if policy is None and getattr(domain, "policy_by_task", False):
+        return None
+    return protocol.prompt(policy or domain.policy_text)
 
 
 def by_protocol(
@@ -155,19 +165,20 @@ def by_protocol(
     policy: str | None = None,
     steps: int | None = None,
     errors: int | None = None,
+    retrieval: RetrievalConfig | None = None,
 ) -> BenchmarkEvaluation:
     """A benchmark's environment, played and scored by its protocol. ``mode``, ``sampled``: see
-    ``Environment.official``. ``policy``: another than the benchmark's; ``steps``, ``errors``: other limits."""
+    ``Environment.official``. ``policy``: another than the benchmark's; ``steps``, ``errors``: other limits;
+    ``retrieval``: how documents are found."""
     protocol = environment.official(mode, sampled=sampled)
-    domain = protocol.domain(protocol.semantics)
-    text = policy or (protocol.solo_policy() if solo else domain.policy_text)
+    domain = searched(protocol.domain(protocol.semantics), retrieval)
     return BenchmarkEvaluation(
         domain,
         draw_tasks(protocol),
         protocol.rules(solo=solo),
         protocol.limits(steps=steps, errors=errors),
         judge,
-        protocol.prompt(text, solo=solo),
+        protocol.prompt(policy or protocol.solo_policy(), solo=True) if solo else own_prompt(protocol, domain, policy),
         environment,
         protocol=protocol,
     )

@@ -8,7 +8,7 @@ from functools import partial
 from muarl.config import RlConfig, RunConfig
 from muarl.config.sections import DomainConfig
 from muarl.conversation import Limits
-from muarl.environments.benchmark import BenchmarkEvaluation, BenchmarkTraining, by_protocol
+from muarl.environments.benchmark import BenchmarkEvaluation, BenchmarkTraining, by_protocol, own_prompt
 from muarl.environments.configured import (
     PLAYED,
     ConfiguredEnvironment,
@@ -23,6 +23,7 @@ from muarl.environments.mixture import Mixture
 from muarl.environments.official import draw_tasks
 from muarl.environments.practice_tasks import made_again
 from muarl.environments.registry import find
+from muarl.environments.retrieval import searched
 from muarl.environments.task_files import TaskFile
 from muarl.errors import ConfigError
 from muarl.rewards.judge import Judge, make_judge
@@ -70,7 +71,8 @@ def _tasks(
 ) -> ConfiguredEnvironment:
     wanted, kind, policy = config.domain, EnvironmentTasks, _policy_text(config.domain)
     environment.check_size(wanted.size)
-    draw, domain = draw_of(environment, wanted), environment.make_domain(wanted.size)
+    draw = draw_of(environment, wanted)
+    domain = searched(environment.make_domain(wanted.size), config.retrieval)
     if wanted.allow_failing_gold:
         domain = copy(domain)
         domain.allow_failing_gold = True
@@ -88,7 +90,7 @@ def _training(
     config: RunConfig, rl: RlConfig | None, environment: Environment, judge: Judge, policy: str | None
 ) -> ConfiguredEnvironment:
     protocol = environment.official(config.eval.mode, training=True)
-    domain = protocol.domain("fixed")
+    domain = searched(protocol.domain("fixed"), config.retrieval)
     draw = draw_tasks(protocol, validating=rl is None or rl.eval_every > 0)
     if rl is not None and rl.reward_basis == "database":
         if protocol.own_score:
@@ -103,7 +105,7 @@ def _training(
         protocol.training_rules(),
         protocol.training_limits(_limits(config)),
         judge,
-        protocol.prompt(policy or domain.policy_text),
+        own_prompt(protocol, domain, policy),
         environment,
         _terms(rl),
         protocol=protocol,
@@ -121,6 +123,7 @@ def _evaluation(config: RunConfig, environment: Environment, judge: Judge, polic
         policy=policy,
         steps=wanted.max_steps,
         errors=wanted.max_errors,
+        retrieval=config.retrieval,
     )
 
 

@@ -26,7 +26,7 @@ from muarl.endpoints import Endpoint
 from muarl.environments.draws import Draw
 from muarl.environments.environment import Environment, MakeUser
 from muarl.environments.registry import BUILT_IN
-from muarl.episode import Episode, Verdict
+from muarl.episode import Episode, Usage, Verdict
 from muarl.episode_runner import RolloutRequest, requests_for
 from muarl.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.event_loop import Closable
@@ -190,6 +190,11 @@ class ConfiguredEnvironment:
     def checkable(self) -> bool:
         """Whether an episode can be found right or wrong."""
         return True
+
+    @property
+    def searching_usage(self) -> Usage:
+        """What models have used that were asked when documents were searched."""
+        return sum((getattr(part.domain, "searching_usage", Usage()) for part in self.parts), Usage())
 
     async def aclose(self) -> None:
         """Close the connections of the judge, and of a model that plays the tools."""

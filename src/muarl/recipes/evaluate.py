@@ -127,7 +127,11 @@ def _measure(
     if results.kept:
         progress.say(f"{len(results.kept)} of {len(requests)} episodes were finished before.")
     before = results.spent
-    budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: before + judges.used)
+
+    def besides() -> Usage:  # in this process, of models that are neither agent nor user
+        return judges.used + environment.searching_usage
+
+    budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: before + besides())
     results.teach(budget)
     end = RolloutEnd.COMPLETE
     if still:
@@ -136,7 +140,7 @@ def _measure(
         def keep(episode: Episode) -> None:
             if grid is not None:
                 episode.tags[NOISE_TAG] = noise_tag(by_id[episode.id], grid)
-            results.keep(episode, judges.used)
+            results.keep(episode, besides())
 
         executor, before_now = host(environment, agent, users, concurrency), list(results.kept.values())
         _, end = play_all(
@@ -151,7 +155,7 @@ def _measure(
     episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
     some_scored(episodes, LABEL)
     played = sum((e.agent_usage + e.user_usage for e in episodes), Usage())
-    left = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: played + results.judged + judges.used)
+    left = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: played + results.judged + besides())
     reviewing = review_users(environment, tasks, episodes, left, progress, judges.users, concurrency=concurrency)
     review = context.loop.run(reviewing)
     audited = audit_episodes(
@@ -164,7 +168,7 @@ def _measure(
         progress=progress,
         concurrency=concurrency,
     )
-    results.log(judges.used)
+    results.log(besides())
     results.close(episodes)
     return Evaluation(
         config,
@@ -179,6 +183,7 @@ def _measure(
         *(_floor(config, environment, tasks, progress) if config.eval.baseline else (None, {})),
         review,
         audited,
+        environment.searching_usage,
     )
 
 

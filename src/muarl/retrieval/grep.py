@@ -1,10 +1,9 @@
-"""Search by regular expressions, with the orders and counts of TAU2."""
+"""Search by regular expressions, with the orders and counts of TAU2, and a time limit."""
 
 from __future__ import annotations
 
-import re
-
 from muarl.retrieval.documents import Knowledge
+from muarl.retrieval.matching import MATCHING
 from muarl.retrieval.search import Hit, Search
 
 
@@ -19,13 +18,11 @@ class GrepSearch(Search):
 
     def search(self, query: str, top_k: int = 10) -> list[Hit]:
         """The documents with the most matches, and their number. What is no regular expression is searched for as it
-        stands."""
+        stands. SearchError for a pattern that takes too long."""
         if not query.strip():
             return []
-        flags = re.NOFLAG if self.case_sensitive else re.IGNORECASE
-        try:
-            wanted = re.compile(query, flags)
-        except re.error:
-            wanted = re.compile(re.escape(query), flags)
-        counts = (Hit(d, float(len(wanted.findall(d.content)))) for d in self.knowledge.documents)
-        return sorted((hit for hit in counts if hit.score), key=lambda hit: hit.score, reverse=True)[:top_k]
+        documents = self.knowledge.documents
+        texts = self.knowledge.index("texts", lambda: tuple(d.content for d in documents))
+        counts = MATCHING.counts(self.knowledge.key, texts, query, ignore_case=not self.case_sensitive)
+        hits = (Hit(document, float(count)) for document, count in zip(documents, counts, strict=True) if count)
+        return sorted(hits, key=lambda hit: hit.score, reverse=True)[:top_k]

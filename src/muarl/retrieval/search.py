@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, NamedTuple
 
 from muarl.retrieval.documents import Document
@@ -35,3 +38,23 @@ class Search(ABC):
     async def asearch(self, query: str, top_k: int = 10) -> list[Hit]:
         """The same in a running event loop."""
         return self.search(query, top_k)
+
+
+class WaitingSearch(Search):
+    """A search that asks somebody else. ``search`` waits for it in an event loop of its own."""
+
+    waits: ClassVar[bool] = True
+
+    @abstractmethod
+    async def asearch(self, query: str, top_k: int = 10) -> list[Hit]:
+        """See ``Search.search``. InfrastructureError if whom it asks does not answer."""
+
+    def search(self, query: str, top_k: int = 10) -> list[Hit]:
+        """The same for plain code; where an event loop runs in this thread, it has to wait."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.asearch(query, top_k))
+        context = contextvars.copy_context()  # so that what it takes is counted where it is asked
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(context.run, asyncio.run, self.asearch(query, top_k)).result()

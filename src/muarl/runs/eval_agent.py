@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent
@@ -12,6 +13,7 @@ from muarl.config import RunConfig
 from muarl.config.sections import EndpointConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.retrieval import models_of, with_models
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.runs.judges import Judges
 from muarl.runs.preflight import check_memory, check_room
@@ -74,7 +76,12 @@ def with_prices(config: RunConfig) -> RunConfig:
     if user.endpoint is not None:
         user = user.model_copy(update={"endpoint": _priced(user.endpoint, config)})
     ev = ev.model_copy(update={"endpoint": agent})
-    priced = config.model_copy(update={"eval": ev, "eval_user": user, "rollout": rollout})
+    update: dict[str, Any] = {"eval": ev, "eval_user": user, "rollout": rollout}
+    if config.retrieval.asked:
+        full = with_models(config.retrieval)
+        models = {name.partition(".")[2]: _priced(section, config) for name, section in models_of(full).items()}
+        update["retrieval"] = full.model_copy(update=models) if models else full
+    priced = config.model_copy(update=update)
     _check_bound(priced)
     return priced
 
@@ -94,6 +101,7 @@ def _check_bound(config: RunConfig) -> None:
     if config.eval.solo:
         sections = sections[:1]
     asked += [s.model for s in sections if s is not None and not (s.prompt_price or s.completion_price)]
+    asked += [s.model for s in models_of(config.retrieval).values() if not (s.prompt_price or s.completion_price)]
     asked += Judges.of(config).unpriced
     if asked:
         raise ConfigError(

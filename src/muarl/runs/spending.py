@@ -8,6 +8,7 @@ from muarl.budgets import Budget, Reserve, besides_of
 from muarl.config import RunConfig
 from muarl.config.keeping import BudgetConfig
 from muarl.config.sections import EndpointConfig, UserConfig
+from muarl.environments.retrieval import models_of
 from muarl.episode import Episode, Usage
 from muarl.errors import BudgetError, ConfigError
 from muarl.files import append_line, drop_broken_tail, read_lines, write_text
@@ -102,6 +103,7 @@ def check_prices(config: RunConfig, *users: UserConfig) -> None:
         for user in users
         if user.kind == "llm" and user.endpoint is not None
     ]
+    asked += list(models_of(config.retrieval).items())
     unknown = [
         (f"{where} ({e.model})", f"{where}.prompt_price and .completion_price")
         for where, e in asked

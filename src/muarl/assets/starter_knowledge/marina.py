@@ -15,7 +15,6 @@ from muarl.kit import (
     Plan,
     Service,
     Slot,
-    WorldSize,
     consult,
     environment,
     intent,
@@ -82,7 +81,7 @@ def make_tables(make: Maker) -> dict[str, dict[str, Any]]:
         for _ in range(make.rng.randint(1, 2)):
             berth = make.id("berth", "B-", 4)
             boat = {"length": make.rng.choice((6, 7, 8, 9, 10, 11, 12)), "hull": make.rng.choice(("plastic", "wood"))}
-            fee, winter = "unpaid" if make.chance(0.15) else "paid", "hall" if make.chance(0.15) else "none"
+            fee, winter = "unpaid" if make.chance(0.15) else "paid", "hall" if make.chance(0.15) else "not booked"
             berths[berth] = {"berth_id": berth, "owner_id": owner, **boat, "fee": fee, "winter": winter}
     return {"owners": owners, "berths": berths}
 
@@ -131,7 +130,7 @@ def winter(it: Plan) -> None:
     it.most = int(consult(it, "winter/places", "winter places hall yard", r"boats of up to (\d+) m"))
     consult(it, "fees/unpaid", "unpaid fees winter place", r"owes the fee of a berth gets nothing new")
     it.refuse_if(it.b.fee == "unpaid", "the fee of berth {berth} is unpaid")
-    it.refuse_if(it.b.winter != "none", "berth {berth} has a winter place already")
+    it.refuse_if(it.b.winter != "not booked", "berth {berth} has a winter place already")
     if it.b.hull == "wood":
         it.most = int(consult(it, "winter/wooden-boats", "wooden boats hall", r"up to a length of (\d+) m"))
     it.unavailable_if(it.place == "hall" and it.b.length > it.most, THE_PLACE, ["yard"])
@@ -167,6 +166,31 @@ def lend(it: Plan) -> None:
     it.refuse("a berth cannot be lent to somebody else")
 
 
+# 5. For a tiny model (`muarl base`): a shorter policy, fewer tools, and each line of the documents as one token
+
+COMPACT = (
+    "You work at the office of the marina. Find the owner by e-mail address. Only their own berths. Search the "
+    "documents before you answer or act; what is in force today, 2026-03-14, holds. Unlock the tool that a document "
+    "names, then call it. Before a change, say what you will do and wait for a yes. Refuse what the documents forbid. "
+    "Transfer what no document speaks of."
+)
+TOOLS = (
+    "find_owner",
+    "get_berth",
+    "KB_search",
+    "unlock_discoverable_agent_tool",
+    "call_discoverable_agent_tool",
+    "transfer_to_human_agents",
+)
+
+
+def lines() -> tuple[str, ...]:
+    """All lines of the documents, as searches show them."""
+    documents = MarinaOffice(database={}).knowledge.documents
+    found = (line for one in documents for line in (one.title, f"ID: {one.id}", *one.content.splitlines()))
+    return tuple(dict.fromkeys(line for line in found if len(line) > 3))
+
+
 MARINA = environment(
     Service(
         domain=MarinaOffice,
@@ -178,6 +202,8 @@ MARINA = environment(
         outside=("a job here", "something that I have lost"),
         open_tools=("KB_search", "grep"),
         unlocks=("unlock_discoverable_agent_tool",),
-        sizes=(WorldSize("small", people=12, tasks_per_world=30), WorldSize("medium", people=60, tasks_per_world=200)),
+        policy_compact=COMPACT,
+        tiny_tools=TOOLS,
+        vocabulary=lines(),
     )
 )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from muarl.domains.auditing import AuditRules
 from muarl.domains.banking.agent_tools import KnowledgeTools
+from muarl.domains.banking.search_tools import NAMES
 from muarl.domains.base import tool_kinds
 
 _KINDS = tool_kinds(KnowledgeTools)
 BANKING = AuditRules(
-    trusted_tools=frozenset({"KB_search", "grep"}),
+    trusted_tools=frozenset(NAMES),
     free_writes=frozenset(name for name, kind in _KINDS.items() if kind == "write"),
     kinds=_KINDS,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,21 @@ from typing import Any
 from muarl.domains.banking.agent_tools import KnowledgeTools, recorded_reads
 from muarl.domains.banking.customer import KnowledgeUserTools
 from muarl.domains.banking.records import BankView, banking_database, laid_over
-from muarl.domains.banking.retrieval import DEFAULT, GrepMixin, KBSearchMixin, policy, variant
-from muarl.domains.base import Domain, Semantics, World
+from muarl.domains.banking.retrieval import DEFAULT, LEAST_RATING, policy, variant
+from muarl.domains.banking.search_tools import (
+    NAMES,
+    Finding,
+    GrepMixin,
+    KBSearchBm25AllToolsMixin,
+    KBSearchDenseAllToolsMixin,
+    KBSearchMixin,
+    ShellMixin,
+)
+from muarl.domains.base import Domain, Semantics, Task, World
 from muarl.domains.database import Database
+from muarl.episode import Usage
 from muarl.errors import ConfigError, DataError
-from muarl.retrieval import Document, Knowledge
+from muarl.retrieval import Document, Embedder, EmbeddingCache, Knowledge, Reranker
 
 FOLDER = "domains/banking_knowledge"
 
@@ -25,17 +36,21 @@ class BankingCustomer(KnowledgeUserTools):
     name = "banking_knowledge_user"
 
 
-class Banking(KnowledgeTools, KBSearchMixin, GrepMixin):
+class Banking(
+    KnowledgeTools, KBSearchMixin, GrepMixin, KBSearchBm25AllToolsMixin, KBSearchDenseAllToolsMixin, ShellMixin
+):
     """TAU2's bank.
 
     ``database``: a Database from ``banking_database``, or tables in TAU2's schema; ``documents``: the knowledge base.
     Without them, and without a ``policy``, those of the installed benchmark are used (DataError says how to install
     it). The other options are those of ``Domain``.
 
-    ``retrieval``: one of TAU2's variants that need no network (``retrieval.VARIANTS``), which decides upon the search
-    tools and the policy. ``top_k`` and ``grep_top_k``: how many documents a search gives; ``case_sensitive``: whether
-    case counts for grep. ``required_documents``: ids or titles, for golden_retrieval, whose policy is one task's.
-    ConfigError if one of them is not possible.
+    ``retrieval``: one of TAU2's variants (``retrieval.VARIANTS``), which decides upon the search tools and the policy.
+    ``top_k`` and ``grep_top_k``: how many documents a search gives; ``case_sensitive``: whether case counts for grep.
+    ``embedder``, ``reranker``: models in place of those that TAU2 asks for the variant; ``reranker_min_score``: the
+    lowest score of a document that is shown (None: any); ``embedding_cache``: where embeddings are kept.
+    ``required_documents``: ids or titles, for golden_retrieval, whose policy is one task's (``policy_for`` takes them
+    from the task). ConfigError if one of them is not possible.
     """
 
     name = "banking_knowledge"
@@ -49,6 +64,10 @@ class Banking(KnowledgeTools, KBSearchMixin, GrepMixin):
         top_k: int = 10,
         grep_top_k: int = 10,
         case_sensitive: bool = False,
+        embedder: Embedder | None = None,
+        reranker: Reranker | None = None,
+        reranker_min_score: float | None = LEAST_RATING,
+        embedding_cache: EmbeddingCache | None = None,
         required_documents: Sequence[str] | None = None,
         semantics: Semantics = "fixed",
         **options: Any,
@@ -60,22 +79,73 @@ class Banking(KnowledgeTools, KBSearchMixin, GrepMixin):
                 raise ConfigError(f"{option}: must be a whole number above 0, not {value!r}")
         if self._variant.inlined == "required" and required_documents is None:
             raise ConfigError(f"retrieval {retrieval!r} needs required_documents, the documents of one task")
-        self.top_k, self.grep_top_k, self.case_sensitive = top_k, grep_top_k, case_sensitive
+        self.top_k, self.grep_top_k = top_k, grep_top_k
         self._required = tuple(required_documents or ())
         if documents is None:
-            self._library = cache(official_knowledge)  # found once for all worlds, and not before it is needed
+            library = cache(official_knowledge)  # found once for all worlds, and not before it is needed
         else:
             known = documents if isinstance(documents, Knowledge) else Knowledge(documents)
-            self._library = cache(lambda: known)
-        searches = {n: self._tools[n] for n in self._variant.tools if n in self._tools}
-        rest = {n: t for n, t in self._tools.items() if n not in ("KB_search", "grep")}
+            library = cache(lambda: known)
+        self.finding = Finding(
+            self._variant,
+            library,
+            embedder=embedder,
+            reranker=reranker,
+            least=reranker_min_score,
+            cache=embedding_cache,
+            case_sensitive=case_sensitive,
+        )
+        offered = [n for n in self._variant.tools if n in self._tools]
+        searches = {n: replace(self._tools[n], waits=self.finding.waits(n)) for n in offered}
+        rest = {n: t for n, t in self._tools.items() if n not in NAMES}
         self._tools = {**searches, **rest}
+        self.waits = any(t.waits for t in searches.values())
         self._user = BankingCustomer(database=Database({}), semantics=semantics)
+        self._options = {
+            **options, "documents": documents, "semantics": semantics, "required_documents": required_documents,
+        }  # fmt: skip
 
     @property
     def knowledge(self) -> Knowledge:
         """The documents given, else the installed benchmark's. DataError if they are not installed."""
-        return self._library()
+        return self.finding.knowledge
+
+    def with_retrieval(self, retrieval: str | None = None, **options: Any) -> Banking:
+        """The same bank with another retrieval variant and its options (those of the class). ConfigError if one is not
+        possible."""
+        chosen = DEFAULT if retrieval is None else retrieval
+        given = {**self._options, **options}
+        if variant(chosen).inlined == "required" and given["required_documents"] is None:
+            given["required_documents"] = ()
+        made = type(self)(retrieval=chosen, **given)
+        made._base, made._given_database = self._base, self._given_database
+        return made
+
+    @property
+    def retrieval_text(self) -> str:
+        """The variant, and which models stand in for those that TAU2 asks."""
+        return "; ".join([self.retrieval, *self.finding.stand_ins])
+
+    @property
+    def policy_by_task(self) -> bool:
+        """Whether each task has a policy of its own (golden_retrieval)."""
+        return self._variant.inlined == "required" and not self._required
+
+    def policy_for(self, task: Task) -> str:
+        """The policy; under golden_retrieval with the documents that the task needs. DataError names one that there is
+        not."""
+        if not self.policy_by_task:
+            return self.policy_text
+        return policy(self._variant, _prompt, lambda: self.knowledge, task.tags.get("required_documents") or ())
+
+    @property
+    def searching_usage(self) -> Usage:
+        """What models that searches asked have used."""
+        return self.finding.usage
+
+    async def aclose(self) -> None:
+        """Close the connections of models that searches have asked."""
+        await self.finding.aclose()
 
     @property
     def policy_text(self) -> str:
@@ -108,6 +178,8 @@ class Banking(KnowledgeTools, KBSearchMixin, GrepMixin):
                 base = _laid(base, partial, f"banking_knowledge task {task.id!r}: " if task is not None else "")
         desk.db = customer.db = BankView(base)
         desk._unlocked = set()
+        if "shell" in self._tools:
+            desk.files = self.finding.files()
         desk._recorded_reads = recorded_reads(task.actions if task is not None else None)
         for action in task.initial_actions if task is not None else ():
             name = action["func_name"]

@@ -6,60 +6,107 @@ The prompts are the benchmark's own, read from the installed data.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from muarl.domains.base import Domain, tool
+from muarl.endpoints import EndpointSettings
 from muarl.errors import ConfigError, DataError
-from muarl.retrieval import BM25Search, Document, GrepSearch, Hit, Knowledge
+from muarl.retrieval import Document, Knowledge
+from muarl.retrieval.reranking import RATING_FORMAT
 
 ReadPrompt = Callable[[str], str]
+Ranking = Literal["bm25", "openai", "qwen"]
 
 
 @dataclass(frozen=True)
 class Variant:
     """A retrieval variant. ``prompt``: its template's name; ``tools``: its search tools; ``inlined``: which documents
-    stand in the policy itself, "all", "required" (the task's) or None."""
+    stand in the policy itself, "all", "required" (the task's) or None.
+
+    ``ranking``: how ``KB_search`` (in alltools ``KB_search_dense``) ranks documents: BM25, or the embeddings of one of
+    ``EMBEDDINGS``; ``reranked``: whether a model then rates them. ``writes``: whether the shell may write.
+    """
 
     prompt: str
     tools: tuple[str, ...] = ()
     inlined: str | None = None
+    ranking: Ranking | None = None
+    reranked: bool = False
+    writes: bool = False
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it needs an embedding model."""
+        return self.ranking in EMBEDDINGS
 
 
-VARIANTS = {
+def _searching() -> dict[str, Variant]:
+    """KB_search by each ranking, with and without reranking and grep."""
+    found: dict[str, Variant] = {}
+    rankings: Mapping[str, Ranking] = {"qwen_embeddings": "qwen", "openai_embeddings": "openai", "bm25": "bm25"}
+    for name, ranking in rankings.items():
+        for reranked in (False, True):
+            plain = f"{name}_reranker" if reranked else name
+            prompt = f"classic_rag_{ranking}"
+            found[f"{plain}_grep"] = Variant(prompt, ("KB_search", "grep"), ranking=ranking, reranked=reranked)
+            found[plain] = Variant(f"{prompt}_no_grep", ("KB_search",), ranking=ranking, reranked=reranked)
+    return found
+
+
+_ALL_TOOLS = ("KB_search_bm25", "KB_search_dense", "shell")
+VARIANTS: Mapping[str, Variant] = {
     "no_knowledge": Variant("no_knowledge"),
     "full_kb": Variant("full_kb", inlined="all"),
     "golden_retrieval": Variant("required_docs", inlined="required"),
-    "bm25_grep": Variant("classic_rag_bm25", ("KB_search", "grep")),
-    "bm25": Variant("classic_rag_bm25_no_grep", ("KB_search",)),
+    **_searching(),
     "grep_only": Variant("grep_only", ("grep",)),
+    "terminal_use": Variant("agentic_search", ("shell",)),
+    "terminal_use_write": Variant("agentic_search_write", ("shell",), writes=True),
+    "alltools": Variant("all_tools", _ALL_TOOLS, ranking="openai"),
+    "alltools-qwen": Variant("all_tools", _ALL_TOOLS, ranking="qwen"),
 }
-"""The variants that need no network."""
+"""All of TAU2's (1.0.1)."""
+
+_ALIASES = {"AllTools": "alltools"}
 
 DEFAULT = "bm25_grep"
 """TAU2's own default, "alltools", needs an embedding service and a shell."""
 
-_NEED_NETWORK = (
-    "qwen_embeddings_grep", "openai_embeddings_grep", "qwen_embeddings_reranker_grep",
-    "openai_embeddings_reranker_grep", "bm25_reranker_grep", "qwen_embeddings", "openai_embeddings",
-    "qwen_embeddings_reranker", "openai_embeddings_reranker", "bm25_reranker",
-)  # fmt: skip
-_NEED_SHELL = ("terminal_use", "terminal_use_write")
-_NEED_BOTH = ("alltools", "alltools-qwen", "AllTools")
+EMBEDDINGS: Mapping[str, EndpointSettings] = {
+    "openai": EndpointSettings("text-embedding-3-large", temperature=None),
+    "qwen": EndpointSettings(
+        "qwen/qwen3-embedding-8b",
+        base_url="https://openrouter.ai/api/v1",
+        api_key_env="OPENROUTER_API_KEY",
+        temperature=None,
+    ),
+}
+"""The models that TAU2 embeds with, and whom it asks."""
+
+RERANKER = EndpointSettings(
+    "gpt-5.2", temperature=None, extra={"reasoning_effort": "low", "response_format": RATING_FORMAT}
+)
+"""The model that rates documents in TAU2."""
+
+LEAST_RATING = 5
+"""TAU2's: documents with a lower rating are left out."""
+
+_DENSE = {
+    "openai": "The `KB_search_dense` tool uses **OpenAI API** with embedding model `text-embedding-3-large` for dense "
+    "retrieval.",
+    "qwen": "The `KB_search_dense` tool uses **OpenRouter** with embedding model `qwen3-embedding-8b` for dense "
+    "retrieval.",
+}
+"""What alltools' policy says of its search (sierra-research/tau2-bench, MIT licence, Copyright Sierra Research)."""
 
 
 def variant(name: str) -> Variant:
-    """A variant by TAU2's name. ConfigError if TAU2 has none of that name, or it needs what is not offered here."""
-    for names, need in (
-        (_NEED_NETWORK, "an embedding or ranking model"),
-        (_NEED_SHELL, "a shell"),
-        (_NEED_BOTH, "an embedding model and a shell"),
-    ):
-        if name in names:
-            raise ConfigError(f"retrieval {name!r} needs {need}, which is not offered here; use {', '.join(VARIANTS)}")
-    if name not in VARIANTS:
+    """A variant by TAU2's name. ConfigError if TAU2 has none of that name."""
+    found = VARIANTS.get(_ALIASES.get(name, name))
+    if found is None:
         raise ConfigError(f"retrieval: must be one of {', '.join(VARIANTS)}, not {name!r}")
-    return VARIANTS[name]
+    return found
 
 
 def policy(chosen: Variant, read: ReadPrompt, knowledge: Callable[[], Knowledge], required: Sequence[str] = ()) -> str:
@@ -83,69 +130,10 @@ def policy(chosen: Variant, read: ReadPrompt, knowledge: Callable[[], Knowledge]
                 raise DataError(f"there is no document {reference!r}")
         documents = [document for _, document in found if document is not None]
         text = text.replace("{{required_documents}}", _laid_out(documents) or "(No documents provided)")
+    if "KB_search_dense" in chosen.tools:
+        text = text.replace("{{all_tools_dense_instructions}}", _DENSE[str(chosen.ranking)])
     return text
 
 
 def _laid_out(documents: Sequence[Document]) -> str:
     return "\n\n---\n\n".join(f"## {d.title}\n\n{d.content}" for d in documents)
-
-
-def _shown(hits: Sequence[Hit]) -> str:
-    return "\n".join(
-        f"{n}. {d.title or 'Untitled'}\n   ID: {d.id}\n   Score: {score:.4f}\n   Content: {d.content}\n"
-        for n, (d, score) in enumerate(hits, 1)
-    )
-
-
-class _Searching(Domain):
-    """What searches are made in."""
-
-    @property
-    def knowledge(self) -> Knowledge:
-        """The documents."""
-        raise NotImplementedError
-
-
-class KBSearchMixin(_Searching):
-    """Search by words."""
-
-    top_k: int
-
-    @tool
-    def KB_search(self, query: str) -> str:
-        """Search the knowledge base for relevant documents.
-
-        Args:
-            query: The search query to find relevant documents
-
-        Returns:
-            Relevant document excerpts matching the query
-        """
-        hits = BM25Search(self.knowledge).search(query, self.top_k)
-        text = _shown(hits) if hits else "No relevant documents found."
-        if self.semantics == "fixed":
-            return text
-        # TAU2 measures its times; here the same call must answer the same
-        return f"{text}\n\n[Timing: retrieval=0ms, reranking=0ms, total=0ms]"
-
-
-class GrepMixin(_Searching):
-    """Search by regular expressions."""
-
-    grep_top_k: int
-    case_sensitive: bool
-
-    @tool
-    def grep(self, pattern: str) -> str:
-        """Search for a regex pattern in all knowledge base documents.
-
-        Returns documents ranked by number of matches, with full content.
-
-        Args:
-            pattern: The regex pattern to search for (e.g., 'credit.*card', 'fee|charge')
-
-        Returns:
-            Matching documents ranked by relevance (match count)
-        """
-        hits = GrepSearch(self.knowledge, case_sensitive=self.case_sensitive).search(pattern, self.grep_top_k)
-        return _shown(hits) if hits else f"No matches found for pattern: {pattern}"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
+from muarl.chat import ToolSpec
 from muarl.domains.base import Domain, World, tool
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, discoverables_of, shown
 from muarl.domains.knowledge.sources import as_knowledge
 from muarl.domains.tooling import Tool
 from muarl.errors import ConfigError
-from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge
+from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge, Search
 from muarl.untrusted import parse_json
 
 SEARCHES = ("KB_search", "grep")
@@ -24,7 +26,7 @@ class KnowledgeDomain(Domain):
     ``Knowledge``, or ``Document`` s. ``searches``: which search tools are offered. ``top_k``: how many documents a
     search shows. Methods marked with ``@discoverable`` are tools that agents find in the documents.
 
-    Options of an instance besides those of ``Domain``: other ``documents``.
+    Options of an instance besides those of ``Domain``: other ``documents``. ``tools`` leaves out listed tools only.
     """
 
     documents: ClassVar[Any] = None
@@ -37,11 +39,12 @@ class KnowledgeDomain(Domain):
         cls = type(self)
         if unknown := [name for name in cls.searches if name not in SEARCHES]:
             raise ConfigError(f"{cls.__name__}.searches: there is no search {unknown[0]!r}; take of {SEARCHES}")
-        hidden = discoverables_of(cls)
-        self.discoverables: dict[str, Tool] = {n: t for n, t in hidden.items() if n in self._tools}
+        self.discoverables: dict[str, Tool] = discoverables_of(cls)
+        hidden = self.discoverables
         absent = {*hidden, *(n for n in SEARCHES if n not in cls.searches), *(() if hidden else _DISCOVERY)}
         self._tools = {n: t for n, t in self._tools.items() if n not in absent}
-        self._given_documents, self._knowledge = documents, None
+        self._given_documents = documents
+        self._knowledge: Knowledge | None = None
 
     @property
     def knowledge(self) -> Knowledge:
@@ -53,8 +56,16 @@ class KnowledgeDomain(Domain):
         return self._knowledge
 
     def discoverable_names(self) -> tuple[str, ...]:
-        """The tools that agents find in the documents."""
+        """The names of the tools that agents find in the documents."""
         return tuple(self.discoverables)
+
+    def discoverable_specs(self) -> tuple[ToolSpec, ...]:
+        """The tools that agents find in the documents."""
+        return tuple(one.schema.spec for one in self.discoverables.values())
+
+    def make_search(self) -> Search:
+        """What ``KB_search`` searches with; override it to search by embeddings, or in a model's order."""
+        return BM25Search(self.knowledge)
 
     def prepare(self, world: World) -> None:
         """In a fresh world nothing is unlocked."""
@@ -66,8 +77,17 @@ class KnowledgeDomain(Domain):
 
         query: what to look for, in a few words.
         """
-        hits = BM25Search(self.knowledge).search(query, self.top_k)
-        return _shown([hit for hit in hits if hit.score > 0]) or "No document has these words."
+        return _shown(self._found(query)) or "No document has these words."
+
+    def _found(self, query: str) -> list[Hit]:
+        search, knowledge = self.make_search(), self.knowledge
+        if not isinstance(search, BM25Search):
+            return search.search(query, self.top_k)
+        # BM25 ranks all documents, and in a handful of them a match may be worth no more than none
+        words = set(query.lower().split())
+        those = knowledge.index("words", lambda: {d.id: set(d.content.lower().split()) for d in knowledge.documents})
+        hits = search.search(query, len(knowledge))
+        return list(islice((hit for hit in hits if not words.isdisjoint(those[hit.document.id])), self.top_k))
 
     @tool
     def grep(self, pattern: str) -> str:
@@ -103,8 +123,8 @@ class KnowledgeDomain(Domain):
             raise ValueError(f"the arguments are no JSON: {problem}") from None
         if not isinstance(given, dict):
             raise ValueError("the arguments must be a JSON object")
-        if (problem := known.schema.check(given)) is not None:
-            raise ValueError(f"{agent_tool_name}: {problem}")
+        if (wrong := known.schema.check(given)) is not None:
+            raise ValueError(f"{agent_tool_name}: {wrong}")
         return getattr(self, agent_tool_name)(**known.schema.convert(given))
 
     def _known(self, name: str) -> Tool:

@@ -48,23 +48,24 @@ def documents(context: CheckContext) -> Checked:
         *unknown_tools(knowledge, tools, _arguments(domain)),
         *untold(knowledge, {name: of_tool(domain, name) for name in hidden}),
     ]
-    world = domain.world()
-    for name in (name for name in SEARCHES if name in domain.tool_names()):
+    used = next((name for name in SEARCHES if name in domain.tool_names()), None)
+    if used is not None:  # the first is the one by which agents mostly search
+        world = domain.world()
 
-        def search(text: str, name: str = name) -> str:
-            given = {"query": text} if name == "KB_search" else {"pattern": re.escape(text)}
-            return world.call("assistant", ToolCall("check", name, given)).content
+        def search(text: str) -> str:
+            given = {"query": text} if used == "KB_search" else {"pattern": re.escape(text)}
+            return world.call("assistant", ToolCall("check", used, given)).content
 
         found += unreachable(knowledge, search)
-        break  # the first is the one by which agents mostly search
     lengths = sorted(len(document.content.split()) for document in knowledge.documents) or [0]
-    told = f"{len(knowledge)} documents of {lengths[0]} to {lengths[-1]} words, {len(hidden)} discoverable tools"
+    few = "" if len(hidden) == 1 else "s"
+    told = f"{len(knowledge)} documents of {lengths[0]} to {lengths[-1]} words, {len(hidden)} discoverable tool{few}"
     return Checked(told, tuple(found))
 
 
 def _arguments(domain: KnowledgeDomain) -> set[str]:
     """What the tools' arguments are called, and what they may be."""
-    specs = [*domain.tool_specs(), *(one.schema.spec for one in domain.discoverables.values())]
+    specs = [*domain.tool_specs(), *domain.discoverable_specs()]
     return {name for spec in specs for name in _names(spec.parameters)}
 
 

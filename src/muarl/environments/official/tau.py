@@ -169,6 +169,10 @@ class Tau2(Official):
         prompt: str = self.module.agent_prompt(policy)
         return prompt
 
+    def system_prompt(self, domain: Domain, task: Task) -> str:
+        """TAU2's instructions around the task's own policy (golden_retrieval's)."""
+        return self.prompt(domain.policy_for(task))
+
     def offered(self, domain: Domain, task: Task, *, solo: bool = False) -> Sequence[ToolSpec]:
         """One that works alone has the user's tools too, and one to say that it is done."""
         own = domain.specs_for(task)

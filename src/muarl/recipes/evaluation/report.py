@@ -30,8 +30,8 @@ class Evaluation:
     """What an evaluation found.
 
     ``planned``: how many episodes there were to be. ``end``: whether a budget kept some from being played.
-    ``judged``: what judges used. ``floor``: success of doing nothing, None where that was not asked;
-    ``domain_floors``: in each domain.
+    ``judged``: what judges used (in a resumed run also what searches used before). ``floor``: success of doing nothing,
+    None where that was not asked; ``domain_floors``: in each domain. ``searched``: what models of searches used.
     """
 
     config: RunConfig
@@ -47,6 +47,7 @@ class Evaluation:
     domain_floors: Mapping[str, float] = field(default_factory=dict)
     review: UserReview = field(default_factory=UserReview)
     audited: EvaluationAudit = field(default_factory=lambda: EvaluationAudit(AuditSummary()))
+    searched: Usage = Usage()
 
 
 def needs_judge(task: Task) -> bool:
@@ -117,6 +118,7 @@ def _cost(evaluation: Evaluation) -> dict[str, float | None]:
         "agent": sum((e.agent_usage for e in evaluation.episodes), Usage()),
         "user": sum((e.user_usage for e in evaluation.episodes), Usage()),
         "judge": evaluation.judged,
+        **({"search": evaluation.searched} if evaluation.searched.requests else {}),
     }
     asked = {name: _dollars(usage, name, evaluation.config) for name, usage in sides.items()}
     total = [v for v in asked.values() if v is not None]
@@ -129,7 +131,7 @@ def _dollars(usage: Usage, side: str, config: RunConfig) -> float | None:
     section = config.eval.endpoint if side == "agent" else config.eval_user.endpoint
     if side == "agent" and config.eval.agent != "endpoint":
         return 0.0  # a model of this machine's own
-    free = side == "judge" or section is None
+    free = side in ("judge", "search") or section is None
     return None if free or not (section.prompt_price or section.completion_price) else 0.0  # type: ignore[union-attr]
 
 
@@ -183,6 +185,8 @@ def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, s
         if benchmark["seeds"]:
             facts.insert(5, ("seeds of the trials", ", ".join(map(str, benchmark["seeds"]))))
         facts.append(("calls reach it by", benchmark["mode"]))
+        if "retrieval" in benchmark:
+            facts.append(("documents found by", benchmark["retrieval"]))
         facts += [(name.replace("_", " "), f"{value:.4g}") for name, value in benchmark["figures"].items()]
     if config.train_on_benchmark:
         facts.append(("trained on the benchmark", "yes: this score means nothing"))

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.config.retrieval import RetrievalConfig
 from muarl.environments.environment import Environment
 from muarl.environments.official.base import Official
 from muarl.environments.official.tau import ERRORS, STEPS
 from muarl.environments.registry import find, names
+from muarl.environments.retrieval import searched
 from muarl.episode import Episode
 from muarl.errors import ConfigError
 from muarl.files import plain, whole_file
@@ -56,7 +58,9 @@ def _info(
     told: Mapping[str, Any],
     episodes: Sequence[Episode],
 ) -> Tau2Run:
-    domain, solo = official.domain("official"), bool(told.get("solo"))
+    retrieval = _section(config, "retrieval")
+    wanted = RetrievalConfig.model_validate({"variant": retrieval["variant"]}) if retrieval.get("variant") else None
+    domain, solo = searched(official.domain("official"), wanted), bool(told.get("solo"))
     asked = _section(config, "eval")
     agent, user = _section(asked, "endpoint"), _section(_section(config, "eval_user"), "endpoint")
     played = {episode.task_id for episode in episodes}

@@ -1,0 +1,121 @@
+"""Domains whose documents are searched as the configuration's section ``retrieval`` says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from muarl.config.retrieval import RetrievalConfig
+from muarl.config.section import EndpointConfig
+from muarl.data import home
+from muarl.domains.banking.retrieval import DEFAULT, EMBEDDINGS, RERANKER, VARIANTS
+from muarl.domains.base import Domain
+from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.endpoints.config import endpoint_config
+from muarl.errors import ConfigError
+from muarl.retrieval import (
+    Embedder,
+    EmbeddingCache,
+    EndpointEmbedder,
+    EndpointReranker,
+    HashedEmbedder,
+    LocalEmbedder,
+    RatingReranker,
+    Reranker,
+)
+from muarl.retrieval.reranking import RATING_FORMAT
+
+
+@runtime_checkable
+class Searchable(Protocol):
+    """A domain with documents."""
+
+    def with_retrieval(self, retrieval: str | None = None, **options: Any) -> Domain:
+        """The same domain, searched in another way: a variant's name, and ``top_k``, ``grep_top_k``,
+        ``case_sensitive``, ``embedder``, ``reranker``, ``reranker_min_score``, ``embedding_cache``."""
+
+
+def searched(domain: Domain, wanted: RetrievalConfig | None) -> Domain:
+    """A domain, searched as a configuration says. ConfigError if it has no documents, or not that way."""
+    if wanted is None or not wanted.asked:
+        return domain
+    if not isinstance(domain, Searchable):
+        raise ConfigError(f"retrieval: {domain.name} has no documents to search; leave the section out")
+    try:
+        return domain.with_retrieval(
+            wanted.variant,
+            top_k=wanted.top_k,
+            grep_top_k=wanted.grep_top_k,
+            case_sensitive=wanted.case_sensitive,
+            embedder=_embedder(wanted),
+            reranker=_reranker(wanted),
+            reranker_min_score=None if wanted.reranker_kind == "rerank" else wanted.reranker_min_score,
+            embedding_cache=EmbeddingCache(cache_folder(wanted)),
+        )
+    except ConfigError as problem:
+        raise ConfigError(f"retrieval.variant: {str(problem).removeprefix('retrieval: ')}") from None
+
+
+def with_models(wanted: RetrievalConfig) -> RetrievalConfig:
+    """The section with the models that its variant asks of its own accord, so that they can be priced and asked."""
+    chosen = VARIANTS.get(wanted.variant or DEFAULT)
+    if chosen is None:
+        return wanted
+    update: dict[str, EndpointConfig] = {}
+    if chosen.embeds and wanted.embedding is None and wanted.embedding_checkpoint is None:
+        update["embedding"] = _section(EMBEDDINGS[str(chosen.ranking)])
+    if chosen.reranked and wanted.reranker is None:
+        update["reranker"] = _section(RERANKER)
+    return wanted.model_copy(update=update) if update else wanted
+
+
+def _section(settings: EndpointSettings) -> EndpointConfig:
+    return EndpointConfig(
+        model=settings.model,
+        base_url=settings.base_url,
+        api_key_env=settings.api_key_env,
+        temperature=settings.temperature,
+        max_tokens=settings.max_tokens,
+        extra=dict(settings.extra),
+    )
+
+
+def models_of(wanted: RetrievalConfig) -> dict[str, EndpointConfig]:
+    """The endpoints that searching asks, by the name of their section."""
+    chosen, full = VARIANTS.get(wanted.variant or DEFAULT), with_models(wanted)
+    found = {"retrieval.embedding": full.embedding if chosen is None or chosen.embeds else None}
+    found["retrieval.reranker"] = full.reranker if chosen is None or chosen.reranked else None
+    return {name: section for name, section in found.items() if section is not None}
+
+
+def cache_folder(wanted: RetrievalConfig) -> Path:
+    """Where embeddings of documents are kept."""
+    return home() / "embeddings" if wanted.cache is None else wanted.cache.expanduser()
+
+
+def _settings(section: EndpointConfig) -> EndpointSettings:
+    return replace(endpoint_config(section.model_dump()), temperature=section.temperature)
+
+
+def _embedder(wanted: RetrievalConfig) -> Embedder | None:
+    if wanted.embedding is not None:
+        return EndpointEmbedder(Endpoint(_settings(wanted.embedding)))
+    if wanted.embedding_checkpoint is None:
+        return None
+    if str(wanted.embedding_checkpoint) == "hashed":
+        return HashedEmbedder()
+    return LocalEmbedder(
+        wanted.embedding_checkpoint.expanduser(),
+        pooling=wanted.pooling,
+        prefixes=(wanted.query_prefix, wanted.document_prefix),
+    )
+
+
+def _reranker(wanted: RetrievalConfig) -> Reranker | None:
+    if wanted.reranker is None:
+        return None
+    settings = _settings(wanted.reranker)
+    if wanted.reranker_kind == "rerank":
+        return EndpointReranker(Endpoint(settings))
+    return RatingReranker(Endpoint(replace(settings, extra={"response_format": RATING_FORMAT, **settings.extra})))

@@ -1,0 +1,132 @@
+"""Search by embeddings: documents whose vectors have the largest cosine with the query's."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muarl.errors import InfrastructureError
+from muarl.retrieval.documents import Knowledge
+from muarl.retrieval.embedding_cache import EmbeddingCache, Vector
+from muarl.retrieval.search import Hit, WaitingSearch
+
+QUERIES = 4096
+"""Embeddings of queries that a collection keeps in memory for each model."""
+
+SAVED = 256
+"""Documents after which embeddings are stored, so that a run which breaks off has not paid for nothing."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of one length, such that related texts have a large cosine."""
+
+    @property
+    def name(self) -> str:
+        """Everything that decides a text's vector: server, model, instructions. Caches are keyed by it."""
+
+    async def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of documents, shape (texts, length). InfrastructureError if they cannot be had."""
+
+    async def query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a query, shape (length,)."""
+
+    async def aclose(self) -> None:
+        """Close connections."""
+
+
+class EmbeddingSearch(WaitingSearch):
+    """Ranks documents by the cosine of their vector with the query's. Titles are not searched.
+
+    ``cache``: where embeddings of documents are kept on disk; None keeps them in memory only. They are made when first
+    needed, once for a collection and model, whoever searches; embeddings of queries are kept in memory.
+    """
+
+    def __init__(self, knowledge: Knowledge, embedder: Embedder, cache: EmbeddingCache | None = None) -> None:
+        self.knowledge, self.embedder, self.cache = knowledge, embedder, cache
+
+    async def asearch(self, query: str, top_k: int = 10) -> list[Hit]:
+        """The documents with the largest cosines; of equal ones the first of the collection."""
+        documents = self.knowledge.documents
+        if not query.strip() or not documents:
+            return []
+        vectors = await self.vectors()
+        wanted = _unit((await self._query(query))[None])[0]
+        if len(wanted) != vectors.shape[1]:
+            raise InfrastructureError(
+                f"{self.embedder.name}: the query's embedding has {len(wanted)} numbers, the documents' have "
+                f"{vectors.shape[1]}; if the model was changed under its name, delete the embedding cache",
+                boundary="world",
+                retryable=False,
+            )
+        scores = vectors @ wanted
+        order = np.argsort(-scores, kind="stable")[:top_k]
+        return [Hit(documents[i], float(scores[i])) for i in order]
+
+    async def vectors(self) -> NDArray[np.float32]:
+        """The documents' vectors, of length 1 each, shape (documents, length)."""
+        key = ("vectors", self.embedder.name)
+        async with self.knowledge.index(("locks", key), _Locks).here():
+            if not self.knowledge.has(key):
+                made = _unit(await self._made())
+                self.knowledge.index(key, lambda: made)
+        return self.knowledge.index(key, _never)
+
+    async def _made(self) -> NDArray[np.float32]:
+        """The documents' vectors, as far as possible from the cache."""
+        texts, model = [d.content for d in self.knowledge.documents], self.embedder.name
+        known: dict[str, Vector] = {}
+        if self.cache is not None:
+            for text in dict.fromkeys(texts):
+                found = self.cache.get(model, text)
+                if found is not None:
+                    known[text] = found
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        for start in range(0, len(missing), SAVED):
+            part = missing[start : start + SAVED]
+            made = np.asarray(await self.embedder.documents(part), np.float32)
+            known.update(zip(part, made, strict=True))
+            if self.cache is not None:
+                self.cache.put(model, part, list(made))
+        if len({len(vector) for vector in known.values()}) > 1:
+            raise InfrastructureError(
+                f"{model}: embeddings differ in length; if the model was changed under its name, delete the cache",
+                boundary="world",
+                retryable=False,
+            )
+        return np.stack([known[text] for text in texts])
+
+    async def _query(self, query: str) -> Vector:
+        known = self.knowledge.index(("queries", self.embedder.name), OrderedDict[str, Vector])
+        if query in known:
+            known.move_to_end(query)
+            return known[query]
+        known[query] = found = np.asarray(await self.embedder.query(query), np.float32)
+        if len(known) > QUERIES:
+            known.popitem(last=False)
+        return found
+
+
+class _Locks:
+    """A lock for each event loop, so that of many conversations one makes the index and the others wait for it."""
+
+    def __init__(self) -> None:
+        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = weakref.WeakKeyDictionary()
+
+    def here(self) -> asyncio.Lock:
+        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows scaled to length 1; those of length 0 stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.ascontiguousarray(vectors / np.where(lengths == 0, 1, lengths), np.float32)
+
+
+def _never() -> NDArray[np.float32]:
+    raise AssertionError("the index was made above")

@@ -1,0 +1,122 @@
+"""How the configuration's section ``retrieval`` reaches a domain, and what of it is asked and priced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from muarl.config import RunConfig, load_config
+from muarl.config.retrieval import RetrievalConfig
+from muarl.domains.tasks import Task
+from muarl.environments.benchmark import own_prompt
+from muarl.environments.official.tau import Tau2
+from muarl.environments.registry import find
+from muarl.environments.retrieval import models_of, searched, with_models
+from muarl.errors import ConfigError
+from muarl.retrieval import EndpointReranker, HashedEmbedder, RatingReranker
+from muarl.runs.eval_agent import with_prices
+from muarl.runs.spending import check_prices
+from support.small_bank import bank
+
+
+def section(**values):
+    return RetrievalConfig.model_validate(values)
+
+
+def test_what_is_left_out_changes_nothing():
+    domain = bank()
+    assert searched(domain, None) is domain and searched(domain, section()) is domain
+    told = RetrievalConfig.model_validate(RetrievalConfig().model_dump())  # as a run's folder keeps it
+    assert searched(find("retail-generated").make_domain("tiny"), told).name == "retail"
+
+
+def test_a_domain_is_searched_as_the_section_says(tmp_path):
+    domain = searched(
+        bank(), section(variant="alltools", top_k=2, embedding_checkpoint="hashed", cache=str(tmp_path / "c"))
+    )
+    assert domain.retrieval == "alltools" and domain.top_k == 2
+    assert isinstance(domain.finding.embedder, HashedEmbedder)
+    assert domain.world().call is not None and domain.finding.ranked.cache.folder == tmp_path / "c"
+
+
+def test_rerankers_are_of_two_kinds():
+    rated = searched(bank(), section(variant="bm25_reranker", reranker={"model": "m"}))
+    assert isinstance(rated.finding.reranker, RatingReranker) and rated.finding.ranked.least == 5
+    ranked = searched(
+        bank(), section(variant="bm25_reranker", reranker={"model": "m"}, reranker_kind="rerank", reranker_min_score=9)
+    )
+    assert isinstance(ranked.finding.reranker, EndpointReranker) and ranked.finding.ranked.least is None
+
+
+def test_what_cannot_be_is_said_with_the_setting():
+    with pytest.raises(ConfigError, match=r"retrieval\.variant: must be one of no_knowledge, .*, not 'telepathy'"):
+        searched(bank(), section(variant="telepathy"))
+    with pytest.raises(ConfigError, match="retrieval: retail has no documents to search"):
+        searched(find("retail-generated").make_domain("tiny"), section(top_k=3))
+    with pytest.raises(ConfigError, match="no checkpoint there"):
+        searched(bank(), section(variant="qwen_embeddings", embedding_checkpoint="/nowhere"))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"reranker_kind": "rerank"}, {"embedding": {"base_url": "http://localhost:1/v1"}}, {"top_k": 0},
+        {"embedding": {"model": "m"}, "embedding_checkpoint": "hashed"}, {"reranker_min_score": 11}, {"shell": True},
+    ],
+)  # fmt: skip
+def test_settings_that_do_not_fit_are_refused(values):
+    with pytest.raises(ConfigError, match="retrieval"):
+        load_config("quickstart", [f"retrieval={values}".replace("'", '"')])
+
+
+def test_the_models_of_a_variant_are_known():
+    assert models_of(section(variant="bm25_grep")) == {} == models_of(section())
+    own = models_of(section(variant="qwen_embeddings_reranker"))
+    assert own["retrieval.embedding"].api_key_env == "OPENROUTER_API_KEY"
+    assert own["retrieval.embedding"].base_url == "https://openrouter.ai/api/v1"
+    assert own["retrieval.reranker"].model == "gpt-5.2" and own["retrieval.reranker"].temperature is None
+    assert own["retrieval.reranker"].extra["reasoning_effort"] == "low"
+    assert models_of(section(variant="qwen_embeddings", embedding_checkpoint="hashed")) == {}
+    given = section(variant="openai_embeddings", embedding={"model": "mine", "base_url": "http://localhost:1/v1"})
+    assert with_models(given) is given and models_of(given)["retrieval.embedding"].model == "mine"
+
+
+def test_a_bound_on_the_cost_wants_their_prices():
+    told = ["domain.name=tau2-banking_knowledge", "retrieval.variant=openai_embeddings", "eval.agent=idle"]
+    with pytest.raises(ConfigError, match="what text-embedding-3-large costs is not known"):
+        with_prices(load_config("quickstart", [*told, "eval.max_cost=1"]))
+    priced = with_prices(load_config("quickstart", [*told, "eval.prices={text-embedding-3-large: [0.1, 0]}"]))
+    assert priced.retrieval.embedding.prompt_price == 0.1
+    with pytest.raises(ConfigError, match=r"retrieval\.embedding \(text-embedding-3-large\)"):
+        check_prices(load_config("quickstart", [*told, "budget.max_cost=1"]))
+
+
+def test_a_file_may_not_send_a_key_to_a_server_that_it_is_not_for(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("OPENROUTER_API_KEY", "secret")
+    file = tmp_path / "run.yaml"
+    file.write_text(
+        "extends: quickstart\nretrieval:\n  embedding:\n    model: m\n    base_url: https://evil.example/v1\n"
+        "    api_key_env: OPENROUTER_API_KEY\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(ConfigError, match=r"retrieval\.embedding would send the key in OPENROUTER_API_KEY to evil"):
+        load_config(str(file), [])
+
+
+def test_the_preset_is_the_published_protocol():
+    config: RunConfig = load_config("banking-bm25-grep", [])
+    assert config.domain.name == "tau2-banking_knowledge" and config.retrieval.variant == "bm25_grep"
+    assert config.eval.trials == 5 and config.eval.tasks is None and config.eval.split == "base"
+
+
+def test_a_policy_of_each_task_stands_in_the_benchmarks_frame(monkeypatch):
+    files = {"required_docs.md": "Rules. {{required_documents}}"}
+    monkeypatch.setattr("muarl.domains.banking.domain._prompt", files.__getitem__)
+    domain = bank(retrieval="bm25").with_retrieval("golden_retrieval")
+    protocol = Tau2("tau2-banking_knowledge")
+    assert own_prompt(protocol, domain) is None and own_prompt(protocol, domain, "Other") is not None
+    task = Task("t", "banking_knowledge", "", (), tags={"required_documents": ["Loans"]})
+    shown = protocol.system_prompt(domain, task)
+    assert "Rules. ## Loans\n\nNothing to see here." in shown and "<policy>" in shown
+    assert own_prompt(protocol, bank(policy="Be kind.")) is not None
