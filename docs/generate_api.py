@@ -26,8 +26,8 @@ imported when it is first used. `help(muarl.Task)` says more than a line. Those 
 
 SECTIONS = {
     "A place to practise": (
-        "Domain", "tool", "Database", "SqlDatabase", "Task", "Action", "World", "Environment", "load_environment",
-        "load_task",
+        "Domain", "tool", "KnowledgeDomain", "discoverable", "Database", "SqlDatabase", "Task", "Action", "World",
+        "Environment", "load_environment", "load_task",
     ),
     "Who takes part": (
         "Agent", "User", "Message", "ToolCall", "Endpoint", "EndpointAgent", "LLMUserFactory", "ExpertAgent",

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from muarl.conversation import run_episode
     from muarl.domains.base import Domain, World
     from muarl.domains.database import Database
+    from muarl.domains.knowledge.discovery import discoverable
+    from muarl.domains.knowledge.domain import KnowledgeDomain
     from muarl.domains.sql.declared import SqlDatabase
     from muarl.domains.tasks import Action, Task
     from muarl.domains.tooling import tool
@@ -55,6 +57,8 @@ __all__ = [
     # a place to practise
     "Domain",
     "tool",
+    "KnowledgeDomain",
+    "discoverable",
     "Database",
     "SqlDatabase",
     "Task",
@@ -108,6 +112,7 @@ _HOMES = {
     "Environment": "muarl.environments.environment",
     "Episode": "muarl.episode",
     "ExpertAgent": "muarl.agents.expert",
+    "KnowledgeDomain": "muarl.domains.knowledge.domain",
     "LLMUserFactory": "muarl.users.llm",
     "LearnerConfig": "muarl.learning.settings",
     "Limits": "muarl.rules",
@@ -128,6 +133,7 @@ _HOMES = {
     "User": "muarl.users.base",
     "World": "muarl.domains.base",
     "audit_episode": "muarl.audit.episodes",
+    "discoverable": "muarl.domains.knowledge.discovery",
     "evaluate": "muarl.environments.episodes",
     "group_samples": "muarl.learning.groups",
     "load_checkpoint": "muarl.backends.models",

@@ -29,6 +29,7 @@ from muarl.domains.kit.declaration import (
     words,
 )
 from muarl.domains.kit.device import Broken, Device, Step, Trouble
+from muarl.domains.kit.documents import consult
 from muarl.domains.kit.people import Maker, shift
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
@@ -39,6 +40,6 @@ from muarl.language.values import Mention, ValueKind
 
 __all__ = [
     "Broken", "Described", "Device", "Draw", "Drawn", "Fact", "Identity", "Intent", "Maker", "Mention", "Obligation",
-    "Plan", "Record", "Remedy", "Service", "Slot", "Step", "Trouble", "ValueKind", "WorldSize", "days", "environment",
-    "intent", "names", "of", "one_of", "own", "pattern", "rows", "shared_environment", "shift", "words",
+    "Plan", "Record", "Remedy", "Service", "Slot", "Step", "Trouble", "ValueKind", "WorldSize", "consult", "days",
+    "environment", "intent", "names", "of", "one_of", "own", "pattern", "rows", "shared_environment", "shift", "words",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,43 @@ def test_nothing_of_the_starter_is_left_in_another_name(here: Path) -> None:
     assert "class GardenToursDesk(Domain)" in files["garden_tours.py"]
 
 
+def test_one_with_documents_works_under_any_name(here: Path) -> None:
+    reference = last_line(muarl("init", "--knowledge", "old_harbour"))
+    assert reference == "./old_harbour/old_harbour.py:OLD_HARBOUR"
+    found = registry.load_reference(reference)
+    for size in (None, "small"):
+        report = asyncio.run(evaluate(found, ExpertAgent(make=found.expert), tasks=40, size=size))
+        assert report.success.value >= 0.98
+    assert asyncio.run(evaluate(found, IdleAgent(), tasks=50)).success.value <= 0.15
+    domain = found.make_domain("small")
+    assert "book_winter_place_2283" not in domain.tool_names()
+    assert {"KB_search", "grep", "call_discoverable_agent_tool"} <= set(domain.tool_names())
+    assert {"winter/places", "fees/guest-nights-2025"} <= {one.id for one in domain.knowledge.documents}
+    files = {file.name: file.read_text() for file in (here / "old_harbour").rglob("*") if file.is_file()}
+    assert not [name for name, text in files.items() if "marina" in f"{name} {text}".lower()]
+    assert "boat owners of the old harbour" in files["policy.md"]
+
+
+def test_the_commands_that_it_names_work_for_one_with_documents(here: Path) -> None:
+    made = muarl("init", "--knowledge", "harbour")
+    commands = [line.split()[1:] for line in made.output.splitlines() if line.startswith("  muarl ")]
+    more = {"generate": ("--count", "5"), "eval": ("eval.trials=1",), "domains": ("--tasks", "30")}
+    for command in commands:
+        done = muarl(*command, *more.get(command[0], ()))
+        assert done.exit_code == 0, done.output
+    assert "9 documents of" in done.output
+    price = here / "harbour" / "documents" / "fees" / "guest-nights.md"
+    price.write_text(re.sub(r"\$\d+", "$77", price.read_text()))
+    found = registry.load_reference("./harbour/harbour.py:HARBOUR")
+    told = {t.communicate_info for t in found.make_tasks("test", 60) if t.tags["intent"] == "guest_night"}
+    assert told == {("77",)}  # right answers follow the document
+    price.write_text("# Prices of guest nights\n\nNobody knows.")
+    wrong = muarl("generate", "./harbour/harbour.py:HARBOUR", "--count", "5")
+    said = " ".join(wrong.output.split())
+    assert wrong.exit_code == 2
+    assert "nothing in the document 'fees/guest-nights' matches" in said and "harbour.py, line " in said
+
+
 def test_a_folder_can_be_named(here: Path) -> None:
     assert last_line(muarl("init", "zoo", "envs/my zoo")) == "./envs/my zoo/zoo.py:ZOO"
     whole = here / "whole"
@@ -103,12 +141,13 @@ def test_a_name_that_cannot_be_a_module_is_refused(name: str, said: str, here: P
     assert not list(here.iterdir())
 
 
-def test_what_is_taken_is_what_the_module_has(repository: Path) -> None:
-    tree = ast.parse((repository / "src/muarl/assets/starter/zoo.py").read_text())
+@pytest.mark.parametrize("starter", [init.ZOO, init.MARINA], ids=lambda starter: starter.name)
+def test_what_is_taken_is_what_the_module_has(starter: init.Starter, repository: Path) -> None:
+    tree = ast.parse((repository / "src/muarl/assets" / starter.folder / f"{starter.name}.py").read_text())
     names = {
         t.id for node in tree.body if isinstance(node, ast.Assign) for t in node.targets if isinstance(t, ast.Name)
     }
-    assert {name for name in names if name.isupper()} - {"ZOO"} == init.TAKEN
+    assert {name for name in names if name.isupper()} - {starter.name.upper()} == starter.taken
 
 
 def test_nothing_is_overwritten(here: Path) -> None:

@@ -12,23 +12,17 @@ from muarl.retrieval import BM25Search, Document, Knowledge
 NOTES = (Document("a", "Fees", "The fee is 3."), Document("b", "Cards", "A card costs a fee."))
 
 
-def test_a_folder_of_markdown_and_json_is_read_in_the_order_of_its_paths(tmp_path):
+def test_a_folder_of_json_is_read_in_the_order_of_its_paths(tmp_path):
     (tmp_path / "loans").mkdir()
-    (tmp_path / "loans" / "home.md").write_text("# Home loans #\n\nAt most 10.\n", encoding="utf-8")
-    (tmp_path / "cards.md").write_text("Cards are free.\n# Not a title\n", encoding="utf-8")
-    (tmp_path / "fees.json").write_text(json.dumps({"id": "f", "title": "Fees", "content": "x"}), encoding="utf-8")
-    (tmp_path / ".hidden.md").write_text("no", encoding="utf-8")
+    for name, id_ in (("loans/home.json", "h"), ("fees.json", "f"), (".hidden.json", "no")):
+        (tmp_path / name).write_text(json.dumps({"id": id_, "title": "Fees", "content": "x"}), encoding="utf-8")
     (tmp_path / "picture.png").write_bytes(b"no")
-    assert Knowledge.read(tmp_path).documents == (
-        Document("cards", "cards", "Cards are free.\n# Not a title"),
-        Document("f", "Fees", "x"),
-        Document("loans/home", "Home loans", "At most 10."),
-    )
+    assert Knowledge.read(tmp_path).documents == (Document("f", "Fees", "x"), Document("h", "Fees", "x"))
 
 
 def test_a_file_that_is_no_document_is_named(tmp_path):
-    (tmp_path / "odd.md").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(DataError, match=r"odd\.md is no document"):
+    (tmp_path / "odd.json").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(DataError, match=r"odd\.json is no document"):
         Knowledge.read(tmp_path)
 
 

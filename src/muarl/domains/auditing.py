@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 from muarl.chat import Requestor, ToolCall
 from muarl.errors import ConfigError
 from muarl.patterns import matches, problem_of
+from muarl.untrusted import parse_json
 
 When = Literal["before", "after", "around"]
 Weight = Literal["note", "violation"]
@@ -46,8 +47,9 @@ class Resource:
 
     def named(self, arguments: Mapping[str, Any]) -> Iterator[str]:
         """The ids of such records that a call's arguments name."""
+        given = spelled_out(arguments)
         for name in self.arguments or (self.key,):
-            value = arguments.get(name)
+            value = given.get(name)
             for one in value if isinstance(value, (list, tuple)) else (value,):
                 if isinstance(one, str) and matches(self.pattern, one):
                     yield one
@@ -77,6 +79,21 @@ class Obligation:
         for pattern in self.say:
             if (problem := problem_of(pattern)) is not None:
                 raise ConfigError(f"audit: {self.name}: {pattern!r} is no regular expression: {problem}")
+
+
+def spelled_out(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call's arguments, those that are JSON objects in text replaced by their fields: a discoverable tool gets its
+    arguments within those of another tool, and how they are spaced does not matter."""
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        inner = None
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            try:
+                inner = parse_json(value)
+            except ValueError:
+                inner = None
+        found |= inner if isinstance(inner, dict) else {name: value}
+    return found
 
 
 class LiveWorld(Protocol):

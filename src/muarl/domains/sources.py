@@ -34,7 +34,7 @@ def as_database(given: Any, owner: type[Any]) -> Database:
     if isinstance(given, str) or (isinstance(given, Path) and given.suffix.lower() in SUFFIXES):
         given = SqlDatabase(given)
     if isinstance(given, SqlDatabase):
-        return given.open(where, lambda path: _beside(owner, "database", path))
+        return given.open(where, lambda path: beside(owner, "database", path))
     if given is None:
         return Database({})
     if isinstance(given, type) and hasattr(given, "model_fields"):
@@ -48,7 +48,7 @@ def as_database(given: Any, owner: type[Any]) -> Database:
                 )
         return Database.from_model(given)
     if isinstance(given, Path):
-        path = _beside(owner, "database", given)
+        path = beside(owner, "database", given)
         try:
             given = parse_json(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as problem:
@@ -120,20 +120,20 @@ def policy_text(cls: type[Any], given: Path | str) -> str:
     if isinstance(given, str):
         name = given.strip()
         word = 0 < len(name) <= 250 and len(name.split()) == 1
-        if word and (_PATH.fullmatch(name) or _beside(cls, "policy", Path(name)).is_file()):
+        if word and (_PATH.fullmatch(name) or beside(cls, "policy", Path(name)).is_file()):
             raise ConfigError(
                 f"{where} is the text {given!r}, which looks like a path: for a file write Path({name!r})"
             )
         return given
-    path = _beside(cls, "policy", given)
+    path = beside(cls, "policy", given)
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise DataError(f"{where}: {path} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
 
 
-def _beside(cls: type[Any], attribute: str, path: Path) -> Path:
-    """A relative path is meant from the module of the class that set the attribute."""
+def beside(cls: type[Any], attribute: str, path: Path) -> Path:
+    """A path that an author gave: a relative one is meant from the module of the class that set the attribute."""
     if path.is_absolute():
         return path
     owner = next((c for c in cls.__mro__ if attribute in vars(c)), cls)

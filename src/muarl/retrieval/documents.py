@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,8 +13,6 @@ from typing import Any, TypeVar, cast
 from muarl.errors import DataError
 
 T = TypeVar("T")
-SUFFIXES = (".json", ".md")
-_HEADING = re.compile(r"\s*# +([^\n]+?)[ #]*(?:\n\s*|\Z)")
 
 
 @dataclass(frozen=True)
@@ -42,15 +39,14 @@ class Knowledge:
     def read(cls, folder: Path) -> Knowledge:
         """All documents of a folder and its subfolders, in the order of their paths.
 
-        A ``.json`` file holds one document's id, title and content. A ``.md`` file is one, too: its id is its path
-        within the folder without the suffix, its title the first heading (``# Title``) where the text begins with one,
-        else the file's name. Other files and hidden ones are left out. DataError names a file that is no document, or
-        the folder if there is none.
+        Each ``.json`` file holds one document's id, title and content, as TAU2's do; other files and hidden ones are
+        left out. (Markdown is read by ``markdown.read_folder``.) DataError names a file that is no document, or the
+        folder if there is none.
         """
         if not folder.is_dir():
             raise DataError(f"{folder}: no such folder of documents")
-        files = (f for f in sorted(folder.rglob("*")) if f.suffix in SUFFIXES and not _hidden(f.relative_to(folder)))
-        return cls(_from_json(f) if f.suffix == ".json" else _from_markdown(f, folder) for f in files if f.is_file())
+        files = (f for f in sorted(folder.rglob("*.json")) if not _hidden(f.relative_to(folder)))
+        return cls(_from_json(f) for f in files if f.is_file())
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -93,13 +89,3 @@ def _from_json(file: Path) -> Document:
     if not all(isinstance(text, str) for text in (found.id, found.title, found.content)):
         raise DataError(f"{file} is no document: id, title and content must be strings")
     return found
-
-
-def _from_markdown(file: Path, folder: Path) -> Document:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as problem:
-        raise DataError(f"{file} is no document: {problem}") from None
-    heading = _HEADING.match(text)
-    title, content = (file.stem, text) if heading is None else (heading.group(1), text[heading.end() :])
-    return Document(file.relative_to(folder).with_suffix("").as_posix(), title, content.strip())

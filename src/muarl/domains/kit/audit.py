@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
 
-from muarl.domains.auditing import AuditRules, LiveWorld, Occasion, Resource
+from muarl.domains.auditing import AuditRules, LiveWorld, Occasion, Resource, spelled_out
 from muarl.domains.kit.declaration import Intent
 from muarl.domains.kit.exploring import explored
 from muarl.domains.kit.gold import MAX_MOVES
@@ -18,6 +18,7 @@ from muarl.domains.kit.records import PLACE, fill, same
 from muarl.domains.kit.requests import values_in
 from muarl.domains.kit.service import Service, content_words
 from muarl.domains.kit.worlds import Worlds
+from muarl.domains.knowledge.domain import KnowledgeDomain
 from muarl.errors import OwnCodeError
 
 MOST_REQUESTS = 200
@@ -91,11 +92,9 @@ def _resources(service: Service) -> Iterator[Resource]:
 
 def arguments_naming(service: Service, field: str) -> set[str]:
     """The arguments of tools that name a record by this field: "account_id", "from_account_id"."""
-    names = {
-        name
-        for spec in service.domain(database={}, policy="-").tool_specs()
-        for name in spec.parameters.get("properties", {})
-    }
+    domain = service.domain(database={}, policy="-")
+    specs = [*domain.tool_specs(), *(domain.discoverable_specs() if isinstance(domain, KnowledgeDomain) else ())]
+    names = {name for spec in specs for name in spec.parameters.get("properties", {})}
     return {name for name in names if name == field or name.endswith(f"_{field}")}
 
 
@@ -153,7 +152,8 @@ def _forbidden(worlds: Worlds, tool: str, occasion: Occasion) -> str | None:
         if tool not in shown.writes:
             continue
         places = shown.argument_sources(tool).items()
-        given = {place: occasion.arguments[name] for name, place in places if name in occasion.arguments}
+        told = spelled_out(occasion.arguments)
+        given = {place: told[name] for name, place in places if name in told}
         reason = _reason(worlds, intent, tool, given, occasion, user)
         if reason is None:
             return None
@@ -195,8 +195,8 @@ def _reason(
 
 
 def _same_call(move: Move, occasion: Occasion) -> bool:
-    given = occasion.arguments
-    return given.keys() == move.arguments.keys() and all(same(given[name], v) for name, v in move.arguments.items())
+    given, wanted = spelled_out(occasion.arguments), spelled_out(move.arguments)
+    return given.keys() == wanted.keys() and all(same(given[name], value) for name, value in wanted.items())
 
 
 def _tables(world: LiveWorld) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
+from muarl.domains.auditing import spelled_out
 from muarl.domains.base import Action
 from muarl.domains.kit import gold
 from muarl.domains.kit.moves import Notes, Request, Rule, looked_up
@@ -150,7 +151,7 @@ def _note_sources(
     for action in outcome.actions:
         if not _writes(worlds, action):
             continue
-        for argument, value in action.arguments.items():
+        for argument, value in spelled_out(action.arguments).items():
             equal = {place for place, there in places.items() if there == value and type(there) is type(value)}
             known = found.sources.setdefault((action.name, argument), equal)
             found.sources[action.name, argument] = known & equal

@@ -78,8 +78,8 @@ def run(
             by_policy = notes is None and not request.over
             result, error = _called(world, service, request.intent, move, outcome, by_policy=by_policy)
             if move.kind == "call":
-                if len(outcome.actions) > done:
-                    seen = dict(seen)  # it took a remedy, which others who look this up need as well
+                if len(outcome.actions) > done or move.tool in service.unlocks:
+                    seen = dict(seen)  # it took a remedy, or unlocked something: others need to do that as well
                 seen[call_key(move.tool, move.arguments)] = result
                 outcome.error = f"{move.tool}: {error}" if error else outcome.error
                 continue

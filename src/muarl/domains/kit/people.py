@@ -60,13 +60,16 @@ class Maker:
     """What a service makes its world with: chance, a size, and supplies of names and ids that do not repeat.
 
     ``tiny``: everything comes from the pools. ``allow``: which full names the people that tasks are about may have, and
-    which titles and the like they may name.
+    which titles and the like they may name. ``split``: of the tasks that take place in the world; ``size``: the name of
+    its size.
     """
 
     rng: random.Random
     people: int
     tiny: bool
     allow: Callable[[str, str], bool]
+    split: str = "train"
+    size: str = ""
     _ids: dict[str, Iterator[str]] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
     _made: set[tuple[str, str]] = field(default_factory=set)

@@ -84,6 +84,8 @@ class Service:
     ``free_texts``: by table, the field in which people's own words stand; red-team tasks write instructions in there.
     Without it they are added as a field "note", which tools on a server would not show.
 
+    ``unlocks``: reads without which other tools do not work, such as those that unlock tools.
+
     ``heard_in_proposals``: whether users say no to a proposal that has the pattern ``heard`` of another intent only.
     """
 
@@ -112,6 +114,7 @@ class Service:
     variants: Mapping[str, float] = field(default_factory=lambda: VARIANTS)
     more_requests: Sequence[float] = MORE_REQUESTS
     free_texts: Mapping[str, str] = field(default_factory=dict)
+    unlocks: tuple[str, ...] = ()
     first_names: tuple[str, ...] = field(default=FIRST_NAMES, repr=False)
 
     def __post_init__(self) -> None:
@@ -148,6 +151,7 @@ class Service:
         """ConfigError for a tool that the domain has not."""
         identity = self.identity
         named = [("open_tools", tool) for tool in self.open_tools] + [("tiny_tools", tool) for tool in self.tiny_tools]
+        named += [("unlocks", tool) for tool in self.unlocks]
         named += [("free_writes", tool) for tool in self.free_writes] + [("remedies", r.tool) for r in self.remedies]
         named += [("identity: tool", identity.tool)] if identity is not None and identity.tool else []
         named += [

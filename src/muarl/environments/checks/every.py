@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muarl.domains.checking import Check, Checked, NotChecked, Problem
-from muarl.environments.checks import parts, playing, red_team, replies, tasks, worlds
+from muarl.environments.checks import documents, parts, playing, red_team, replies, tasks, worlds
 from muarl.environments.checks.context import CheckContext
 from muarl.environments.environment import Environment
 from muarl.environments.registry import place_in_code
@@ -18,6 +18,7 @@ CHECKS = tuple(
         "policy": parts.policy,
         "tools": parts.tools,
         "sizes": parts.sizes,
+        "documents": documents.documents,
         "audit-rules": parts.audit_rules,
         "vocabulary": parts.vocabulary,
         "tasks": tasks.tasks,

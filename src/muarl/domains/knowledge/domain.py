@@ -1,0 +1,140 @@
+"""A domain with documents: tools that search them, and tools that only they tell of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, ClassVar
+
+from muarl.chat import ToolSpec
+from muarl.domains.base import Domain, World, tool
+from muarl.domains.knowledge.discovery import CALL, UNLOCK, discoverables_of, shown
+from muarl.domains.knowledge.sources import as_knowledge
+from muarl.domains.tooling import Tool
+from muarl.errors import ConfigError
+from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge, Search
+from muarl.untrusted import parse_json
+
+SEARCHES = ("KB_search", "grep")
+_DISCOVERY = (UNLOCK, CALL)
+
+
+class KnowledgeDomain(Domain):
+    """A domain whose agent has documents to search.
+
+    ``documents``: a Path to a folder of Markdown files, relative to the module that defines the class, or a
+    ``Knowledge``, or ``Document`` s. ``searches``: which search tools are offered. ``top_k``: how many documents a
+    search shows. Methods marked with ``@discoverable`` are tools that agents find in the documents.
+
+    Options of an instance besides those of ``Domain``: other ``documents``. ``tools`` leaves out listed tools only.
+    """
+
+    documents: ClassVar[Any] = None
+    searches: ClassVar[Sequence[str]] = SEARCHES
+    top_k: ClassVar[int] = 10
+    _unlocked: set[str]
+
+    def __init__(self, *, documents: Any = None, **options: Any) -> None:
+        super().__init__(**options)
+        cls = type(self)
+        if unknown := [name for name in cls.searches if name not in SEARCHES]:
+            raise ConfigError(f"{cls.__name__}.searches: there is no search {unknown[0]!r}; take of {SEARCHES}")
+        self.discoverables: dict[str, Tool] = discoverables_of(cls)
+        hidden = self.discoverables
+        absent = {*hidden, *(n for n in SEARCHES if n not in cls.searches), *(() if hidden else _DISCOVERY)}
+        self._tools = {n: t for n, t in self._tools.items() if n not in absent}
+        self._given_documents = documents
+        self._knowledge: Knowledge | None = None
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """The documents, read when first asked for. ConfigError or DataError says what is wrong with them."""
+        if self._knowledge is None:
+            cls = type(self)
+            given = cls.documents if self._given_documents is None else self._given_documents
+            self._knowledge = as_knowledge(given, cls)
+        return self._knowledge
+
+    def discoverable_names(self) -> tuple[str, ...]:
+        """The names of the tools that agents find in the documents."""
+        return tuple(self.discoverables)
+
+    def discoverable_specs(self) -> tuple[ToolSpec, ...]:
+        """The tools that agents find in the documents."""
+        return tuple(one.schema.spec for one in self.discoverables.values())
+
+    def make_search(self) -> Search:
+        """What ``KB_search`` searches with; override it to search by embeddings, or in a model's order."""
+        return BM25Search(self.knowledge)
+
+    def prepare(self, world: World) -> None:
+        """In a fresh world nothing is unlocked."""
+        world.toolkit()._unlocked = set()
+
+    @tool
+    def KB_search(self, query: str) -> str:
+        """Search the documents by words. Shows the documents that fit best, whole.
+
+        query: what to look for, in a few words.
+        """
+        return _shown(self._found(query)) or "No document has these words."
+
+    def _found(self, query: str) -> list[Hit]:
+        search, knowledge = self.make_search(), self.knowledge
+        if not isinstance(search, BM25Search):
+            return search.search(query, self.top_k)
+        # BM25 ranks all documents, and in a handful of them a match may be worth no more than none
+        words = set(query.lower().split())
+        those = knowledge.index("words", lambda: {d.id: set(d.content.lower().split()) for d in knowledge.documents})
+        hits = search.search(query, len(knowledge))
+        return list(islice((hit for hit in hits if not words.isdisjoint(those[hit.document.id])), self.top_k))
+
+    @tool
+    def grep(self, pattern: str) -> str:
+        """Search the documents by a regular expression. Shows those with most matches, whole.
+
+        pattern: such as 'cancel|refund'; upper and lower case are the same.
+        """
+        return _shown(GrepSearch(self.knowledge).search(pattern, self.top_k)) or "Nothing in the documents matches."
+
+    @tool
+    def unlock_discoverable_agent_tool(self, agent_tool_name: str) -> str:
+        """Unlock a tool that a document names, so that it can be called. Answers with its description and parameters.
+
+        agent_tool_name: the name of the tool, as the document has it.
+        """
+        known = self._known(agent_tool_name)
+        self._unlocked.add(agent_tool_name)
+        return f"{shown(known.schema.spec)}\n\nYou can now call it with {CALL}."
+
+    @tool(writes=True)
+    def call_discoverable_agent_tool(self, agent_tool_name: str, arguments: str = "{}") -> Any:
+        """Call a tool that you have unlocked.
+
+        agent_tool_name: the name of the tool.
+        arguments: its arguments as JSON, such as '{"user_id": "U-17"}'.
+        """
+        known = self._known(agent_tool_name)
+        if agent_tool_name not in self._unlocked:
+            raise ValueError(f"the tool {agent_tool_name!r} is locked: unlock it first, with {UNLOCK}")
+        try:
+            given = parse_json(arguments)
+        except ValueError as problem:
+            raise ValueError(f"the arguments are no JSON: {problem}") from None
+        if not isinstance(given, dict):
+            raise ValueError("the arguments must be a JSON object")
+        if (wrong := known.schema.check(given)) is not None:
+            raise ValueError(f"{agent_tool_name}: {wrong}")
+        return getattr(self, agent_tool_name)(**known.schema.convert(given))
+
+    def _known(self, name: str) -> Tool:
+        if name not in self.discoverables:
+            raise ValueError(f"there is no tool {name!r} to unlock: take the name from a document")
+        return self.discoverables[name]
+
+
+def _shown(hits: Sequence[Hit]) -> str:
+    return "\n".join(
+        f"{n}. {one.title}\n   ID: {one.id}\n   Score: {score:.4f}\n   Content: {one.content}\n"
+        for n, (one, score) in enumerate(hits, 1)
+    )
