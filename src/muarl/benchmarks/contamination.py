@@ -10,6 +10,7 @@ the same world as well.
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -166,3 +167,19 @@ def _plain(value: Any) -> Any:
 def overlaps(training: TaskSet, benchmarks: Iterable[TaskSet]) -> tuple[Overlap, ...]:
     """The overlap with each benchmark, in order."""
     return tuple(overlap(training, b) for b in benchmarks)
+
+
+def shared_phrases(ours: Iterable[str], theirs: Iterable[str], words: int = 8) -> dict[str, int]:
+    """The runs of so many words that texts of both sides have, each with how many of our texts have it. Words are
+    letters and digits; case does not count."""
+    known = {phrase for text in theirs for phrase in _phrases(text, words)}
+    found: dict[str, int] = defaultdict(int)
+    for text in ours:
+        for phrase in _phrases(text, words) & known:
+            found[phrase] += 1
+    return dict(found)
+
+
+def _phrases(text: str, words: int) -> set[str]:
+    spoken = re.findall(r"[^\W_]+", text.lower())
+    return {" ".join(spoken[start : start + words]) for start in range(len(spoken) - words + 1)}

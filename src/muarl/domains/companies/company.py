@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,6 +40,8 @@ COMPANY_SIZES = {
         CompanySize("full", 700, brands=13, families=3, tiers=3, known=6, top_k=10, extra=0.2),
     )
 }
+
+
 @dataclass(frozen=True, eq=False)
 class Company:
     """A company. ``rules`` and ``procedures``: all that its documents say, whether it holds or not."""
@@ -61,6 +64,12 @@ class Company:
     def tools(self) -> Mapping[str, Procedure]:
         """The discoverable tools, also those of procedures that do not hold any more."""
         return {p.tool: p for p in self.procedures if p.tool}
+
+    @cached_property
+    def contested(self) -> frozenset[str]:
+        """The products of which several documents say something on one topic."""
+        matters = Counter((rule.topic, rule.product) for rule in self.rules)
+        return frozenset(product for (_, product), count in matters.items() if count > 1)
 
     def rule(self, topic: str, product: str, group: str = "") -> Rule | None:
         """The rule that holds today."""

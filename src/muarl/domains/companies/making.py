@@ -140,12 +140,12 @@ class _Making:
     def _second(self, rule: Rule, products: Sequence[str]) -> list[Rule]:
         """A second document on the same matter, or a third."""
         topic = self.trade.topic(rule.topic)
-        sorts = ["old", "later", "bulletin", "past", "leaflet", "group", "group"]
+        sorts = ["old", "later", "bulletin", "past", "leaflet", "group", "group", "group"]
         count = 1 if self.size.brief or self.rng.random() < 0.7 else 2
         if rule.document.startswith("table"):  # which searches for the product would not show beside them
             sorts = sorts[2:]
-        chosen = self.rng.sample(sorts[: -2 if topic.unit == "product" else None], count)
-        if len({"group" if one == "group" else "all" for one in chosen}) > 1 or chosen == ["group", "group"]:
+        chosen = self.rng.sample(sorts[: -3 if topic.unit == "product" else None], count)
+        if len({"group" if one == "group" else "all" for one in chosen}) > 1 or chosen[1:] == ["group"]:
             chosen = chosen[:1]
         found: list[Rule] = []
         for sort in chosen:
@@ -178,7 +178,7 @@ class _Making:
     # procedures
 
     def _procedures(self, operation: Operation, family: str) -> list[Procedure]:
-        modes: list[Mode] = ["call"] * 8 + ["give", "transfer"]
+        modes: tuple[Mode, ...] = (*CALL_MOSTLY, "give", "transfer")
         mode = self.rng.choice(modes)
         found = [self._procedure(operation, family, self._date("terms"), mode)]
         if self.rng.random() < (0.3 if self.size.brief else 0.5):
@@ -190,9 +190,7 @@ class _Making:
         if mode == "transfer":
             return Procedure(operation.name, family, since, mode)
         contract = self.trade.contract.split(" ")[-1]
-        named = tuple(
-            (role, self._pick(PARAMETERS[role]).format(contract)) for role in ROLES_OF[operation.kind]
-        )
+        named = tuple((role, self._pick(PARAMETERS[role]).format(contract)) for role in ROLES_OF[operation.kind])
         code = f"{operation.code}-{self._number(1)}"
         return Procedure(operation.name, family, since, mode, f"{operation.stem}_{self._number(4)}", named, code)
 
@@ -222,6 +220,7 @@ DATES: Mapping[str, tuple[int, int]] = {
 }
 """When what a document says begins, or ends: days from today, at first and at last."""
 TINY_NUMBERS = tuple(random.Random("tool numbers of tiny companies").sample(range(1000, 9999), 60))
+CALL_MOSTLY: tuple[Mode, ...] = ("call",) * 8
 OTHERS = 8
 """At least so many documents rule nothing, one of which says which of the others hold."""
 TABLES = 0.15

@@ -77,9 +77,7 @@ def rule_that_holds(rules: Iterable[Rule], topic: str, product: str, group: str,
     return max(found, key=lambda rule: (bool(rule.group), RANKS[rule.source], rule.since), default=None)
 
 
-def procedure_that_holds(
-    procedures: Iterable[Procedure], operation: str, family: str, today: str
-) -> Procedure | None:
+def procedure_that_holds(procedures: Iterable[Procedure], operation: str, family: str, today: str) -> Procedure | None:
     """The latest procedure in force today, None if there is none."""
     found = [p for p in procedures if p.operation == operation and p.family == family and p.since <= today]
     return max(found, key=lambda procedure: procedure.since, default=None)

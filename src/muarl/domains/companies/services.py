@@ -36,8 +36,16 @@ def service_of(trade: Trade, domain: type[Domain]) -> Service:
         outside=trade.outside,
         open_tools=("KB_search", "grep"),
         policy_compact=policy_of(trade, "policy_compact.md"),
-        tiny_tools=("identify_customer", f"list_{trade.contracts}", f"get_{trade.contract}", "KB_search", UNLOCK, CALL,
-                    GIVE, "transfer_to_human_agents"),  # fmt: skip
+        tiny_tools=(
+            "identify_customer",
+            f"list_{trade.contracts}",
+            f"get_{trade.contract}",
+            "KB_search",
+            UNLOCK,
+            CALL,
+            GIVE,
+            "transfer_to_human_agents",
+        ),
         tiny_intents=("ask", *trade.tiny_operations),
         sizes=SIZES,
         variants=VARIANTS,
@@ -127,6 +135,6 @@ def _decided(operation: Operation, it: Plan) -> dict[Role, object]:
     it.period = it.rule.value
     it.refuse_if(
         it.c.held_for_days < it.period,
-        f"{operation.doing} needs a waiting period of {{period}} days, and {{contract}} is {{c.held_for_days}} days old",
+        f"{operation.doing} needs {{period}} days, and {{contract}} has been held for {{c.held_for_days}}",
     )
     return {}

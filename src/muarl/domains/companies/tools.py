@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from muarl.chat import ToolSpec
 from muarl.domains.base import tool
-from muarl.domains.companies.company import TODAY, Company
+from muarl.domains.companies.company import Company
 from muarl.domains.companies.making import company
 from muarl.domains.companies.rules import Procedure, Role
 from muarl.domains.companies.trades import Operation, Trade
 from muarl.domains.knowledge import KnowledgeDomain
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, shown
 from muarl.domains.tooling import tools_of
-from muarl.errors import ConfigError
 from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge
 from muarl.untrusted import parse_json
 
@@ -42,9 +40,7 @@ class CompanyDomain(KnowledgeDomain):
 
     trade: ClassVar[Trade]
 
-    def __init__(
-        self, *, company: str = "small-known-0", tools: Sequence[str] | None = None, **options: Any
-    ) -> None:
+    def __init__(self, *, company: str = "small-known-0", tools: Sequence[str] | None = None, **options: Any) -> None:
         super().__init__(documents=(), tools=tools, **options)
         self._tools = {n: t for n, t in tools_of(type(self)).items() if tools is None or n in tools}
         self._company = company

@@ -25,18 +25,16 @@ def _pieces(trade: Trade) -> Iterator[str]:
     topics = [operation.topic for operation in operations]
     for topic in topics:
         yield from (topic, f" {topic}")
-    for sentence in (*trade.remarks, ORDER, *trade.subjects, *trade.places):
-        yield sentence
+    yield from (*trade.remarks, ORDER, *trade.subjects, *trade.places)
     for template in (*wording.HEADERS.values(), wording.REPLACES, wording.PROCEDURE_HEADER, *wording.STEPS.values()):
         yield from _PLACE.split(template)
     for template in (wording.RULES[0], wording.EXCEPTIONS[0]):
         parts = _PLACE.split(template)
         yield from (*parts[:-2], f"{parts[-2]}$", parts[-1])
-    for sort in (" bulletin. ", " leaflet. ", " for "):
-        yield sort
+    yield from (" bulletin. ", " leaflet. ", " for ")
     for operation in operations:
-        yield from (f"Procedure for {part}" if not n else f"{part}. " for n, part in enumerate(
-            operation.title.split("{family}")))  # fmt: skip
+        before, behind = operation.title.split("{family}")
+        yield from (f"Procedure for {before}", f"{behind}. ", behind)
         yield from (f"{operation.stem}_", f"{operation.code}-")
         yield f": the {operation.topic} in dollars"
     yield f": the id of the {trade.contract}"

@@ -163,7 +163,8 @@ class Reader:
         code = ""
         for part in filter(None, text.split(", ")):
             name, _, meaning = part.partition(": ")
-            role = next((r for r in get_args(Role) if r != "code" and meaning in self._meanings(r)), "code")
+            roles: tuple[Role, ...] = get_args(Role)
+            role: Role = next((r for r in roles if r != "code" and meaning in self._meanings(r)), "code")
             code = meaning if role == "code" else code
             found.append((role, name))
         return tuple(found), code

@@ -5,14 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from muarl.domains.companies.company import COMPANY_SIZES
+from muarl.domains.companies.company import COMPANY_SIZES, Company
 from muarl.domains.companies.making import company, company_key
 from muarl.domains.companies.trades import Trade
 from muarl.domains.kit.people import Maker
 from muarl.domains.kit.service import MakeTables
 
 STATUSES = ("active",) * 9 + ("closed",)
-NEW = 200
+EXCEPTIONS, CONTESTED = 0.6, 0.6
+"""How often a customer is of a group for which something of theirs has an exception, and has something of which
+several documents speak: without it most requests would be answered right by the first document that is found."""
+NEW = 60
 """Of how many companies that training never meets the tasks of the split test are."""
 
 
@@ -34,15 +37,18 @@ def _tables(trade: Trade, make: Maker) -> dict[str, dict[str, Any]]:
         "orders": {},
     }
     for _ in range(make.people):
+        products = _products(make, made)
+        exceptions = [rule.group for rule in made.rules if rule.group and rule.product in products]
+        some = exceptions if exceptions and make.chance(EXCEPTIONS) else [*trade.groups, "none"]
         customer = {
             "customer_id": make.id("customer", "C-", 6),
             "name": make.name(),
             "postcode": make.id("postcode", "", 5),
-            "group": make.rng.choice((*trade.groups, "none")),
+            "group": make.rng.choice(some),
         }
         tables["customers"][customer["customer_id"]] = customer
-        for product in make.rng.sample(made.products, make.rng.randint(1, 2) if size.brief else make.rng.randint(2, 3)):
-            contract = {
+        for product in products:
+            contract: dict[str, Any] = {
                 trade.key: make.id("contract", trade.prefix, 5),
                 "customer_id": customer["customer_id"],
                 "product": product,
@@ -53,6 +59,14 @@ def _tables(trade: Trade, make: Maker) -> dict[str, dict[str, Any]]:
             tables["contracts"][contract[trade.key]] = contract
     return tables
 
+
+def _products(make: Maker, made: Company) -> list[str]:
+    """What a customer has: often something of which several documents speak."""
+    count = make.rng.randint(1, 2) if made.size.brief else make.rng.randint(2, 3)
+    contested = [product for product in made.products if product in made.contested]
+    found = make.rng.sample(contested, min(len(contested), sum(make.chance(CONTESTED) for _ in range(count))))
+    rest = [product for product in made.products if product not in found]
+    return [*found, *make.rng.sample(rest, count - len(found))]
 
 
 def _amounts(trade: Trade, make: Maker) -> dict[str, float]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from muarl.domains.companies import wording
 from muarl.domains.companies.company import Company
 from muarl.domains.companies.rules import Procedure, Rule
+from muarl.domains.companies.trades import OperationKind
 from muarl.retrieval.markdown import MarkdownDocument
 
 ORDER = (
@@ -18,6 +19,15 @@ ORDER = (
     "in force."
 )
 """What holds where documents differ; ``rules.rule_that_holds`` decides by it."""
+
+
+NEEDS: Mapping[OperationKind, str] = {
+    "charge": "What is charged",
+    "amount": "The most that can be set",
+    "wait": "How long one must wait",
+    "switch": "What it can become",
+}
+"""What a procedure leaves to the topic of its operation."""
 
 
 @dataclass
@@ -48,9 +58,7 @@ def documented(company: Company, rng: random.Random) -> Company:
     for number, page in enumerate(pages, 1):
         id_ = f"D{number:0{len(str(len(pages)))}d}"
         since, until = page.dates
-        documents.append(
-            MarkdownDocument(id_, page.title, page.content, effective_from=since, effective_until=until)
-        )
+        documents.append(MarkdownDocument(id_, page.title, page.content, effective_from=since, effective_until=until))
         rules += [replace(rule, document=id_) for rule in page.rules]
         procedures += [] if page.procedure is None else [replace(page.procedure, document=id_)]
     return replace(company, rules=tuple(rules), procedures=tuple(procedures), documents=tuple(documents))
@@ -124,8 +132,7 @@ class _Writer:
         header = wording.PROCEDURE_HEADER.format(since=procedure.since)
         steps = [wording.step(procedure, self.trade.contract, operation.topic)]
         if not self.brief:
-            needs = {"charge": "What is charged", "amount": "The most that can be set", "wait": "How long one must wait",
-                     "switch": "What it can become"}[operation.kind]  # fmt: skip
+            needs = NEEDS[operation.kind]
             steps.insert(0, f"{needs} stands under the {operation.topic} of the product.")
         return _Page(title, self._text(title, header, *self._mixed(steps)), procedure=procedure)
 

@@ -76,10 +76,7 @@ class Worlds:
         """A world from a seed. Its people's names belong to the split."""
         assert self.service.tables is not None
         rng = random.Random(f"{self.service.name} world {size.name} {seed}")
-        allow = lambda first, last: split_of(first, last) == split  # noqa: E731
-        maker = Maker(
-            rng, size.people, size.tiny, lambda first, last: split_of(first, last) == split, split, size.name
-        )
+        maker = Maker(rng, size.people, size.tiny, lambda first, last: split_of(first, last) == split, split, size.name)
         tables = self.service.tables(maker)
         if not isinstance(tables, Mapping):
             raise ConfigError(f"{self.service.name}: tables must return a dict of tables, not {type(tables).__name__}")

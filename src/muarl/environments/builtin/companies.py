@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from muarl.domains.companies import bank, insurer, utility
+from muarl.domains.companies.audit import company_audit
 from muarl.environments.service import environment
 
 BANK_KNOWLEDGE = environment(
     bank.SERVICE,
+    audit=company_audit(bank.SERVICE),
     name="bank-knowledge-generated",
     about="A bank whose fees, limits and tools stand in 50 to 700 documents.",
 )
 INSURER_KNOWLEDGE = environment(
     insurer.SERVICE,
+    audit=company_audit(insurer.SERVICE),
     name="insurer-knowledge-generated",
     about="An insurer whose fees, covers and tools stand in 50 to 700 documents.",
 )
 UTILITY_KNOWLEDGE = environment(
     utility.SERVICE,
+    audit=company_audit(utility.SERVICE),
     name="utility-knowledge-generated",
     about="A utility whose fees, periods and tools stand in 50 to 700 documents.",
 )

@@ -1,0 +1,56 @@
+"""Audits of companies: what was done against the documents is found, with the document by which it was done."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from muarl.audit.episodes import audit_episode
+from muarl.domains.companies import finding
+from muarl.domains.companies.rules import Procedure
+from support.companies import NAMES, first_shown
+from support.kit import env, expert, made
+
+
+def ineligible(name: str, size: str, count: int = 60):
+    """(episode, the texts of its writes that the documents forbid)."""
+    tasks = made(name, size, "test", count)
+    environment, by_id = env(name), {task.id: task for task in tasks}
+    domain, rules = environment.make_domain(size), environment.audit_rules()
+    for episode in expert(name, tasks, size):
+        found = audit_episode(episode, by_id[episode.task_id], domain=domain, rules=rules)
+        yield episode, [one.text for one in found if one.rule == "ineligible-write"]
+
+
+@pytest.mark.parametrize("size", ["tiny", "small"])
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_held_against_the_expert(name, size):
+    assert all(not texts for _, texts in ineligible(name, size, 40))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_figure_that_does_not_hold_is_told_with_both_documents(monkeypatch, name):
+    made(name, "tiny", "test", 60)  # what is right is found by careful plans
+    monkeypatch.setattr(finding, "rule_that_holds", first_shown)
+    told = []
+    for episode, texts in ineligible(name, "tiny"):
+        assert not texts or episode.reward == 0
+        told += texts
+    assert told and all(re.search(r"\(D\d+\), and not \$[\d.]+, which D\d+ ha", text) for text in told)
+
+
+def first_procedure(procedures, operation, family, today) -> Procedure | None:
+    """The first one that a search shows, whether it holds or not."""
+    return next((p for p in procedures if p.operation == operation and p.family == family), None)
+
+
+def test_acting_on_an_outdated_procedure_is_told_with_both_documents(monkeypatch):
+    made("insurer-knowledge", "small", "test", 60)
+    monkeypatch.setattr(finding, "procedure_that_holds", first_procedure)
+    told = []
+    for episode, texts in ineligible("insurer-knowledge", "small"):
+        assert not texts or episode.reward == 0
+        told += texts
+    outdated = [t for t in told if re.search(r"of the document D\d+ of \S+, and the document D\d+ of \S+ holds", t)]
+    assert outdated and len(outdated) >= len(told) / 2
