@@ -131,6 +131,8 @@ async def test_an_empty_query_of_embeddings_has_the_originals_words():
     assert (await called(world, "KB_search", query=" ")).content == (
         "Error: Empty or missing input for key 'query': cannot generate embedding from blank text."
     )
+    reranked = bank(retrieval="qwen_embeddings_reranker", embedder=Letters(), reranker=Lengths()).world()
+    assert (await called(reranked, "KB_search", query="")).content.startswith("Error: Empty or missing input")
     fixed = bank("fixed", retrieval="openai_embeddings", embedder=Letters()).world()
     assert (await called(fixed, "KB_search", query=" ")).content == "No relevant documents found."
 
@@ -179,6 +181,20 @@ def test_what_is_written_in_a_shell_is_seen_in_one_conversation_only():
     use(first, "shell", command="echo '3 dollars' > notes.md")
     assert use(first, "shell", command="cat notes.md").content == "3 dollars\n" and first.digest() == before
     assert "No such file" in use(second, "shell", command="cat notes.md").content
+
+
+def test_worlds_and_domains_over_one_collection_share_its_index(monkeypatch):
+    from muarl.retrieval import bm25
+
+    made, known = [], Knowledge(DOCUMENTS)
+    plain = bm25.BM25
+    monkeypatch.setattr(bm25, "BM25", lambda texts: made.append(len(texts)) or plain(texts))
+    for name in ("bm25_grep", "bm25", "grep_only"):
+        domain = bank(documents=known, retrieval=name)
+        for world in (domain.world(), domain.world()):
+            if "KB_search" in domain.tool_names():
+                assert ids(use(world, "KB_search", query="fee"))[0] == "d1"
+    assert made == [3]
 
 
 async def test_a_bank_is_searched_in_another_way_without_being_read_again():

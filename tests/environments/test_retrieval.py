@@ -12,12 +12,12 @@ from muarl.domains.tasks import Task
 from muarl.environments.benchmark import own_prompt
 from muarl.environments.official.tau import Tau2
 from muarl.environments.registry import find
-from muarl.environments.retrieval import models_of, searched, with_models
+from muarl.environments.retrieval import as_recorded, models_of, searched, with_models
 from muarl.errors import ConfigError
 from muarl.retrieval import EndpointReranker, HashedEmbedder, RatingReranker
 from muarl.runs.eval_agent import with_prices
 from muarl.runs.spending import check_prices
-from support.small_bank import bank
+from support.small_bank import bank, use
 
 
 def section(**values):
@@ -41,10 +41,13 @@ def test_a_domain_is_searched_as_the_section_says(tmp_path):
 
 
 def test_rerankers_are_of_two_kinds():
-    rated = searched(bank(), section(variant="bm25_reranker", reranker={"model": "m"}))
+    rated = searched(bank(), section(variant="bm25_reranker", reranker_endpoint={"model": "m"}))
     assert isinstance(rated.finding.reranker, RatingReranker) and rated.finding.ranked.least == 5
     ranked = searched(
-        bank(), section(variant="bm25_reranker", reranker={"model": "m"}, reranker_kind="rerank", reranker_min_score=9)
+        bank(),
+        section(
+            variant="bm25_reranker", reranker_endpoint={"model": "m"}, reranker_kind="rerank", reranker_min_score=9
+        ),
     )
     assert isinstance(ranked.finding.reranker, EndpointReranker) and ranked.finding.ranked.least is None
 
@@ -61,8 +64,9 @@ def test_what_cannot_be_is_said_with_the_setting():
 @pytest.mark.parametrize(
     "values",
     [
-        {"reranker_kind": "rerank"}, {"embedding": {"base_url": "http://localhost:1/v1"}}, {"top_k": 0},
-        {"embedding": {"model": "m"}, "embedding_checkpoint": "hashed"}, {"reranker_min_score": 11}, {"shell": True},
+        {"reranker_kind": "rerank"}, {"embedding_endpoint": {"base_url": "http://localhost:1/v1"}}, {"top_k": 0},
+        {"embedding_endpoint": {"model": "m"}, "embedding_checkpoint": "hashed"},
+        {"reranker_min_score": 11}, {"shell": True},
     ],
 )  # fmt: skip
 def test_settings_that_do_not_fit_are_refused(values):
@@ -73,13 +77,17 @@ def test_settings_that_do_not_fit_are_refused(values):
 def test_the_models_of_a_variant_are_known():
     assert models_of(section(variant="bm25_grep")) == {} == models_of(section())
     own = models_of(section(variant="qwen_embeddings_reranker"))
-    assert own["retrieval.embedding"].api_key_env == "OPENROUTER_API_KEY"
-    assert own["retrieval.embedding"].base_url == "https://openrouter.ai/api/v1"
-    assert own["retrieval.reranker"].model == "gpt-5.2" and own["retrieval.reranker"].temperature is None
-    assert own["retrieval.reranker"].extra["reasoning_effort"] == "low"
+    assert own["retrieval.embedding_endpoint"].api_key_env == "OPENROUTER_API_KEY"
+    assert own["retrieval.embedding_endpoint"].base_url == "https://openrouter.ai/api/v1"
+    assert (
+        own["retrieval.reranker_endpoint"].model == "gpt-5.2" and own["retrieval.reranker_endpoint"].temperature is None
+    )
+    assert own["retrieval.reranker_endpoint"].extra["reasoning_effort"] == "low"
     assert models_of(section(variant="qwen_embeddings", embedding_checkpoint="hashed")) == {}
-    given = section(variant="openai_embeddings", embedding={"model": "mine", "base_url": "http://localhost:1/v1"})
-    assert with_models(given) is given and models_of(given)["retrieval.embedding"].model == "mine"
+    given = section(
+        variant="openai_embeddings", embedding_endpoint={"model": "mine", "base_url": "http://localhost:1/v1"}
+    )
+    assert with_models(given) is given and models_of(given)["retrieval.embedding_endpoint"].model == "mine"
 
 
 def test_a_bound_on_the_cost_wants_their_prices():
@@ -87,8 +95,8 @@ def test_a_bound_on_the_cost_wants_their_prices():
     with pytest.raises(ConfigError, match="what text-embedding-3-large costs is not known"):
         with_prices(load_config("quickstart", [*told, "eval.max_cost=1"]))
     priced = with_prices(load_config("quickstart", [*told, "eval.prices={text-embedding-3-large: [0.1, 0]}"]))
-    assert priced.retrieval.embedding.prompt_price == 0.1
-    with pytest.raises(ConfigError, match=r"retrieval\.embedding \(text-embedding-3-large\)"):
+    assert priced.retrieval.embedding_endpoint.prompt_price == 0.1
+    with pytest.raises(ConfigError, match=r"retrieval\.embedding_endpoint \(text-embedding-3-large\)"):
         check_prices(load_config("quickstart", [*told, "budget.max_cost=1"]))
 
 
@@ -96,12 +104,28 @@ def test_a_file_may_not_send_a_key_to_a_server_that_it_is_not_for(tmp_path: Path
     monkeypatch.setenv("OPENROUTER_API_KEY", "secret")
     file = tmp_path / "run.yaml"
     file.write_text(
-        "extends: quickstart\nretrieval:\n  embedding:\n    model: m\n    base_url: https://evil.example/v1\n"
+        "extends: quickstart\nretrieval:\n  embedding_endpoint:\n    model: m\n    base_url: https://evil.example/v1\n"
         "    api_key_env: OPENROUTER_API_KEY\n",
         encoding="utf-8",
     )
-    with pytest.raises(ConfigError, match=r"retrieval\.embedding would send the key in OPENROUTER_API_KEY to evil"):
+    with pytest.raises(
+        ConfigError, match=r"retrieval\.embedding_endpoint would send the key in OPENROUTER_API_KEY to evil"
+    ):
         load_config(str(file), [])
+
+
+def test_an_episode_is_run_again_with_its_tools_and_without_asking_anybody():
+    domain = bank("fixed")
+    again = as_recorded(domain, {"retrieval": {"variant": "alltools-qwen"}})
+    assert again.tool_names()[:3] == ("KB_search_bm25", "KB_search_dense", "shell")
+    shown = use(again.world(), "KB_search_dense", query="debit card").content
+    assert shown.startswith("1. Cards") and again.searching_usage.requests == 0
+    rated = as_recorded(domain, {"retrieval": {"variant": "bm25_reranker"}})
+    assert use(rated.world(), "KB_search", query="fee").content.startswith("1. Fees")
+    for config in ({}, {"retrieval": None}, {"retrieval": {"variant": "telepathy"}}):
+        assert as_recorded(domain, config) is domain
+    retail = find("retail-generated").make_domain("tiny")
+    assert as_recorded(retail, {"retrieval": {"variant": "bm25"}}) is retail
 
 
 def test_the_preset_is_the_published_protocol():

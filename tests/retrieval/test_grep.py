@@ -69,6 +69,27 @@ def test_a_process_that_somebody_killed_is_started_again():
         matching.close()
 
 
+def test_only_so_many_collections_are_kept(monkeypatch):
+    monkeypatch.setattr("muarl.retrieval.matching.KEPT", 2)
+    matching = Matching()
+    try:
+        for turn in range(2):
+            for n in range(4):
+                assert matching.counts(n, ["a" * n], "a?a", ignore_case=False) == [(n + 1) // 2], turn
+        assert list(matching._sent) == [2, 3]
+    finally:
+        matching.close()
+
+
+def test_a_pattern_that_python_warns_of_leaves_the_terminal_alone(capfd):
+    matching = Matching()
+    try:
+        assert matching.counts("k", ["a:"], "[[:alpha:]]", ignore_case=False) == [0]
+    finally:
+        matching.close()
+    assert capfd.readouterr() == ("", "")
+
+
 def test_plain_words_need_no_process():
     matching = Matching()
     assert matching.counts("k", TEXTS, "FEE|card", ignore_case=True) == [2, 2, 0, 0] and matching._process is None

@@ -25,7 +25,7 @@ class RetrievalConfig(Section):
     top_k: Positive = Field(10, description="Documents that a search shows at most.")
     grep_top_k: Positive = Field(10, description="Documents that `grep` shows at most.")
     case_sensitive: bool = Field(False, description="Whether case counts in `grep`.")
-    embedding: EndpointConfig | None = Field(
+    embedding_endpoint: EndpointConfig | None = Field(
         None,
         description="The embedding model (`/v1/embeddings`); null: the variant's own, as TAU2 asks it "
         "(`text-embedding-3-large` at OpenAI, `qwen/qwen3-embedding-8b` at OpenRouter).",
@@ -42,7 +42,7 @@ class RetrievalConfig(Section):
     )
     query_prefix: str = Field("", description="Under `embedding_checkpoint`: text before a query, by the model's card.")
     document_prefix: str = Field("", description="The same before a document.")
-    reranker: EndpointConfig | None = Field(
+    reranker_endpoint: EndpointConfig | None = Field(
         None, description="The model that ranks what was found; null: the one that TAU2 asks (`gpt-5.2` at OpenAI)."
     )
     reranker_kind: Literal["rating", "rerank"] = Field(
@@ -59,14 +59,14 @@ class RetrievalConfig(Section):
 
     @model_validator(mode="after")
     def _endpoints_name_models(self) -> RetrievalConfig:
-        for name in ("embedding", "reranker"):
+        for name in ("embedding_endpoint", "reranker_endpoint"):
             section = getattr(self, name)
             if section is not None and not section.model:
                 raise ValueError(f"{name}.model must name the model")
-        if self.embedding is not None and self.embedding_checkpoint is not None:
-            raise ValueError("embedding and embedding_checkpoint: give one of them")
-        if self.reranker_kind == "rerank" and self.reranker is None:
-            raise ValueError("reranker_kind is rerank, so reranker.model must name the reranking model")
+        if self.embedding_endpoint is not None and self.embedding_checkpoint is not None:
+            raise ValueError("embedding_endpoint and embedding_checkpoint: give one of them")
+        if self.reranker_kind == "rerank" and self.reranker_endpoint is None:
+            raise ValueError("reranker_kind is rerank, so reranker_endpoint.model must name the reranking model")
         return self
 
     @property

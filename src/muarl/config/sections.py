@@ -344,9 +344,9 @@ class RunConfig(Section):
     domains: Annotated[tuple[DomainConfig, ...], BeforeValidator(as_sections)] = Field(
         default_factory=lambda: (DomainConfig(),), alias="domain"
     )
-    retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
     user: UserConfig = Field(default_factory=UserConfig)
     eval_user: UserConfig = Field(default_factory=lambda: UserConfig(seed=1))
+    retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
     base: BaseConfig = Field(default_factory=BaseConfig)
     reproduce: ReproduceConfig = Field(default_factory=ReproduceConfig)
     coldstart: ColdstartConfig = Field(default_factory=ColdstartConfig)

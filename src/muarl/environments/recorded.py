@@ -17,6 +17,7 @@ from muarl.domains.task_ids import SeededId, parse_id
 from muarl.environments.by_domain import by_domain
 from muarl.environments.environment import Environment
 from muarl.environments.registry import approved, canonical, find, is_reference, names
+from muarl.environments.retrieval import as_recorded
 from muarl.episode import Episode
 from muarl.errors import ConfigError, MuarlError
 from muarl.metrics import DOMAIN
@@ -48,7 +49,7 @@ def world_of(episode: Episode, config: Mapping[str, Any], measured: bool) -> tup
     for environment in fixed:
         domain, tasks = _fixed(environment, "official" if measured else "fixed")
         if episode.task_id in tasks:
-            return domain, tasks[episode.task_id]
+            return as_recorded(domain, config), tasks[episode.task_id]
     if fixed and len(fixed) == len(named):
         told = " and ".join(e.name for e in fixed)
         raise CannotReplay(f"{told} has no task {episode.task_id!r} here, or its data are not installed.")

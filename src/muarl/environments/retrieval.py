@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +16,7 @@ from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.endpoints.config import endpoint_config
 from muarl.errors import ConfigError
 from muarl.retrieval import (
+    Document,
     Embedder,
     EmbeddingCache,
     EndpointEmbedder,
@@ -28,7 +30,7 @@ from muarl.retrieval.reranking import RATING_FORMAT
 
 
 @runtime_checkable
-class Searchable(Protocol):
+class SearchedDomain(Protocol):
     """A domain with documents."""
 
     def with_retrieval(self, retrieval: str | None = None, **options: Any) -> Domain:
@@ -40,7 +42,7 @@ def searched(domain: Domain, wanted: RetrievalConfig | None) -> Domain:
     """A domain, searched as a configuration says. ConfigError if it has no documents, or not that way."""
     if wanted is None or not wanted.asked:
         return domain
-    if not isinstance(domain, Searchable):
+    if not isinstance(domain, SearchedDomain):
         raise ConfigError(f"retrieval: {domain.name} has no documents to search; leave the section out")
     try:
         return domain.with_retrieval(
@@ -57,16 +59,39 @@ def searched(domain: Domain, wanted: RetrievalConfig | None) -> Domain:
         raise ConfigError(f"retrieval.variant: {str(problem).removeprefix('retrieval: ')}") from None
 
 
+class _AsFound:
+    """Stands in for a reranker where none may be asked: what was found stays as it is."""
+
+    async def scores(self, query: str, documents: Sequence[Document]) -> Sequence[float | None]:
+        return [0.0] * len(documents)
+
+    async def aclose(self) -> None:
+        """There are no connections."""
+
+
+def as_recorded(domain: Domain, config: Mapping[str, Any]) -> Domain:
+    """A domain with the search tools that a run's configuration names, for running its episodes again: no model is
+    asked, so that what searches by models find may be something else."""
+    section = config.get("retrieval")
+    name = section.get("variant") if isinstance(section, Mapping) else None
+    if not isinstance(name, str) or not isinstance(domain, SearchedDomain):
+        return domain
+    try:
+        return domain.with_retrieval(name, embedder=HashedEmbedder(), reranker=_AsFound(), reranker_min_score=None)
+    except ConfigError:  # a variant of another muarl
+        return domain
+
+
 def with_models(wanted: RetrievalConfig) -> RetrievalConfig:
     """The section with the models that its variant asks of its own accord, so that they can be priced and asked."""
     chosen = VARIANTS.get(wanted.variant or DEFAULT)
     if chosen is None:
         return wanted
     update: dict[str, EndpointConfig] = {}
-    if chosen.embeds and wanted.embedding is None and wanted.embedding_checkpoint is None:
-        update["embedding"] = _section(EMBEDDINGS[str(chosen.ranking)])
-    if chosen.reranked and wanted.reranker is None:
-        update["reranker"] = _section(RERANKER)
+    if chosen.embeds and wanted.embedding_endpoint is None and wanted.embedding_checkpoint is None:
+        update["embedding_endpoint"] = _section(EMBEDDINGS[str(chosen.ranking)])
+    if chosen.reranked and wanted.reranker_endpoint is None:
+        update["reranker_endpoint"] = _section(RERANKER)
     return wanted.model_copy(update=update) if update else wanted
 
 
@@ -84,8 +109,8 @@ def _section(settings: EndpointSettings) -> EndpointConfig:
 def models_of(wanted: RetrievalConfig) -> dict[str, EndpointConfig]:
     """The endpoints that searching asks, by the name of their section."""
     chosen, full = VARIANTS.get(wanted.variant or DEFAULT), with_models(wanted)
-    found = {"retrieval.embedding": full.embedding if chosen is None or chosen.embeds else None}
-    found["retrieval.reranker"] = full.reranker if chosen is None or chosen.reranked else None
+    found = {"retrieval.embedding_endpoint": full.embedding_endpoint if chosen is None or chosen.embeds else None}
+    found["retrieval.reranker_endpoint"] = full.reranker_endpoint if chosen is None or chosen.reranked else None
     return {name: section for name, section in found.items() if section is not None}
 
 
@@ -99,8 +124,8 @@ def _settings(section: EndpointConfig) -> EndpointSettings:
 
 
 def _embedder(wanted: RetrievalConfig) -> Embedder | None:
-    if wanted.embedding is not None:
-        return EndpointEmbedder(Endpoint(_settings(wanted.embedding)))
+    if wanted.embedding_endpoint is not None:
+        return EndpointEmbedder(Endpoint(_settings(wanted.embedding_endpoint)))
     if wanted.embedding_checkpoint is None:
         return None
     if str(wanted.embedding_checkpoint) == "hashed":
@@ -113,9 +138,9 @@ def _embedder(wanted: RetrievalConfig) -> Embedder | None:
 
 
 def _reranker(wanted: RetrievalConfig) -> Reranker | None:
-    if wanted.reranker is None:
+    if wanted.reranker_endpoint is None:
         return None
-    settings = _settings(wanted.reranker)
+    settings = _settings(wanted.reranker_endpoint)
     if wanted.reranker_kind == "rerank":
         return EndpointReranker(Endpoint(settings))
     return RatingReranker(Endpoint(replace(settings, extra={"response_format": RATING_FORMAT, **settings.extra})))

@@ -192,7 +192,9 @@ class LocalEmbedder:
 
             try:
                 tokenizer = AutoTokenizer.from_pretrained(self.folder, local_files_only=True, trust_remote_code=False)
-                model = AutoModel.from_pretrained(self.folder, local_files_only=True, trust_remote_code=False)
+                model = AutoModel.from_pretrained(
+                    self.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
+                )
             except (OSError, ValueError) as problem:
                 raise ConfigError(f"{self.folder} cannot be read as an embedding model: {problem}") from None
             self._loaded = tokenizer, model.eval()

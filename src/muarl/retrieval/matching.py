@@ -12,11 +12,12 @@ import atexit
 import json
 import os
 import re
-import select
+import selectors
 import subprocess
 import sys
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,10 @@ SECONDS = 1.0
 """Processor time for one pattern over all documents; an honest one takes milliseconds."""
 PATIENCE = 30.0
 """Seconds of the clock after which the process is taken for dead, however busy the machine may be."""
+KEPT = 64
+"""Collections that the process keeps; the one that was not searched for longest is sent again when needed."""
+_PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+"""Environment variables without which some Pythons do not start. The process gets no others, so no keys."""
 _OPERATORS = frozenset("*+?{}[]()\\")
 
 
@@ -36,10 +41,12 @@ class Matching:
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self.seconds = seconds
-        self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
-        self._sent: dict[Hashable, int] = {}
+        self._owner = self._numbers = 0
+        self._sent: OrderedDict[Hashable, int] = OrderedDict()
+        self._lock = threading.Lock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew_lock)
 
     def counts(self, key: Hashable, texts: Sequence[str], pattern: str, *, ignore_case: bool) -> list[int]:
         """How often a pattern matches in each of the texts; what is no regular expression is looked for as it stands.
@@ -63,7 +70,7 @@ class Matching:
 
     def close(self) -> None:
         """End the process; it is started again when needed."""
-        process, self._process, self._sent = self._process, None, {}
+        process, self._process, self._sent = self._process, None, OrderedDict()
         if process is not None and self._owner == os.getpid():
             process.kill()
             process.communicate()
@@ -72,10 +79,7 @@ class Matching:
         for last in (False, True):
             try:
                 process = self._started()
-                if key not in self._sent:
-                    number = len(self._sent)
-                    _write(process, {"keep": number, "texts": list(texts)})
-                    self._sent[key] = number
+                self._send(process, key, texts)
                 _write(process, {"count": self._sent[key], **question})
                 found: dict[str, Any] = json.loads(_line(process))
                 return found
@@ -90,12 +94,27 @@ class Matching:
                     ) from None
         raise AssertionError
 
+    def _send(self, process: subprocess.Popen[bytes], key: Hashable, texts: Sequence[str]) -> None:
+        """Give the process the texts, unless it has them."""
+        if key not in self._sent:
+            if len(self._sent) >= KEPT:
+                _write(process, {"drop": self._sent.popitem(last=False)[1]})
+            self._numbers += 1
+            _write(process, {"keep": self._numbers, "texts": list(texts)})
+            self._sent[key] = self._numbers
+        self._sent.move_to_end(key)
+
+    def _renew_lock(self) -> None:
+        """In a forked process, where nobody may be left to give the lock back."""
+        self._lock = threading.Lock()
+
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid():  # a forked process needs one of its own
             script = Path(__file__).with_name("matching_process.py")
-            command = [sys.executable, "-I", "-S", str(script)]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={})
-            self._owner, self._sent = os.getpid(), {}
+            command = [sys.executable, "-I", "-S", "-W", "ignore", str(script)]
+            environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+            self._owner, self._sent = os.getpid(), OrderedDict()
             atexit.register(self.close)
         return self._process
 
@@ -111,13 +130,14 @@ def _line(process: subprocess.Popen[bytes]) -> bytes:
     assert process.stdout is not None
     parts: list[bytes] = []
     until = time.monotonic() + PATIENCE
-    while not parts or not parts[-1].endswith(b"\n"):
-        ready, _, _ = select.select([process.stdout], [], [], max(0.0, until - time.monotonic()))
-        if not ready:
-            raise TimeoutError
-        parts.append(os.read(process.stdout.fileno(), 1 << 16))
-        if not parts[-1]:
-            raise OSError("it has ended")
+    with selectors.DefaultSelector() as selector:  # select() takes no file numbers above 1023
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while not parts or not parts[-1].endswith(b"\n"):
+            if not selector.select(max(0.0, until - time.monotonic())):
+                raise TimeoutError
+            parts.append(os.read(process.stdout.fileno(), 1 << 16))
+            if not parts[-1]:
+                raise OSError("it has ended")
     return b"".join(parts)
 
 

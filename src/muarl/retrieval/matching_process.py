@@ -1,8 +1,9 @@
 """The process that counts matches of regular expressions; ``matching.py`` starts it and talks with it.
 
 Run by its path with ``python -I -S``, so it imports nothing but the standard library. A line of JSON in, a line of JSON
-out: ``{"keep": NUMBER, "texts": [...]}`` keeps a collection; ``{"count": NUMBER, "pattern": ..., "flags": ...,
-"seconds": ...}`` answers ``{"counts": [...]}``, ``{"timeout": true}`` or ``{"error": TEXT}``.
+out: ``{"keep": NUMBER, "texts": [...]}`` keeps a collection, ``{"drop": NUMBER}`` forgets it; ``{"count": NUMBER,
+"pattern": ..., "flags": ..., "seconds": ...}`` answers ``{"counts": [...]}``, ``{"timeout": true}`` or ``{"error":
+TEXT}``.
 """
 
 import json
@@ -53,6 +54,9 @@ def main() -> None:
         asked = json.loads(line)
         if "keep" in asked:
             kept[asked["keep"]] = asked["texts"]
+            continue
+        if "drop" in asked:
+            kept.pop(asked["drop"], None)
             continue
         sys.stdout.write(json.dumps(_count(kept[asked["count"]], asked)) + "\n")
         sys.stdout.flush()

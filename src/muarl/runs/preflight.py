@@ -80,7 +80,7 @@ def ask_searching(config: RunConfig) -> None:
         for section, described in models.items():
             endpoint = make_endpoint(described)
             progress.say(f"{section}: {endpoint.about}")
-            ranks = section.endswith("reranker")
+            ranks = section.endswith("reranker_endpoint")
             rates = ranks and config.retrieval.reranker_kind == "rating"
             loop.run(_ask_searching(section, endpoint, "chat" if rates else "rerank" if ranks else "embed"))
 

@@ -29,7 +29,7 @@ from muarl.view.layout import (
 )  # fmt: skip
 from muarl.view.queries import PAGE, RESULTS, SORTS, Filter, IndexedEpisode
 from muarl.view.runs import Library, Run
-from muarl.view.search import Hit
+from muarl.view.search import TextHit
 
 DEEPEST = 100_000
 """Pages beyond this are not asked for."""
@@ -161,7 +161,7 @@ def episode_table(
     wanted: Filter | None = None,
     *,
     tasks: bool = True,
-    hits: Mapping[int, Hit] | None = None,
+    hits: Mapping[int, TextHit] | None = None,
 ) -> Html:
     """Episodes as rows. ``wanted``: the list they are from, so that an episode's page knows its neighbours. ``tasks``:
     with the task's name and tags. ``hits``: by key what a search has found in them."""

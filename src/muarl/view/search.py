@@ -28,7 +28,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
-class Hit:
+class TextHit:
     """What was found: who said it, and the text around it."""
 
     who: str
@@ -42,7 +42,7 @@ class Searched:
     """A page of a search. ``seen``: how many of the filter's episodes have been looked through, those skipped included;
     ``complete``: these were all."""
 
-    found: tuple[tuple[IndexedEpisode, Hit], ...]
+    found: tuple[tuple[IndexedEpisode, TextHit], ...]
     seen: int
     complete: bool
 
@@ -85,7 +85,7 @@ def search(
 ) -> Searched:
     """The next page of a filter's episodes that hold ``wanted.text``, from the ``skip``th of them all on."""
     end = now() + seconds
-    found: list[tuple[IndexedEpisode, Hit]] = []
+    found: list[tuple[IndexedEpisode, TextHit]] = []
     seen = skip
     with closing(Lines(db, run)) as lines:
         for at in in_order(db, wanted, skip=skip):
@@ -118,7 +118,7 @@ def next_hits(
     return out[0], out[1]
 
 
-def look(line: bytes, name: str, text: str) -> Hit | None:
+def look(line: bytes, name: str, text: str) -> TextHit | None:
     """Where an episode's messages, thoughts, calls or results first hold a text, in whatever case; ``name``: the
     episode that the line must be."""
     if not line or not text:
@@ -152,14 +152,14 @@ def _texts(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield who, str(call.get("raw") or json.dumps(call.get("arguments"), ensure_ascii=False))
 
 
-def _find(who: str, said: str, text: str) -> Hit | None:
+def _find(who: str, said: str, text: str) -> TextHit | None:
     at = said.lower().find(text.lower())
     if at < 0:
         return None
     # Some letters are longer in lower case; then the place may be off by a few.
     end = at + len(text)
     before, after = said[max(0, at - AROUND) : at], said[end : end + AROUND]
-    return Hit(
+    return TextHit(
         who,
         ("…" if at > AROUND else "") + " ".join(before.split()) + (" " if before[-1:].isspace() else ""),
         said[at:end],

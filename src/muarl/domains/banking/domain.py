@@ -14,7 +14,7 @@ from muarl.domains.banking.records import BankView, banking_database, laid_over
 from muarl.domains.banking.retrieval import DEFAULT, LEAST_RATING, policy, variant
 from muarl.domains.banking.search_tools import (
     NAMES,
-    Finding,
+    BankSearch,
     GrepMixin,
     KBSearchBm25AllToolsMixin,
     KBSearchDenseAllToolsMixin,
@@ -86,7 +86,7 @@ class Banking(
         else:
             known = documents if isinstance(documents, Knowledge) else Knowledge(documents)
             library = cache(lambda: known)
-        self.finding = Finding(
+        self.finding = BankSearch(
             self._variant,
             library,
             embedder=embedder,

@@ -34,7 +34,7 @@ NAMES = ("KB_search", "grep", "KB_search_bm25", "KB_search_dense", "shell")
 """All search tools, in TAU2's order."""
 
 
-class Finding:
+class BankSearch:
     """What is behind the search tools of one bank, shared by all of its worlds.
 
     ``knowledge``: gives the documents when they are first needed. ``embedder``, ``reranker``: models in place of those
@@ -120,7 +120,7 @@ class Finding:
 
 
 class _Searching(Domain):
-    finding: Finding
+    finding: BankSearch
     top_k: int
 
     def _timed(self, text: str) -> str:
@@ -132,7 +132,8 @@ class _Searching(Domain):
 
     def _searched(self, search: Search, query: str, most: int | None = None) -> str:
         """The answer of a search; where it waits, a coroutine that gives it."""
-        if self.semantics == "official" and isinstance(search, EmbeddingSearch) and not (query and query.strip()):
+        embeds = search is not self.finding.bm25 and self.finding.variant.embeds
+        if self.semantics == "official" and embeds and not (query and query.strip()):
             raise ValueError(
                 "Empty or missing input for key 'query': cannot generate embedding from blank text."
             )  # TAU2's words

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.config.retrieval import RetrievalConfig
+from muarl.domains.base import Domain
 from muarl.environments.environment import Environment
 from muarl.environments.official.base import Official
 from muarl.environments.official.tau import ERRORS, STEPS
@@ -69,7 +70,7 @@ def _info(
     status = run.read_json("status")
     return Tau2Run(
         domain=official.own_name,
-        policy=official.solo_policy() if solo else domain.policy_text,
+        policy=official.solo_policy() if solo else _policy(domain),
         tasks=tasks,
         agent=str(agent.get("model") or episodes[0].agent),
         user=None if solo else str(user.get("model") or episodes[0].user),
@@ -83,6 +84,12 @@ def _info(
         user_args={name: user[name] for name in _SENT if user.get(name) is not None},
         retrieval=getattr(domain, "retrieval", None),
     )
+
+
+def _policy(domain: Domain) -> str:
+    if getattr(domain, "policy_by_task", False):  # TAU2's words
+        return "(Policy is task-specific - see 'policy' field in each simulation)"
+    return domain.policy_text
 
 
 def _section(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Call:
+class CommandCall:
     """A command with its arguments. ``stdin``: None where nothing comes from a pipe or a file; ``run`` runs another
     one (for xargs)."""
 
@@ -98,7 +98,7 @@ class Call:
             raise ShellError(f"invalid {what}: '{text}'") from None
 
 
-def each(call: Call, names: Sequence[str], show: Callable[[str, str], str]) -> Result:
+def each(call: CommandCall, names: Sequence[str], show: Callable[[str, str], str]) -> Result:
     """What ``show`` makes of each input (name, text), one after the other, and what could not be read."""
     result = Result()
     for name, text in call.inputs(names):

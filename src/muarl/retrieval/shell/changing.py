@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import regex
 
-from muarl.retrieval.shell.call import Call, Result, each
+from muarl.retrieval.shell.call import CommandCall, Result, each
 from muarl.retrieval.shell.files import ShellError, lines_of
 from muarl.retrieval.shell.patterns import compiled
 from muarl.retrieval.shell.reading import ended_as
@@ -28,7 +28,7 @@ class _Step:
     flags: str = ""
 
 
-def sed(call: Call) -> Result:
+def sed(call: CommandCall) -> Result:
     """Prints, deletes and replaces: -n, -E, -i, ``Np``, ``A,Bp``, ``/re/p``, ``d``, ``q``, ``s/old/new/flags``."""
     options, rest = call.options("nEri", "e", {"quiet": "n", "in-place": "i", "regexp-extended": "E"})
     if "e" not in options and not rest:
@@ -121,7 +121,7 @@ def _split(text: str, by: str, times: int) -> list[str]:
     return [*pieces, text[at:]]
 
 
-def _edited(call: Call, steps: Sequence[_Step], text: str, *, quiet: bool) -> str:
+def _edited(call: CommandCall, steps: Sequence[_Step], text: str, *, quiet: bool) -> str:
     lines, out, active = list(lines_of(text)), list[str](), dict[int, bool]()
     deleted = stop = False
     for number, given in enumerate(lines, 1):
@@ -150,7 +150,9 @@ def _edited(call: Call, steps: Sequence[_Step], text: str, *, quiet: bool) -> st
     return ended_as(text, made) if whole or (out and lines and out[-1] == lines[-1]) else made
 
 
-def _applies(call: Call, step: _Step, place: int, number: int, last: int, line: str, active: dict[int, bool]) -> bool:
+def _applies(
+    call: CommandCall, step: _Step, place: int, number: int, last: int, line: str, active: dict[int, bool]
+) -> bool:
     def at(end: int | str | regex.Pattern[str]) -> bool:
         if isinstance(end, (int, str)):
             return number == (last if end == "$" else end)
@@ -170,7 +172,7 @@ def _applies(call: Call, step: _Step, place: int, number: int, last: int, line: 
     return False
 
 
-def _replaced(call: Call, step: _Step, line: str) -> tuple[str, bool]:
+def _replaced(call: CommandCall, step: _Step, line: str) -> tuple[str, bool]:
     assert step.pattern is not None
     only = int(re.sub(r"\D", "", step.flags) or 0)
     out, at, count = "", 0, 0
@@ -197,7 +199,7 @@ def _reference(found: regex.Match[str], c: str) -> str:
     return {"n": "\n", "t": "\t"}.get(c, c)
 
 
-def tee(call: Call) -> Result:
+def tee(call: CommandCall) -> Result:
     """Passes on what comes, and writes it to files: -a appends."""
     options, names = call.options("a")
     text = call.stdin or ""
@@ -207,21 +209,21 @@ def tee(call: Call) -> Result:
     return Result(text)
 
 
-def touch(call: Call) -> Result:
+def touch(call: CommandCall) -> Result:
     """Makes empty files."""
     for name in call.options("c")[1]:
         call.files.write(name, call.files.texts.get(call.files.plain(name), ""))
     return Result()
 
 
-def mkdir(call: Call) -> Result:
+def mkdir(call: CommandCall) -> Result:
     """Makes folders."""
     for name in call.options("p")[1]:
         call.files.make_folder(name)
     return Result()
 
 
-def rm(call: Call) -> Result:
+def rm(call: CommandCall) -> Result:
     """Removes files, with -r folders."""
     options, names = call.options("rRf")
     for name in names:
@@ -234,7 +236,7 @@ def rm(call: Call) -> Result:
     return Result()
 
 
-def copy(call: Call) -> Result:
+def copy(call: CommandCall) -> Result:
     """cp and mv: files to a file or into a folder."""
     _, names = call.options("rRfapnv")
     if len(names) < 2:
@@ -249,7 +251,7 @@ def copy(call: Call) -> Result:
     return Result()
 
 
-def xargs(call: Call) -> Result:
+def xargs(call: CommandCall) -> Result:
     """Runs a command with the words that come: -n N at a time, -I MARK for each line."""
     args, options = list(call.args), dict[str, str]()
     while args and args[0].startswith("-"):

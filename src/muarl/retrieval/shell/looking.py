@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import regex
 
-from muarl.retrieval.shell.call import Call, Result
+from muarl.retrieval.shell.call import CommandCall, Result
 from muarl.retrieval.shell.files import ShellError, lines_of
 from muarl.retrieval.shell.patterns import compiled
 
@@ -22,7 +22,7 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def ls(call: Call) -> Result:
+def ls(call: CommandCall) -> Result:
     """Names: -l with sizes, -S by size, -r backwards, -d folders themselves."""
     options, names = call.options("lahA1RtSrdFgGon", long={"all": "a", "human-readable": "h", "reverse": "r"})
     result, files, blocks = Result(), [], list[tuple[str, list[str]]]()
@@ -46,7 +46,7 @@ def ls(call: Call) -> Result:
 
 
 def _listed(
-    call: Call, options: dict[str, str], paths: Sequence[str], shown: Sequence[str], *, total: bool = False
+    call: CommandCall, options: dict[str, str], paths: Sequence[str], shown: Sequence[str], *, total: bool = False
 ) -> str:
     rows = [
         (name, 4096 if call.files.is_folder(path) else _size(call.files.read(path)), call.files.is_folder(path))
@@ -65,7 +65,7 @@ def _listed(
     )
 
 
-def find(call: Call) -> Result:
+def find(call: CommandCall) -> Result:
     """Paths below folders: -name, -iname, -path, -type, -maxdepth, -not."""
     args, places, tests = list(call.args), list[str](), list[tuple[bool, str, str]]()
     while args and not args[0].startswith(("-", "!", "(")):
@@ -106,7 +106,7 @@ def find(call: Call) -> Result:
     return result
 
 
-def _tree(call: Call, plain: str) -> Iterator[tuple[str, bool]]:
+def _tree(call: CommandCall, plain: str) -> Iterator[tuple[str, bool]]:
     """Everything below a folder, as (path, whether it is one), and itself."""
     folders = {plain}
     for name in call.files.below(plain):
@@ -147,7 +147,7 @@ class _Asked:
     named: bool
 
 
-def grep(call: Call) -> Result:
+def grep(call: CommandCall) -> Result:
     """Lines that match a pattern, with GNU grep's usual options."""
     options, rest = call.options("irRnlLcoEFPGwxvhHsqaI", "emABC#+!%", _LONG)
     if "e" not in options and not rest:
@@ -187,7 +187,7 @@ def grep(call: Call) -> Result:
 
 
 def _paths(
-    call: Call, names: Sequence[str], recursive: bool, options: dict[str, str], unnamed: bool
+    call: CommandCall, names: Sequence[str], recursive: bool, options: dict[str, str], unnamed: bool
 ) -> Iterator[tuple[str, str | ShellError]]:
     """What is to be searched, as (name shown, path)."""
     for name in names:
@@ -206,7 +206,7 @@ def _paths(
                 yield (path if unnamed else f"{name.rstrip('/')}/{path[skip:]}"), path
 
 
-def _grep_text(call: Call, asked: _Asked, name: str, content: str) -> tuple[str, bool]:
+def _grep_text(call: CommandCall, asked: _Asked, name: str, content: str) -> tuple[str, bool]:
     """What grep says of one text, and whether anything matched."""
     options, search = asked.options, asked.pattern.search
     inverted = "v" in options
@@ -232,7 +232,7 @@ def _grep_text(call: Call, asked: _Asked, name: str, content: str) -> tuple[str,
     return "".join(_lines(call, asked, name, lines, hits)), bool(hits)
 
 
-def _lines(call: Call, asked: _Asked, name: str, lines: Sequence[str], hits: Sequence[int]) -> Iterator[str]:
+def _lines(call: CommandCall, asked: _Asked, name: str, lines: Sequence[str], hits: Sequence[int]) -> Iterator[str]:
     matched, last = set(hits), -1
     for hit in hits:
         first = max(last + 1, hit - asked.before)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from muarl.retrieval.shell.call import Call, Result, each
+from muarl.retrieval.shell.call import CommandCall, Result, each
 from muarl.retrieval.shell.files import ShellError, lines_of
 
 
-def cat(call: Call) -> Result:
+def cat(call: CommandCall) -> Result:
     """The files one after the other; -n numbers lines."""
     options, names = call.options("nA")
     result = each(call, names, lambda name, text: text)
@@ -19,7 +19,7 @@ def cat(call: Call) -> Result:
     return result
 
 
-def nl(call: Call) -> Result:
+def nl(call: CommandCall) -> Result:
     """Numbers lines."""
     _, names = call.options("", "b")
     result = each(call, names, lambda name, text: text)
@@ -36,7 +36,7 @@ def ended_as(text: str, lines: str) -> str:
     return lines if not text or text.endswith("\n") else lines.removesuffix("\n")
 
 
-def tac(call: Call) -> Result:
+def tac(call: CommandCall) -> Result:
     """Lines from the last to the first."""
     return each(call, call.options("")[1], lambda name, text: _joined(list(lines_of(text))[::-1]))
 
@@ -45,7 +45,7 @@ def _joined(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def head(call: Call) -> Result:
+def head(call: CommandCall) -> Result:
     """The first lines (-n, all but the last ones with -n -N) or characters (-c)."""
     options, names = call.options("qv", "nc#", {"lines": "n", "bytes": "c"})
     count = options.get("c") or options.get("n") or options.get("#") or "10"
@@ -55,7 +55,7 @@ def head(call: Call) -> Result:
     return _titled(call, names, lambda text: "".join(text.splitlines(keepends=True)[:number]))
 
 
-def tail(call: Call) -> Result:
+def tail(call: CommandCall) -> Result:
     """The last lines (-n, from a line on with -n +N) or characters (-c)."""
     options, names = call.options("qvf", "nc#", {"lines": "n", "bytes": "c"})
     count = options.get("c") or options.get("n") or options.get("#") or "10"
@@ -69,7 +69,7 @@ def tail(call: Call) -> Result:
     return _titled(call, names, last)
 
 
-def _titled(call: Call, names: Sequence[str], show: Callable[[str], str]) -> Result:
+def _titled(call: CommandCall, names: Sequence[str], show: Callable[[str], str]) -> Result:
     if len(names) < 2:
         return each(call, names, lambda name, text: show(text))
     result = each(call, names, lambda name, text: f"==> {name} <==\n{show(text)}\n")
@@ -77,7 +77,7 @@ def _titled(call: Call, names: Sequence[str], show: Callable[[str], str]) -> Res
     return result
 
 
-def wc(call: Call) -> Result:
+def wc(call: CommandCall) -> Result:
     """Lines, words and characters."""
     options, names = call.options("lwcm", long={"lines": "l", "words": "w", "bytes": "c", "chars": "m"})
     rows: list[tuple[list[int], str]] = []
@@ -100,7 +100,7 @@ def wc(call: Call) -> Result:
     return result
 
 
-def sort(call: Call) -> Result:
+def sort(call: CommandCall) -> Result:
     """Lines in order: -r, -n, -u, -f, -h, -k N, -t C."""
     options, names = call.options("rnufhbV", "kt", {"reverse": "r", "numeric-sort": "n", "unique": "u", "key": "k"})
     result = each(call, names, lambda name, text: text if text.endswith("\n") or not text else f"{text}\n")
@@ -121,7 +121,7 @@ def sort(call: Call) -> Result:
     return result
 
 
-def uniq(call: Call) -> Result:
+def uniq(call: CommandCall) -> Result:
     """Equal lines that follow each other, once: -c, -d, -u, -i."""
     options, names = call.options("cdui", long={"count": "c", "repeated": "d", "unique": "u"})
     result = each(call, names[:1], lambda name, text: text)
@@ -134,7 +134,7 @@ def uniq(call: Call) -> Result:
     return result
 
 
-def cut(call: Call) -> Result:
+def cut(call: CommandCall) -> Result:
     """Fields (-d C -f LIST) or characters (-c LIST) of each line."""
     options, names = call.options("s", "dfcb", {"delimiter": "d", "fields": "f", "characters": "c"})
     chosen = options.get("f") or options.get("c") or options.get("b")
@@ -152,7 +152,7 @@ def cut(call: Call) -> Result:
     return each(call, names, lambda name, text: _joined([part(line) for line in lines_of(text)]))
 
 
-def _span(call: Call, text: str) -> tuple[int, int]:
+def _span(call: CommandCall, text: str) -> tuple[int, int]:
     low, dash, high = text.partition("-")
     first = call.number(low, "list") if low else 1
     return first, (call.number(high, "list") if high else 1 << 40) if dash else first
@@ -164,7 +164,7 @@ _CLASSES = {
 }  # fmt: skip
 
 
-def tr(call: Call) -> Result:
+def tr(call: CommandCall) -> Result:
     """Replaces, deletes (-d) or squeezes (-s) characters."""
     options, sets = call.options("dsc")
     if not 1 <= len(sets) <= 2 or (len(sets) == 1 and not {"d", "s"} & set(options)):
@@ -205,7 +205,7 @@ def unescaped(text: str) -> str:
     return re.sub(r"\\([ntr\\])", lambda found: meant[found.group(1)], text)
 
 
-def echo(call: Call) -> Result:
+def echo(call: CommandCall) -> Result:
     """Its arguments: -n without a line's end, -e with escapes."""
     args, options = list(call.args), ""
     while args and re.fullmatch(r"-[neE]+", args[0]):
@@ -214,7 +214,7 @@ def echo(call: Call) -> Result:
     return Result((unescaped(text) if "e" in options else text) + ("" if "n" in options else "\n"))
 
 
-def printf(call: Call) -> Result:
+def printf(call: CommandCall) -> Result:
     """A text with ``%s`` and ``%d``."""
     if not call.args:
         raise ShellError("usage: printf format [arguments]", 2)

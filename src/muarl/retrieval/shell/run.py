@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from muarl.retrieval.shell import changing, looking, reading
-from muarl.retrieval.shell.call import Call, Result
+from muarl.retrieval.shell.call import CommandCall, Result
 from muarl.retrieval.shell.files import Files, ShellError
 from muarl.retrieval.shell.patterns import SECONDS, Clock
-from muarl.retrieval.shell.syntax import Command, Word, parse
+from muarl.retrieval.shell.syntax import Command, ShellWord, parse
 
 MOST = 1 << 23
 """Characters that a command may write."""
 MOST_WORDS = 100_000
 
-_COMMANDS: Mapping[str, Callable[[Call], Result]] = {
+_COMMANDS: Mapping[str, Callable[[CommandCall], Result]] = {
     "cat": reading.cat, "cp": changing.copy, "cut": reading.cut, "echo": reading.echo, "egrep": looking.grep,
     "fgrep": looking.grep, "find": looking.find, "grep": looking.grep, "head": reading.head, "ls": looking.ls,
     "mkdir": changing.mkdir, "mv": changing.copy, "nl": reading.nl, "printf": reading.printf, "rm": changing.rm,
@@ -96,7 +96,7 @@ class Shell:
         result.out = result.out if what == "2" else ""
         result.err = result.err if what == "1" else ""
 
-    def _words(self, words: Sequence[Word]) -> list[str]:
+    def _words(self, words: Sequence[ShellWord]) -> list[str]:
         found: list[str] = []
         for word in words:
             matches = self.files.matching(word.pattern) if word.pattern is not None else []
@@ -111,7 +111,7 @@ class Shell:
         if command is None:
             return Result("", f"sh: 1: {name}: not found (offered here: {', '.join(names())})\n", 127)
         try:
-            result = command(Call(name, args, stdin, self.files, clock, lambda w, s: self._run(w, s, clock)))
+            result = command(CommandCall(name, args, stdin, self.files, clock, lambda w, s: self._run(w, s, clock)))
         except ShellError as problem:
             return Result("", f"{name}: {problem}\n", problem.code)
         if len(result.out) > MOST:
@@ -119,7 +119,7 @@ class Shell:
         return result
 
 
-def _no_folder(call: Call) -> Result:
+def _no_folder(call: CommandCall) -> Result:
     return Result("", f"sh: 1: cd: can't cd to {' '.join(call.args)}\n", 2)
 
 

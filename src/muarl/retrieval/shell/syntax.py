@@ -16,7 +16,7 @@ _HERE = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1")
 
 
 @dataclass(frozen=True)
-class Word:
+class ShellWord:
     """A word of a command. ``text``: without its quotes; ``pattern``: as a wildcard, None if it is none."""
 
     text: str
@@ -28,28 +28,28 @@ class Command:
     """One command of a pipe. ``outputs``: redirections in order, as (what, append, file): what is 1, 2 or "&" for
     both; file None for ``2>&1`` (1 into 2: ``>&2`` has what 1). ``stdin``: the text of a here document."""
 
-    words: list[Word] = field(default_factory=list)
+    words: list[ShellWord] = field(default_factory=list)
     outputs: list[tuple[str, bool, str | None]] = field(default_factory=list)
     source: str | None = None
     stdin: str | None = None
 
 
 @dataclass
-class Step:
+class ShellPipe:
     """A pipe, and on what it depends: "always", or that the one before succeeded ("and") or failed ("or")."""
 
     when: str
     pipe: list[Command]
 
 
-def parse(line: str) -> list[Step]:
+def parse(line: str) -> list[ShellPipe]:
     """The steps of a command line. ShellError for what is not understood."""
     if len(line) > LONGEST:
         raise ShellError("sh: the command is too long", 2)
     if "\0" in line:
         raise ShellError("sh: the command holds a null character", 2)
     line, here = _here_documents(line)
-    steps, pipe, command, when = list[Step](), list[Command](), Command(), "always"
+    steps, pipe, command, when = list[ShellPipe](), list[Command](), Command(), "always"
 
     def end_command(operator: str) -> None:
         nonlocal command
@@ -63,7 +63,7 @@ def parse(line: str) -> list[Step]:
         nonlocal pipe, when
         end_command(operator)
         if pipe:
-            steps.append(Step(when, pipe))
+            steps.append(ShellPipe(when, pipe))
         pipe, when = [], following
 
     tokens = _tokens(line)
@@ -71,7 +71,7 @@ def parse(line: str) -> list[Step]:
     while at < len(tokens):
         token = tokens[at]
         at += 1
-        if isinstance(token, Word):
+        if isinstance(token, ShellWord):
             if not command.words and token.text in _KEYWORDS:
                 raise ShellError(f"sh: {token.text!r} is not offered here: only plain commands and pipes are", 2)
             command.words.append(token)
@@ -93,9 +93,9 @@ def parse(line: str) -> list[Step]:
     return steps
 
 
-def _redirect(command: Command, token: str, tokens: list[Word | str], at: int) -> int:
+def _redirect(command: Command, token: str, tokens: list[ShellWord | str], at: int) -> int:
     target = tokens[at] if at < len(tokens) else None
-    if not isinstance(target, Word):
+    if not isinstance(target, ShellWord):
         raise ShellError("sh: 1: Syntax error: redirection without a file", 2)
     if token == "<":
         command.source = target.text
@@ -119,9 +119,9 @@ def _here_documents(line: str) -> tuple[str, list[str]]:
     return line, found
 
 
-def _tokens(line: str) -> list[Word | str]:
+def _tokens(line: str) -> list[ShellWord | str]:
     """Words, and operators as plain strings; a here document is "here" and its number."""
-    found: list[Word | str] = []
+    found: list[ShellWord | str] = []
     at = 0
     while at < len(line):
         c = line[at]
@@ -145,7 +145,7 @@ def _tokens(line: str) -> list[Word | str]:
     return found
 
 
-def _word(line: str, at: int) -> tuple[Word, int]:
+def _word(line: str, at: int) -> tuple[ShellWord, int]:
     text, pattern, wild = [], [], False
 
     def add(c: str, quoted: bool) -> None:
@@ -184,7 +184,7 @@ def _word(line: str, at: int) -> tuple[Word, int]:
             _refuse_expansion(line, at)
             add(c, False)
             at += 1
-    return Word("".join(text), "".join(pattern) if wild else None), at
+    return ShellWord("".join(text), "".join(pattern) if wild else None), at
 
 
 def _refuse_expansion(line: str, at: int) -> None:
