@@ -12,7 +12,7 @@ from muarl import Database, KnowledgeDomain, discoverable, tool
 from muarl.chat import ToolCall, ToolResult
 from muarl.domains.base import World
 from muarl.errors import ConfigError, DataError
-from muarl.retrieval import Document, Knowledge
+from muarl.retrieval import Document, Hit, Knowledge, Search
 
 UNLOCK, CALL = "unlock_discoverable_agent_tool", "call_discoverable_agent_tool"
 
@@ -142,6 +142,27 @@ def test_searches_show_what_fits_and_nothing_else() -> None:
     assert call(world, "KB_search", query="helicopter").content == "No document has these words."
     assert "ID: winter" in call(world, "grep", pattern=r"move_\w+_\d+").content
     assert call(world, "grep", pattern="helicopter").content == "Nothing in the documents matches."
+
+
+def test_another_search_in_place_of_bm25() -> None:
+    asked = []
+
+    class Last(Search):
+        def __init__(self, knowledge: Knowledge) -> None:
+            self.knowledge = knowledge
+
+        def search(self, query: str, top_k: int = 10) -> list[Hit]:
+            asked.append((query, top_k))
+            return [Hit(self.knowledge.documents[-1], 0.0)]
+
+    class Other(Marina):
+        top_k = 4
+
+        def make_search(self) -> Search:
+            return Last(self.knowledge)
+
+    assert call(Other().world(), "KB_search", query="no word of it").content.startswith("1. Crane\n   ID: crane")
+    assert asked == [("no word of it", 4)]
 
 
 def test_documents_from_a_folder_beside_the_class_or_given(tmp_path: Path) -> None:

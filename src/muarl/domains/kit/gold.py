@@ -166,7 +166,7 @@ def _called(
         )
     result, before = tried(service, world, move)
     outcome.actions += before
-    if by_policy and result.cause == "wrong argument":
+    if by_policy and (result.cause == "wrong argument" or (result.error and move.tool in service.unlocks)):
         raise ConfigError(f"{service.name}: intent {intent}: its plan's call fails: {result.content}{move.place}")
     return (None, result.content) if result.error else (service.seen(move.tool, _parsed(result.content)), "")
 

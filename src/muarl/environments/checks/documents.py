@@ -43,8 +43,6 @@ def documents(context: CheckContext) -> Checked:
     knowledge, hidden = domain.knowledge, domain.discoverable_names()
     tools = [*domain.tool_names(), *domain.tool_names("user"), *hidden]
     found = [
-        *same_titles(knowledge),
-        *missing_links(knowledge),
         *unknown_tools(knowledge, tools, _arguments(domain)),
         *untold(knowledge, {name: of_tool(domain, name) for name in hidden}),
     ]
@@ -57,6 +55,7 @@ def documents(context: CheckContext) -> Checked:
             return world.call("assistant", ToolCall("check", used, given)).content
 
         found += unreachable(knowledge, search)
+    found += [*missing_links(knowledge), *same_titles(knowledge)]
     lengths = sorted(len(document.content.split()) for document in knowledge.documents) or [0]
     few = "" if len(hidden) == 1 else "s"
     told = f"{len(knowledge)} documents of {lengths[0]} to {lengths[-1]} words, {len(hidden)} discoverable tool{few}"
