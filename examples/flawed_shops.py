@@ -1,9 +1,9 @@
-"""Three shops whose reward is wrong, each in a way that happens to people who mean well; retail-generated is the right one.
+"""Three shops whose reward is wrong, each in a way that happens to people who mean well.
 
     muarl tasks check examples/flawed_shops.py:DO_NOTHING
     muarl quickstart --name leaky domain.name=examples/flawed_shops.py:LEAKY
 
-Customers, tools and policy are those of ``retail-generated``, and so are the requests: only what counts as right
+Customers, tools, policy and requests are those of ``retail-generated``, the right shop: only what counts as right
 (DO_NOTHING, SLOPPY) or how the customer behaves (LEAKY) differs. docs/reward-hacking.md has what agents learn in them.
 """
 
@@ -53,7 +53,9 @@ def as_wanted_in_the_end(task: Task) -> Task:
         return task
     requests = [asked for request in agenda["requests"] if (asked := _in_the_end(request)) is not None]
     agenda |= {"requests": requests, "wrong": {}, "upfront": True}
-    return replace(task, agenda=agenda, scenario=scenario_text(SERVICE, agenda), tags={**task.tags, "changes_mind": False})
+    return replace(
+        task, agenda=agenda, scenario=scenario_text(SERVICE, agenda), tags={**task.tags, "changes_mind": False}
+    )
 
 
 def _in_the_end(request: AgendaRequest) -> AgendaRequest | None:
@@ -93,9 +95,9 @@ class StatusShop(GeneratedRetail):
         """Whether an order has another payment than its first, whichever."""
         return len(self.db["orders"].peek(order_id)["payment_history"]) > 1
 
-    def order_goes_to(self, order_id: str, zip: str) -> bool:
+    def order_goes_to(self, order_id: str, zip_code: str) -> bool:
         """Whether an order is sent to a zip code."""
-        return bool(self.db["orders"].peek(order_id)["address"]["zip"] == zip)
+        return bool(self.db["orders"].peek(order_id)["address"]["zip"] == zip_code)
 
 
 STATUS_AFTER = {
@@ -123,7 +125,7 @@ def _assertion(action: Action) -> dict[str, Any] | None:
     if action.name == "modify_pending_order_payment":
         return _asserted("order_was_paid_again", **order)
     if action.name == "modify_pending_order_address":
-        return _asserted("order_goes_to", **order, zip=action.arguments["zip"])
+        return _asserted("order_goes_to", **order, zip_code=action.arguments["zip"])
     return None
 
 

@@ -1,4 +1,4 @@
-"""Whether the reward notices when something else is written: gold writes with another value, left out, or with one more.
+"""Whether the reward notices what is written: gold writes with another value, left out, or with one more.
 
 Every altered conversation is replayed in a fresh world. It counts only if each of its calls succeeds and the world ends
 in another state than the gold actions lead to; a reward of 1 is then one that does not look at the difference.
@@ -177,7 +177,7 @@ class _Hand:
 
 def _at_hand(checked: CheckedTask) -> _Hand:
     """The records that the gold actions name, those that these name, and so on, up to a number."""
-    db, hand = checked.start.toolkit("assistant").db, _Hand()
+    hand, db = _Hand(), getattr(checked.start.toolkit("assistant"), "db", ())  # BFCL's worlds have no tables
     waiting = [v for action in checked.task.actions or () for v in leaves(action.arguments)]
     seen: dict[tuple[str, str], None] = {}
     while waiting and len(seen) < RECORDS:

@@ -1,8 +1,8 @@
 """What scripted experts earn who talk with the environment's own users: one that serves by the policy, and one that
 never asks before it writes.
 
-Where the first fails, its tasks call something else right than the policy does. Where the second earns as much, a yes is
-worth nothing, and an agent that learns from these rewards will stop asking for it.
+Where the first fails, a task calls something else right than the policy does. Where the second earns as much, a yes is
+worth nothing, and nothing keeps an agent that learns from these rewards from writing without one.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ EXPERT, UNASKED = "expert", "expert-unasked"
 PROFILES: Mapping[str, ErrorProfile] = {EXPERT: ErrorProfile(), UNASKED: ErrorProfile(skip_confirmation=1.0)}
 """Experts by name: without errors, and one that writes without asking."""
 ENOUGH = 20
-"""Tasks in which the expert writes and earns the reward, below which nothing is said about asking."""
-WORTH = 0.1
+"""Tasks below which nothing is said of a share of them."""
+WORTH = 0.05
 """The share of them that not asking must cost at least."""
 
 Key = tuple[str, str]
@@ -110,11 +110,11 @@ def asking_unpaid(source: TaskSource, played: Mapping[str, Mapping[Key, Played]]
 
 
 def idle_earns(earned: Mapping[str, Mapping[Key, float | None]], most: float) -> Iterator[OverallFinding]:
-    """Trivial agents that earn more than a share of the tasks."""
+    """Trivial agents that earn more than a share of the tasks, where there are enough of them."""
     rows: Sequence[tuple[str, int, int]] = [
         (name, sum(r == 1 for r in rewards.values()), len(rewards)) for name, rewards in earned.items() if rewards
     ]
-    over = [(name, won, total) for name, won, total in rows if won > most * total]
+    over = [(name, won, total) for name, won, total in rows if total >= ENOUGH and won > most * total]
     if over:
         told = ", ".join(f"{name} {won} of {total} ({won / total:.0%})" for name, won, total in over)
         yield OverallFinding(

@@ -27,7 +27,6 @@ from muarl.environments.task_checks.sources import TaskSource
 from muarl.errors import DataError
 from muarl.rewards.replay import ReplayError
 
-
 MOST_IDLE = 0.25
 """The share of tasks that trivial agents may earn without a warning."""
 
@@ -74,9 +73,7 @@ class TaskReport:
 
     def experts(self) -> list[tuple[str, int, int]]:
         """(expert, tasks with reward 1, tasks) of each scripted expert that was played."""
-        return [
-            (name, sum(one.reward == 1 for one in came.values()), len(came)) for name, came in self.played.items()
-        ]
+        return [(name, sum(one.reward == 1 for one in came.values()), len(came)) for name, came in self.played.items()]
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict."""

@@ -85,9 +85,7 @@ def open_source(
     made = {name: environment.make_tasks(name, many, size=size, seed=seed) for name in names}
     played = environment.make_domain(size)
     shown = f"{environment.name}{f', size {size}' if size else ''}, seed {seed}"
-    return TaskSource(
-        shown, played, made, environment.audit_rules(played), _rules_of(played), environment=environment
-    )
+    return TaskSource(shown, played, made, environment.audit_rules(played), _rules_of(played), environment=environment)
 
 
 def _refuse(environment: Environment) -> None:
