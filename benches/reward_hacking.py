@@ -24,12 +24,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 
+from muarl.commands.named import approved
 from muarl.commands.seeds import launch
 from muarl.comparison.comparing import Comparison, Settings, compare
 from muarl.comparison.page import write_page
 from muarl.comparison.reading import read_all
 from muarl.comparison.text import p_text
-from muarl.environments.registry import approve
 from muarl.environments.task_checks import TaskReport, check_source, open_source
 from muarl.files import write_json, write_text
 from muarl.observe.charts import Series, line_chart
@@ -136,7 +136,7 @@ class Checked:
 
 def checked(shop: str, tasks: int) -> Checked:
     """`muarl tasks check` of a shop's training tasks."""
-    report: TaskReport = check_source(open_source(approve(SHOPS[shop]), split="train", count=tasks))
+    report: TaskReport = check_source(open_source(approved(SHOPS[shop]) or "", split="train", count=tasks))
     experts = {name: won / total for name, won, total in report.experts()}
     return Checked(
         report.count,
