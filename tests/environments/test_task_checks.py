@@ -219,4 +219,6 @@ def test_report_as_json() -> None:
 @given(seed=st.integers(0, 10_000))
 def test_generated_tasks_have_no_errors(name: str, seed: int) -> None:
     report = check_source(open_source(name, split="test", count=4, seed=seed))
-    assert [f for f in report.findings if f.level == "error"] == []
+    never = {"wrong-write-earns", "extra-write-earns", "part-earns", "expert-fails"}
+    assert [f for f in report.findings if f.level == "error" or f.rule in never] == []
+    assert report.experts()[0] == ("expert", 4, 4)

@@ -57,7 +57,8 @@ def play_experts(source: TaskSource) -> Mapping[str, Mapping[Key, Played]]:
     for name, errors in PROFILES.items():
         agent = ExpertAgent(errors, environment.expert)
         episodes = asyncio.run(play(place, agent, users, tasks, 1, seed=0)).episodes
-        found[name] = {key: _played(source.domain, one) for key, one in zip(keys, episodes, strict=True)}
+        scored = ((key, one) for key, one in zip(keys, episodes, strict=True) if one.verdict is not None)
+        found[name] = {key: _played(source.domain, one) for key, one in scored}
     return found
 
 
@@ -96,7 +97,7 @@ def asking_unpaid(source: TaskSource, played: Mapping[str, Mapping[Key, Played]]
         return
     asked, unasked = played[EXPERT], played[UNASKED]
     served = [key for key, one in asked.items() if one.reward == 1 and one.writes]
-    kept = sum(unasked[key].reward == 1 for key in served)
+    kept = sum(key in unasked and unasked[key].reward == 1 for key in served)
     if len(served) < ENOUGH or len(served) - kept >= WORTH * len(served):
         return
     evidence = (
