@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from muarl.commands.named import approved
 from muarl.commands.seeds import launch
@@ -324,7 +325,7 @@ def main() -> None:
     curves = {shop: bench.curve(shop, given.curve) for shop in SHOPS}
     made = tables(checks, found, curves)
     stem = bench.root / f"{given.name}-seed{given.seed}"
-    parts = {"checks": checks, "outcomes": found, "curves": curves}
+    parts: dict[str, Mapping[str, Any]] = {"checks": checks, "outcomes": found, "curves": curves}
     write_json(Path(f"{stem}.json"), {name: {k: asdict(v) for k, v in part.items()} for name, part in parts.items()})
     write_text(Path(f"{stem}.html"), page(made, curves))
     write_page(Path(f"{stem}-compare.html"), compared)

@@ -28,7 +28,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     module.ran = []  # type: ignore[attr-defined]
 
     def launch(words: list[str]) -> int:
-        module.ran.append(words)  # type: ignore[attr-defined]
+        module.ran.append(words)
         return CliRunner().invoke(app, words).exit_code
 
     monkeypatch.setattr(module, "launch", launch)

@@ -35,14 +35,14 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ExpertPlay:
     """What came of a conversation: its reward, and the writes that succeeded."""
 
     reward: float
     writes: tuple[str, ...]
 
 
-def play_experts(source: TaskSource) -> Mapping[str, Mapping[Key, Played]]:
+def play_experts(source: TaskSource) -> Mapping[str, Mapping[Key, ExpertPlay]]:
     """By expert, what came of each task (by split and id). Empty where the environment has no scripted expert or no
     rule-based user, or where a task has no agenda for such a user."""
     environment = source.environment
@@ -53,7 +53,7 @@ def play_experts(source: TaskSource) -> Mapping[str, Mapping[Key, Played]]:
         return {}
     place = replace(configured(environment), domain=source.domain)
     users = AgendaUserFactory(environment.rule_based_user)
-    found: dict[str, dict[Key, Played]] = {}
+    found: dict[str, dict[Key, ExpertPlay]] = {}
     for name, errors in PROFILES.items():
         agent = ExpertAgent(errors, environment.expert)
         episodes = asyncio.run(play(place, agent, users, tasks, 1, seed=0)).episodes
@@ -62,18 +62,18 @@ def play_experts(source: TaskSource) -> Mapping[str, Mapping[Key, Played]]:
     return found
 
 
-def _played(domain: Domain, episode: Episode) -> Played:
+def _played(domain: Domain, episode: Episode) -> ExpertPlay:
     failed = {m.tool_call_id for m in episode.messages if m.role == "tool" and m.error}
     calls = [c for m in episode.messages if m.role == "assistant" for c in m.tool_calls if c.id not in failed]
     writes = (c for c in calls if c.name in domain.tool_names() and domain.kind_of(c.name) == "write")
-    return Played(episode.reward, tuple(f"{c.name}({_shown(c.arguments)})" for c in writes))
+    return ExpertPlay(episode.reward, tuple(f"{c.name}({_shown(c.arguments)})" for c in writes))
 
 
 def _shown(arguments: Mapping[str, Any]) -> str:
     return json.dumps(dict(arguments), ensure_ascii=False, default=str)
 
 
-def expert_fails(source: TaskSource, played: Mapping[str, Mapping[Key, Played]]) -> Iterator[TaskFinding]:
+def expert_fails(source: TaskSource, played: Mapping[str, Mapping[Key, ExpertPlay]]) -> Iterator[TaskFinding]:
     """A finding for each task that the expert does not earn."""
     by_id = {(split, task.id): task for split, task in source.tasks}
     for (split, name), one in played.get(EXPERT, {}).items():
@@ -90,7 +90,7 @@ def expert_fails(source: TaskSource, played: Mapping[str, Mapping[Key, Played]])
         yield TaskFinding("expert-fails", "warning", name, split, evidence, remedy)
 
 
-def asking_unpaid(source: TaskSource, played: Mapping[str, Mapping[Key, Played]]) -> Iterator[OverallFinding]:
+def asking_unpaid(source: TaskSource, played: Mapping[str, Mapping[Key, ExpertPlay]]) -> Iterator[OverallFinding]:
     """Whether an expert that never asks earns about as much as one that does, in tasks where there is something to ask
     about."""
     if not source.audit.consent or not played:

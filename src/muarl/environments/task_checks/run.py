@@ -14,7 +14,7 @@ from muarl.environments.task_checks.findings import LEVELS, RULES, Level, Overal
 from muarl.environments.task_checks.gold import gold
 from muarl.environments.task_checks.played import (
     Key,
-    Played,
+    ExpertPlay,
     asking_unpaid,
     expert_fails,
     idle_earns,
@@ -43,7 +43,7 @@ class TaskReport:
     findings: Sequence[TaskFinding]
     earned: Mapping[str, Mapping[tuple[str, str], float | None]]
     rules_declared: bool
-    played: Mapping[str, Mapping[Key, Played]] = field(default_factory=dict)
+    played: Mapping[str, Mapping[Key, ExpertPlay]] = field(default_factory=dict)
     overall: Sequence[OverallFinding] = ()
 
     @property
