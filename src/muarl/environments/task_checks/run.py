@@ -13,8 +13,8 @@ from muarl.environments.task_checks.duplicates import duplicates
 from muarl.environments.task_checks.findings import LEVELS, RULES, Level, OverallFinding, TaskFinding
 from muarl.environments.task_checks.gold import gold
 from muarl.environments.task_checks.played import (
-    Key,
     ExpertPlay,
+    Key,
     asking_unpaid,
     expert_fails,
     idle_earns,
