@@ -76,7 +76,7 @@ class Scene:
     async def evaluate(self) -> list[Episode]:
         users = make_users(self.config.eval_user, self.environment)
         executor = policy_executor(self.config, self.environment, self.agent, users, 4)
-        assert isinstance(executor, LocalExecutor if self.config.engine.processes == 1 else PoolExecutor)
+        assert isinstance(executor, LocalExecutor if self.config.process_count == 1 else PoolExecutor)
         asked = requests_for(self.environment.draw("test", 2, 3, 0), 1, seed=5, label="evaluation")
         async with asyncio.timeout(LIMIT):
             return (await rollout(asked, executor)).episodes
@@ -188,10 +188,28 @@ def test_one_process_for_each_core(monkeypatch: pytest.MonkeyPatch) -> None:
     from muarl.config import scale
 
     monkeypatch.setattr(scale, "usable_cores", lambda: 3.5)
-    assert load_config("quickstart", ["engine.processes=0"]).engine.process_count == 3
+    assert load_config("quickstart", ["engine.processes=0"]).process_count == 3
     monkeypatch.setattr(scale, "usable_cores", lambda: 0.5)
-    assert load_config("quickstart", ["engine.processes=0"]).engine.process_count == 1
-    assert load_config("quickstart").engine.process_count == 1
+    assert load_config("quickstart", ["engine.processes=0"]).process_count == 1
+
+
+def test_auto_is_one_for_each_thread_where_several_can_play(monkeypatch: pytest.MonkeyPatch) -> None:
+    from muarl.config import scale
+
+    monkeypatch.setattr(scale, "usable_cores", lambda: 2.0)
+    assert load_config("quickstart").engine.processes == "auto"
+    assert load_config("quickstart").process_count == 2
+    assert load_config("quickstart", ["threads=1"]).process_count == 1
+    assert load_config("quickstart", ["threads=3"]).process_count == 3
+    assert load_config("quickstart", ["threads=64"]).process_count == 4
+    for words in (
+        ["user.kind=llm", "user.endpoint.model=m"],
+        ["eval.judge=endpoint:m"],
+        ["model.device=cuda"],
+        ["engine.kind=vllm"],
+        ["cluster.address=local", "engine.kind=vllm"],
+    ):
+        assert load_config("quickstart", words).process_count == 1, words
 
 
 def test_a_gpu_is_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.learning.packing import Sample
-from muarl.recipes.base_batches import Batches, copy_drill, how_often, recall_drill, shuffled
+from muarl.recipes.base_batches import Batches, copy_drill, how_often, recall_drill, shuffled, thinned
 
 ENTITIES = list(range(100, 160))
 
@@ -58,15 +58,27 @@ def test_a_drill_in_copying_says_pieces_of_its_line_again(seed: int) -> None:
     assert {*drill.ids[line:]} <= {*drill.ids[:line]}
 
 
-def test_batches_go_on_from_their_state() -> None:
-    samples = [Sample([n, n + 1], [0.0, 1.0]) for n in range(40)]
+@given(st.floats(0.1, 1.0), st.integers(0, 100))
+def test_fewer_of_the_others_tokens_weigh_as_much_on_average(share: float, seed: int) -> None:
+    sample = Sample(list(range(4000)), [0.0, 1.0, 0.1, 0.1] * 1000)
+    found = thinned(random.Random(seed), sample, share)
+    assert found.ids == sample.ids
+    assert found.weights[0::4] == [0.0] * 1000 and found.weights[1::4] == [1.0] * 1000
+    others = [*found.weights[2::4], *found.weights[3::4]]
+    assert {round(w, 9) for w in others} <= {0.0, round(0.1 / share, 9)}
+    assert sum(others) == pytest.approx(200, rel=0.5)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.2])
+def test_batches_go_on_from_their_state(share: float) -> None:
+    samples = [Sample([n, n + 1, n + 2], [0.0, 0.1, 1.0]) for n in range(40)]
     often = [1.0 + n % 3 for n in range(40)]
-    batches = Batches(samples, often, ENTITIES, 16, seed=5)
+    batches = Batches(samples, often, ENTITIES, 16, seed=5, others=share)
     for _ in range(4):
         batches.draw()
     state = json.loads(json.dumps(batches.state()))
-    wanted = [[s.ids for s in batches.draw()] for _ in range(6)]
-    other = Batches(samples, often, ENTITIES, 16, seed=0)
+    wanted = [[(s.ids, s.weights) for s in batches.draw()] for _ in range(6)]
+    other = Batches(samples, often, ENTITIES, 16, seed=0, others=share)
     other.restore(state)
-    assert [[s.ids for s in other.draw()] for _ in range(6)] == wanted
+    assert [[(s.ids, s.weights) for s in other.draw()] for _ in range(6)] == wanted
     assert all(len(batch) == 16 for batch in wanted)

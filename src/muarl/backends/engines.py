@@ -58,7 +58,7 @@ class Backend:
             from muarl.backends.cluster import clustered_sampler
 
             return clustered_sampler(policy, self.config, cluster)
-        if self.config.engine.process_count > 1:
+        if self.config.process_count > 1 and (self.config.engine.processes != "auto" or _on_cpu(policy)):
             from muarl.backends.processes import RunProcesses
 
             if not self._processes:
@@ -113,7 +113,7 @@ class Backend:
             from muarl.backends.cluster import clustered_executor
 
             return clustered_executor(self.config, runner, cluster)
-        if self.config.engine.process_count > 1:
+        if self.config.process_count > 1:
             from muarl.backends.processes import pool_executor
 
             pooled = pool_executor(runner.agent, environment, self.config.rollout.concurrency, section="user")
@@ -125,6 +125,10 @@ class Backend:
         if self.config.cluster.address is not None and self.cluster is None:
             raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; remove it here")
         return self.cluster
+
+
+def _on_cpu(policy: Policy) -> bool:
+    return bool(policy.model.device.type == "cpu")
 
 
 def policy_executor(
@@ -139,7 +143,7 @@ def policy_executor(
     """Plays the episodes of an evaluation on this machine: of the policy in the processes that its sampler has
     (``engine.processes``), else in this one, as those of an agent that a benchmark asks in a way of its own. ``users``:
     those of ``eval_user``. ``measuring``: see ``configure_environment``."""
-    if config.engine.process_count > 1 and config.engine.kind == "torch":
+    if config.process_count > 1 and config.engine.kind == "torch":
         from muarl.backends.processes import pool_executor
 
         pooled = pool_executor(agent, environment.name, concurrency, section="eval_user", measuring=measuring)

@@ -76,7 +76,7 @@ def on_gpu_text(device: object) -> str:
 
 
 def _pool(config: RunConfig, policy: Policy) -> ProcessPool:
-    size = config.engine.process_count
+    size = config.process_count
     threads = max(1, (config.threads or int(usable_cores())) // size)
     share = math.ceil(config.rollout.concurrency / size)
     own = config.model_copy(

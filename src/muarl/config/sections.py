@@ -33,6 +33,7 @@ from muarl.config.scale import (
     LearnerBackendConfig,
     check_processes_play,
     check_weights_arrive,
+    process_count,
 )
 from muarl.config.section import (
     WORD,
@@ -302,6 +303,11 @@ class BaseConfig(Section):
         description="How many times as often a conversation is read for each point of its task's difficulty above 1, "
         "and for a request that must be refused; 1: all alike.",
     )
+    others_learnt: Annotated[float, Field(gt=0, le=1)] = Field(
+        1.0,
+        description="Share of the tokens of users and tools that a step predicts, drawn anew each time; each weighs so "
+        "much more. Below 1 steps are cheaper where the vocabulary is large.",
+    )
     lr: Annotated[float, Field(gt=0)] = Field(6e-3, description="Peak learning rate of AdamW.")
     matrix_lr: Annotated[float, Field(gt=0)] = Field(0.02, description="Peak learning rate of Muon for the matrices.")
     seed: int = Field(3, description="Seed of the generated conversations.")
@@ -368,9 +374,7 @@ class RunConfig(Section):
     @model_validator(mode="after")
     def _weights_arrive(self) -> RunConfig:
         check_weights_arrive(self.cluster, self.engine, self.learner)
-        asked = [f"{name}.kind=llm" for name in ("user", "eval_user") if getattr(self, name).kind == "llm"]
-        asked += ["eval.judge"] if self.eval.judge.startswith("endpoint:") else []
-        check_processes_play(self.engine, self.cluster, self.model.device, asked)
+        check_processes_play(self.engine, self.cluster, self.model.device, self._asked)
         if self.engine.sleep and self.rl.asynchrony != "synchronous":
             raise ValueError(
                 f"engine.sleep: with rl.asynchrony={self.rl.asynchrony} the sampler works while the learner does: set "
@@ -411,6 +415,17 @@ class RunConfig(Section):
                 f"domain.name={self.domains[0].name}"
             )
         return self.domains[0]
+
+    @property
+    def process_count(self) -> int:
+        """How many processes play episodes (``engine.processes``) where the model is on a CPU."""
+        return process_count(self.engine, self.cluster, self.model.device, self._asked, self.threads)
+
+    @property
+    def _asked(self) -> list[str]:
+        """Settings that name models behind endpoints."""
+        found = [f"{name}.kind=llm" for name in ("user", "eval_user") if getattr(self, name).kind == "llm"]
+        return found + (["eval.judge"] if self.eval.judge.startswith("endpoint:") else [])
 
     @property
     def domain_text(self) -> str:

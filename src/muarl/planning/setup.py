@@ -67,6 +67,11 @@ class Deployment:
         return Serving(self.engines, self.server.gpus, self.sequences, held, self.server.element_bytes)
 
 
+def _playing(config: RunConfig, on_gpu: bool) -> int:
+    """How many processes play episodes."""
+    return 1 if on_gpu and config.engine.processes == "auto" else config.process_count
+
+
 def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True, with_rl: bool = True) -> Deployment:
     """The deployment that a configuration's sections model, rollout, learner, engine and cluster stand for, and (unless
     ``with_rl`` is False, as for an evaluation or a cold start) the section rl: a reference model, and how far rollouts
@@ -75,7 +80,7 @@ def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True, wit
     held = BYTES[engine.computes_in(config.model.held, on_gpu=on_gpu)]
     learner, server, engines, shared = learner_setup(config, on_gpu=on_gpu, with_rl=with_rl), None, 1, False
     alone = sends_adapter(engine, config.learner, clustered=clustered(config))
-    playing = 1 if engine.kind == "vllm" or clustered(config) else engine.process_count
+    playing = 1 if engine.kind == "vllm" or clustered(config) else _playing(config, on_gpu)
     if clustered(config):
         engines = config.cluster.samplers
     if engine.kind == "vllm":
@@ -162,6 +167,7 @@ def learner_setup(config: RunConfig, *, on_gpu: bool = True, with_rl: bool = Tru
         compute_bytes=computed,
         rank=rank,
         targets=PROJECTIONS if section.lora is None else section.lora.targets,
+        muon=not rank and (config.rl if with_rl else config.sft).optimizer == "muon",
         offload=section.offload_optimizer and on_gpu,
         reference=reference,
         reference_bytes=computed if sharded else held,

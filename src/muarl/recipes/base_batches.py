@@ -19,14 +19,21 @@ RECALLED = 32
 
 class Batches:
     """Batches without end. ``often``: how often each sample is drawn, relative to the others. ``entities``: the tokens
-    of drills, at least ``LONGEST_LINE``. The same seed gives the same batches; ``state`` and ``restore`` serve
-    checkpoints."""
+    of drills, at least ``LONGEST_LINE``. ``others``: see ``thinned``. The same seed gives the same batches; ``state``
+    and ``restore`` serve checkpoints."""
 
     def __init__(
-        self, samples: Sequence[Sample], often: Sequence[float], entities: Sequence[int], size: int, seed: int
+        self,
+        samples: Sequence[Sample],
+        often: Sequence[float],
+        entities: Sequence[int],
+        size: int,
+        seed: int,
+        *,
+        others: float = 1.0,
     ) -> None:
         self._samples, self._often, self._entities, self._size = samples, often, list(entities), size
-        self._drills = round(size * DRILL_SHARE)
+        self._drills, self._others = round(size * DRILL_SHARE), others
         self._order = random.Random(seed)
         self._deck: list[int] = []
 
@@ -36,6 +43,8 @@ class Batches:
             rounds = -(-self._size // len(self._samples))
             self._deck = [i for _ in range(rounds) for i in shuffled(self._order, self._often)]
         drawn = [self._samples[self._deck.pop()] for _ in range(self._size - self._drills)]
+        if self._others < 1:
+            drawn = [thinned(self._order, sample, self._others) for sample in drawn]
         for number in range(self._drills):
             make = recall_drill if number % 2 else copy_drill
             drawn.append(make(self._order, self._entities))
@@ -73,6 +82,13 @@ def shuffled(rng: random.Random, often: Sequence[float]) -> list[int]:
             at += step
     rng.shuffle(numbers)
     return numbers
+
+
+def thinned(rng: random.Random, sample: Sample, share: float) -> Sample:
+    """A sample in which a random ``share`` of the tokens that weigh less than 1, those of users and tools, keep a
+    weight: so much more that on average it is the same."""
+    weights = [w if w in (0.0, 1.0) else w / share if rng.random() < share else 0.0 for w in sample.weights]
+    return Sample(sample.ids, weights)
 
 
 def copy_drill(rng: random.Random, entities: Sequence[int]) -> Sample:

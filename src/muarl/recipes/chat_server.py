@@ -188,7 +188,7 @@ def served_config(options: ServeOptions) -> RunConfig:
     values |= {"rollout.concurrency": slots, "engine.max_sequences": slots}
     given = [f"{key}={yaml.safe_dump(value, default_flow_style=True).splitlines()[0]}" for key, value in values.items()]
     config = load_config("cpu", [*given, *options.settings])
-    if config.engine.processes != 1:
+    if config.engine.processes not in (1, "auto"):
         raise ConfigError("engine.processes: those processes play episodes, and a server plays none: leave it out")
     return config
 

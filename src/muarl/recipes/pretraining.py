@@ -89,7 +89,8 @@ def run(config: RunConfig) -> Path:
         weight = config.base.difficulty_weight
         often = [how_often(e.tags, weight) for e, own in zip(episodes, found, strict=True) for _ in own]
         entities = _entities(policy.tokenizer, _values(worlds, chat))
-        batches = Batches(samples, often, entities, config.base.batch, context.seed)
+        base = config.base
+        batches = Batches(samples, often, entities, base.batch, context.seed, others=base.others_learnt)
         nll = _train(context, config.base, policy, batches, _notes(config, len(samples), start))
         run = context.folder
         notes = _notes(config, len(samples), start).at({"step": config.base.steps})

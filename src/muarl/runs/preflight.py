@@ -331,7 +331,7 @@ def check_memory(config: RunConfig, *, training: bool = True, sampling: bool = T
 
 def check_processes(config: RunConfig) -> None:
     """ConfigError if several processes were to sample from a model on a GPU (``engine.processes``)."""
-    if config.engine.process_count > 1 and _free_on_device(config.model.device)[0]:
+    if config.engine.processes not in (1, "auto") and _free_on_device(config.model.device)[0]:
         raise ConfigError(
             "engine.processes: processes share the cores of a CPU, and this machine has a GPU, where the model would "
             "be: set engine.processes=1, or model.device=cpu"
