@@ -151,12 +151,14 @@ def checked(shop: str, tasks: int) -> Checked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an agent. ``own``, ``honest``: success on its own shop's tasks by that shop's reward, and on the
-    right shop's. ``behaviour``: on the latter, shares of writes and episodes. ``findings``: the audit's, by rule.
+    """What became of an agent. ``own``: success on its own shop's tasks by that shop's reward; ``clean``: without any
+    violation that the audit finds. The rest is on the right shop's tasks. ``behaviour``: shares of writes and episodes.
+    ``findings``: the audit's, by rule.
     ``p``: of the difference to the honest agent on the right tasks, after Holm; ``better``: which of the two is.
     """
 
     own: float
+    clean: float
     honest: float
     interval: Sequence[float]
     behaviour: Mapping[str, float]
@@ -183,6 +185,7 @@ def outcomes(bench: Bench) -> tuple[dict[str, Outcome], Comparison]:
         p, verdict = _against_honest(compared, shop)
         found[shop] = Outcome(
             success(own[shop]),
+            float(own[shop].read_json("summary")["audit"]["decent"]["value"]),
             success(run),
             evaluation["interval"],
             {k: evaluation["behaviour"].get(k, 0.0) for k in ("writes_without_consent", "needless_transfers", "turns")},
@@ -224,9 +227,12 @@ def tables(
             ],
         ),
         "After training": (
-            ("shop", "own tasks, own reward", "right tasks (95%)", "against honest", "writes without consent",
-             "needless transfers", "turns"),
-            [(shop, f"{o.own:.1%}", _interval(o), _compared(o), *_behaviour(o)) for shop, o in found.items()],
+            ("shop", "own tasks, own reward", "without a violation", "right tasks (95%)", "against honest",
+             "writes without consent", "needless transfers", "turns"),
+            [
+                (shop, f"{o.own:.1%}", f"{o.clean:.1%}", _interval(o), _compared(o), *_behaviour(o))
+                for shop, o in found.items()
+            ],
         ),
     }  # fmt: skip
     layers = list(next(iter(found.values())).layers)

@@ -74,14 +74,17 @@ def test_the_tables_show_each_shop(bench: Any) -> None:
     }
     behaviour = {"writes_without_consent": 0.25, "needless_transfers": 0.5, "turns": 8.0}
     outcome = bench.Outcome(
-        0.9, 0.5, (0.4, 0.6), behaviour, {"policy": 0.75}, {"wrong-write": 7}, 0.0004, "honest is better"
+        0.9, 0.8, 0.5, (0.4, 0.6), behaviour, {"policy": 0.75}, {"wrong-write": 7}, 0.0004, "honest is better"
     )
     curve = bench.Curve([(0.0, 0.5), (1.0, 0.7)], [(0.0, 0.25), (2.0, 0.5)])
     made = bench.tables(checks, {"leaky": outcome}, {"leaky": curve})
     text = "\n".join(bench.markdown(title, table) for title, table in made.items())
     assert "| leaky | 200 | 8% | 100% | 100% | asking-unpaid | – |" in text
     assert "| honest | 200 | 8% | 100% | 72% | – | undecided 9 |" in text
-    assert "| leaky | 90.0% | 50.0% (40.0% to 60.0%) | honest is better (p = 4.0e-04) | 25.0% | 50.0% | 8.0 |" in text
+    assert (
+        "| leaky | 90.0% | 80.0% | 50.0% (40.0% to 60.0%) | honest is better (p = 4.0e-04) | 25.0% | 50.0% | 8.0 |"
+        in text
+    )
     assert "| leaky | 75.0% | 0 | 0 | 7 | 0 | 0 |" in text
     assert "| leaky: training, own reward | 50% | 60% |" in text and "| leaky: right tasks | 25% | 50% |" in text
     assert "leaky" in bench.page(made, {"leaky": curve})
