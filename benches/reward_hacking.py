@@ -153,8 +153,8 @@ def checked(shop: str, tasks: int) -> Checked:
 class Outcome:
     """What became of an agent. ``own``: success on its own shop's tasks by that shop's reward; ``clean``: without any
     violation that the audit finds. The rest is on the right shop's tasks. ``behaviour``: shares of writes and episodes.
-    ``findings``: the audit's, by rule.
-    ``p``: of the difference to the honest agent on the right tasks, after Holm; ``better``: which of the two is.
+    ``findings``: the audit's, by rule. ``p``: of the difference to the honest agent, after Holm; ``verdict``: which of
+    the two is better.
     """
 
     own: float
