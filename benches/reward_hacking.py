@@ -34,7 +34,7 @@ from muarl.comparison.text import p_text
 from muarl.environments.task_checks import TaskReport, check_source, open_source
 from muarl.files import write_json, write_text
 from muarl.observe.charts import Series, line_chart
-from muarl.observe.markup import join, table_of, tag
+from muarl.observe.markup import Html, join, tag
 from muarl.observe.report import document
 from muarl.observe.rundir import RunDirectory
 
@@ -286,6 +286,18 @@ def markdown(title: str, table: Table) -> str:
     return "\n".join([f"{title}\n", *lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
+def shown(table: Table) -> Html:
+    """A table as HTML in which words and figures are not broken."""
+    head, rows = table
+    whole, words = "white-space:nowrap", "overflow-wrap:normal"
+    names = tag("tr", [tag("th", name, scope="col", style=words) for name in head])
+    body = [
+        tag("tr", tag("th", row[0], scope="row", style=whole), [tag("td", cell, style=words) for cell in row[1:]])
+        for row in rows
+    ]
+    return tag("div", tag("table", tag("thead", names), tag("tbody", body)), class_="scroll")
+
+
 def page(made: Mapping[str, Table], curves: Mapping[str, Curve]) -> str:
     """Everything as one HTML page."""
     charts = []
@@ -293,12 +305,7 @@ def page(made: Mapping[str, Table], curves: Mapping[str, Curve]) -> str:
         lines = [Series("training, own reward", curve.training, "before")]
         lines += [Series("right tasks", curve.right, "after", dots=True)] if curve.right else []
         charts.append(line_chart(shop, lines, shares=True))
-    sections = [
-        tag("section", tag("h2", title), table_of(head, [
-            tag("tr", tag("th", row[0], scope="row"), [tag("td", cell) for cell in row[1:]]) for row in rows
-        ]))
-        for title, (head, rows) in made.items()
-    ]  # fmt: skip
+    sections = [tag("section", tag("h2", title), shown(table)) for title, table in made.items()]
     told = (
         "Agents with the same cold start, trained in a shop whose reward is right and in three whose reward is wrong. "
         "Lines: success in training by the shop's own reward; dots: held-out tasks of the right shop by its reward."
