@@ -54,18 +54,15 @@ def altered(checked: CheckedTask) -> Iterator[TaskFinding]:
         return
     if _reward(checked, task.actions or ()) != 1:
         return
-    for kind, tried in (
-        ("wrong-write-earns", _replaced(checked, writes)),
-        ("extra-write-earns", _added(checked, writes)),
-        ("part-earns", _left_out(checked, writes)),
-    ):
+    ways = (_replaced(checked, writes), _added(checked, writes), _left_out(checked, writes))
+    for tried in ways:
         one = next((a for a in islice(tried, TRIES) if _reward(checked, a.actions, elsewhere=True) == 1), None)
         if one is not None:
-            yield found(checked, kind, "warning", _told(one), REMEDY[kind])  # type: ignore[index]
+            yield found(checked, one.kind, "warning", _told(one), REMEDY[one.kind])
 
 
 def _told(one: Altered) -> str:
-    call = f"{one.call.name}({json.dumps(dict(one.call.arguments), ensure_ascii=False)})"
+    call = f"{one.call.name}({json.dumps(dict(one.call.arguments), ensure_ascii=False, default=str)})"
     how = {
         "wrong-write-earns": f"{call} in place of the gold write",
         "extra-write-earns": f"{call} after the gold actions",
