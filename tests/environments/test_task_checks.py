@@ -72,6 +72,12 @@ WRONG = {
     "communicate-short": variant_of(RIGHT, communicate_info=("22",), reward_basis=("DB", "COMMUNICATE")),
     "communicate-underivable": variant_of(RIGHT, communicate_info=("918.43",), reward_basis=("DB", "COMMUNICATE")),
     "earned-by-nothing": variant_of(RIGHT, actions=(FIND, LOOK)),
+    "wrong-write-earns": variant_of(RIGHT, reward_basis=("ACTION",), actions=(
+        FIND, LOOK, replace(SWAP, compare_args=("order_id", "item_ids", "new_item_ids")))),
+    "extra-write-earns": variant_of(RIGHT, reward_basis=("ACTION",), actions=(FIND, call(
+        "modify_user_address", user_id="ann_lee_1001", **{**ADDRESS, "zip": "80202"}))),
+    "part-earns": variant_of(RIGHT, reward_basis=("COMMUNICATE",), communicate_info=("22.0",), actions=(
+        FIND, LOOK, SWAP, CANCEL)),
     "undecided": worded("You want to exchange the lamp of order #W1000001 for a white one.", FIND, LOOK, replace(
         SWAP, arguments={**SWAP.arguments, "payment_method_id": "gift_card_12"})),
     "no-fallback": worded("You want a refund for the lamp that you have lost.", FIND),
@@ -133,7 +139,7 @@ def test_finds_the_seeded_mistake_in_the_airline(rule: str, task: Task) -> None:
 
 
 def test_every_rule_has_a_task_that_is_wrong_for_it() -> None:
-    elsewhere = {"assertion-holds", "assertion-fails", "duplicate", "duplicate-across-splits"}
+    elsewhere = {"assertion-holds", "assertion-fails", "duplicate", "duplicate-across-splits", "expert-fails"}
     assert WRONG.keys() | AIR_WRONG.keys() | elsewhere == RULES.keys()
 
 
@@ -213,4 +219,6 @@ def test_report_as_json() -> None:
 @given(seed=st.integers(0, 10_000))
 def test_generated_tasks_have_no_errors(name: str, seed: int) -> None:
     report = check_source(open_source(name, split="test", count=4, seed=seed))
-    assert [f for f in report.findings if f.level == "error"] == []
+    never = {"wrong-write-earns", "extra-write-earns", "part-earns", "expert-fails"}
+    assert [f for f in report.findings if f.level == "error" or f.rule in never] == []
+    assert report.experts()[0] == ("expert", 4, 4)

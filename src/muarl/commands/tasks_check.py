@@ -126,7 +126,7 @@ def _told(total: int):  # type: ignore[no-untyped-def]
 
 
 def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
-    from muarl.environments.task_checks import LEVELS, RULES
+    from muarl.environments.task_checks import LEVELS, OVERALL, RULES
 
     sizes = ", ".join(f"{count} {split}" for split, count in report.tasks.items())
     typer.echo(f"{report.label}: {report.count} tasks ({sizes})\n")
@@ -134,11 +134,19 @@ def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
     for name, won, judged, total in report.baselines():
         also = f", {judged} more if a judge says so" if judged else ""
         typer.echo(f"  {name:<16} {won:>4} of {total} ({won / total:.0%}){also}")
+    if report.played:
+        typer.echo("\nWhat scripted experts earn with the environment's own users")
+        for name, won, total in report.experts():
+            typer.echo(f"  {name:<16} {won:>4} of {total} ({won / total:.0%})")
     if not report.rules_declared:
         typer.echo(
             "\nThe domain declares no task rules (Domain.task_rules): only what holds for any domain was checked."
         )
     typer.echo("")
+    for overall in report.overall:
+        typer.echo(f"{overall.level} {overall.rule}: {OVERALL[overall.rule]}")
+        typer.echo(f"  - all tasks: {overall.evidence}.")
+        typer.echo(f"    {overall.remedy}.\n")
     rows = report.rules()
     if not rows:
         typer.echo("No findings.")

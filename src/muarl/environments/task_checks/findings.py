@@ -59,8 +59,27 @@ class TaskFinding:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class OverallFinding:
+    """Something that is wrong with a set of tasks, and with none of them alone. The fields are those of a
+    ``TaskFinding``."""
+
+    rule: str
+    level: Level
+    evidence: str
+    remedy: str
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict."""
+        return {"rule": self.rule, "level": self.level, "evidence": self.evidence, "remedy": self.remedy}
+
+
 RULES: Mapping[str, str] = {
     "earned-by-nothing": "an agent that changes nothing and knows nothing earns the whole reward",
+    "wrong-write-earns": "a gold write with another value, which leads to another state, earns the whole reward",
+    "extra-write-earns": "one more write after the gold actions, which leads to another state, earns the whole reward",
+    "part-earns": "the gold actions without one of several writes earn the whole reward",
+    "expert-fails": "a scripted expert that serves by the policy does not earn the reward",
     "nothing-scored": "no part of the reward is decided by anything, so that every conversation earns it",
     "assertions-missing": "the reward has a part for assertions in words, and the task has none: it always counts 1",
     "communicate-unscored": "the task lists what must be said, and the reward has no part that looks at it",
@@ -88,4 +107,9 @@ RULES: Mapping[str, str] = {
     "duplicate": "the same task, up to names and numbers, stands twice",
     "duplicate-across-splits": "the same task stands in two splits",
 }
-"""All rules, with what each says."""
+"""All rules on single tasks, with what each says."""
+OVERALL: Mapping[str, str] = {
+    "idle-earns": "agents that change nothing and know nothing earn more than a quarter of the tasks",
+    "asking-unpaid": "an expert that writes without asking earns nearly as much as one that asks",
+}
+"""Rules on all tasks together."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muarl.environments.task_checks.findings import LEVELS, RULES, TaskFinding
+from muarl.environments.task_checks.findings import LEVELS, OVERALL, RULES, TaskFinding
 from muarl.environments.task_checks.run import TaskReport
 from muarl.observe.markup import Html, join, table_of, tag
 from muarl.observe.report import document
@@ -39,7 +39,11 @@ def page_of(report: TaskReport) -> str:
         class_="top",
     )
     sections = [
+        tag("section", tag("h2", "About all tasks together"), _overall(report), id="all") if report.overall else None,
         tag("section", tag("h2", "What trivial agents earn"), _baselines(report), id="baselines"),
+        tag("section", tag("h2", "What scripted experts earn"), _experts(report), id="experts")
+        if report.played
+        else None,
         tag("section", tag("h2", "By rule"), _rules(report), id="rules") if report.findings else None,
         *(
             tag("section", tag("h2", TITLES[level]), tag("p", ABOUT[level]), _findings(report.of(level)), id=level)
@@ -62,6 +66,35 @@ def _baselines(report: TaskReport) -> Html:
         for name, won, judged, total in report.baselines()
     ]
     return table_of(["agent", "reward 1", "share", "if a judge says so"], rows)
+
+
+def _experts(report: TaskReport) -> Html:
+    rows = [
+        tag(
+            "tr",
+            tag("th", name, scope="row"),
+            tag("td", f"{won} of {total}", class_="n"),
+            tag("td", f"{won / total:.0%}", class_="n"),
+        )
+        for name, won, total in report.experts()
+    ]
+    return join(
+        tag("p", "Played with the environment's own rule-based users.", class_="soft"),
+        table_of(["agent", "reward 1", "share"], rows),
+    )
+
+
+def _overall(report: TaskReport) -> Html:
+    told = [
+        tag(
+            "li",
+            tag("b", f"{finding.level}: {OVERALL[finding.rule]}. "),
+            f"{finding.evidence}. ",
+            tag("span", f"{finding.remedy}.", class_="soft"),
+        )
+        for finding in report.overall
+    ]
+    return tag("ul", told)
 
 
 def _rules(report: TaskReport) -> Html:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from muarl.environments.task_checks.altered import altered
 from muarl.environments.task_checks.choices import choices
 from muarl.environments.task_checks.duplicates import duplicates
-from muarl.environments.task_checks.findings import LEVELS, RULES, Level, TaskFinding
+from muarl.environments.task_checks.findings import LEVELS, RULES, Level, OverallFinding, TaskFinding
 from muarl.environments.task_checks.gold import gold
+from muarl.environments.task_checks.played import (
+    ExpertPlay,
+    Key,
+    asking_unpaid,
+    expert_fails,
+    idle_earns,
+    play_experts,
+)
 from muarl.environments.task_checks.replaying import CheckedTask
 from muarl.environments.task_checks.rewarded import AGENTS, earned, rewarded
 from muarl.environments.task_checks.scenario import scenario
@@ -18,18 +27,24 @@ from muarl.environments.task_checks.sources import TaskSource
 from muarl.errors import DataError
 from muarl.rewards.replay import ReplayError
 
+MOST_IDLE = 0.25
+"""The share of tasks that trivial agents may earn without a warning."""
+
 
 @dataclass(frozen=True)
 class TaskReport:
     """What checks found. ``label``: of the source. ``tasks``: how many of each split. ``findings``: worst first, in the
     order of the tasks. ``earned``: by trivial agent, the reward of each task (by split and id), None where only a judge
-    could say."""
+    could say. ``played``: by scripted expert, what came of each task; empty where there is none. ``overall``: findings
+    about all tasks together."""
 
     label: str
     tasks: Mapping[str, int]
     findings: Sequence[TaskFinding]
     earned: Mapping[str, Mapping[tuple[str, str], float | None]]
     rules_declared: bool
+    played: Mapping[str, Mapping[Key, ExpertPlay]] = field(default_factory=dict)
+    overall: Sequence[OverallFinding] = ()
 
     @property
     def count(self) -> int:
@@ -56,6 +71,10 @@ class TaskReport:
             if rewards
         ]
 
+    def experts(self) -> list[tuple[str, int, int]]:
+        """(expert, tasks with reward 1, tasks) of each scripted expert that was played."""
+        return [(name, sum(one.reward == 1 for one in came.values()), len(came)) for name, came in self.played.items()]
+
     def to_json(self) -> dict[str, Any]:
         """A plain dict."""
         return {
@@ -66,6 +85,8 @@ class TaskReport:
                 {"agent": name, "solved": won, "judged": judged, "tasks": total}
                 for name, won, judged, total in self.baselines()
             ],
+            "experts": [{"agent": name, "solved": won, "tasks": total} for name, won, total in self.experts()],
+            "overall": [finding.to_json() for finding in self.overall],
             "rules": [
                 {"rule": rule, "level": level, "findings": n, "tasks": tasks, "about": RULES[rule]}
                 for rule, level, n, tasks in self.rules()
@@ -92,10 +113,13 @@ def check_source(source: TaskSource, *, progress: Callable[[int], None] = lambda
             rewards[name][split, task.id] = reward
         progress(number)
     found += duplicates(source)
+    played = play_experts(source)
+    found += expert_fails(source, played)
+    overall = [*idle_earns(rewards, MOST_IDLE), *asking_unpaid(source, played)]
     place = {(split, task.id): n for n, (split, task) in enumerate(source.tasks)}
     found.sort(key=lambda f: (LEVELS.index(f.level), place[f.split, f.task]))
     sizes = {split: len(tasks) for split, tasks in source.splits.items()}
-    return TaskReport(source.label, sizes, found, rewards, source.rules.declared)
+    return TaskReport(source.label, sizes, found, rewards, source.rules.declared, played, overall)
 
 
 def check_task(checked: CheckedTask, rewards: Mapping[str, float | None] | None = None) -> list[TaskFinding]:
@@ -103,6 +127,7 @@ def check_task(checked: CheckedTask, rewards: Mapping[str, float | None] | None 
     parts: Iterable[Iterable[TaskFinding]] = (
         gold(checked),
         rewarded(checked, earned(checked) if rewards is None else rewards),
+        altered(checked),
         scenario(checked),
         choices(checked),
     )

@@ -34,7 +34,8 @@ FAMILIES = ("tau1", "tau2")
 class TaskSource:
     """Tasks by split, with the domain that they are played in. ``label``: what to call them. ``audit``, ``rules``: what
     the domain declares for audits, and for checks of tasks. ``rows``: the tasks as their file has them, by id, and
-    ``layout``, the kind of file; none where they are made by an environment."""
+    ``layout``, the kind of file; none where they are made by an environment. ``environment``: the one that they are
+    played in, with its users and experts."""
 
     label: str
     domain: Domain
@@ -43,6 +44,7 @@ class TaskSource:
     rules: TaskRules = NO_TASK_RULES
     rows: Mapping[str, Mapping[str, Any]] | None = None
     layout: Layout | None = None
+    environment: Environment | None = None
     kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What checks have found out of the domain's own data, to be looked up again."""
 
@@ -83,7 +85,7 @@ def open_source(
     made = {name: environment.make_tasks(name, many, size=size, seed=seed) for name in names}
     played = environment.make_domain(size)
     shown = f"{environment.name}{f', size {size}' if size else ''}, seed {seed}"
-    return TaskSource(shown, played, made, environment.audit_rules(played), _rules_of(played))
+    return TaskSource(shown, played, made, environment.audit_rules(played), _rules_of(played), environment=environment)
 
 
 def _refuse(environment: Environment) -> None:
@@ -198,7 +200,8 @@ def _of_lines(path: Path, domain: str | None, count: int | None, size: str | Non
     rows = {row["id"]: row for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()) if row}
     kept = {split: tasks[:count] for split, tasks in splits.items() if tasks}
     label = f"{path.name} ({environment.name})"
-    return TaskSource(label, played, kept, environment.audit_rules(played), _rules_of(played), rows, "muarl")
+    audit = environment.audit_rules(played)
+    return TaskSource(label, played, kept, audit, _rules_of(played), rows, "muarl", environment)
 
 
 def find_made(address: str) -> Task:
