@@ -76,6 +76,6 @@ def _section(sheet: Sheet) -> Html:
         "section",
         tag("h2", sheet.title),
         tag("p", sheet.note, class_="soft"),
-        table_of(list(sheet.head), rows, "figures" if sheet.words == 1 else None, words=sheet.words),
+        table_of(list(sheet.head), rows, "figures" if sheet.words == 1 else "many", words=sheet.words),
         id=sheet.key,
     )
