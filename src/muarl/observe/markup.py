@@ -55,9 +55,9 @@ def tag(name: str, /, *children: Child, **attributes: str | int | float | bool |
     return Html(opening if name in _VOID else f"{opening}{join(*children)}</{name}>")
 
 
-def table_of(head: Sequence[str], rows: Sequence[Html], class_: str | None = None) -> Html:
-    """A table; every column but the first is of numbers."""
-    cells = [tag("th", text, class_="n" if n else None, scope="col") for n, text in enumerate(head)]
+def table_of(head: Sequence[str], rows: Sequence[Html], class_: str | None = None, *, words: int = 1) -> Html:
+    """A table; every column but the first ``words`` is of numbers."""
+    cells = [tag("th", text, class_="n" if n >= words else None, scope="col") for n, text in enumerate(head)]
     return tag("div", tag("table", tag("thead", tag("tr", cells)), tag("tbody", rows), class_=class_), class_="scroll")
 
 

@@ -16,6 +16,7 @@ from muarl.environments.configure import configure_environment
 from muarl.environments.registry import find
 from muarl.episode import Episode
 from muarl.errors import ConfigError
+from muarl.learning.packing import Sample
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.reproduce import base
@@ -65,6 +66,16 @@ def test_the_same_settings_give_the_same_conversations(config: RunConfig, read: 
 def test_an_eighth_of_what_is_read_are_drills() -> None:
     found = base.drills(70, list(range(100)), seed=1)
     assert len(found) == 10 and found[0] == base.drills(70, list(range(100)), seed=1)[0]
+
+
+def test_some_of_the_others_tokens_are_learnt_with_the_weight_of_all_and_every_token_of_the_agent() -> None:
+    read = [(Sample.supervised(list(range(2000)), [n % 4 == 0 for n in range(2000)], 0.1),)]
+    (thinned,) = base.thinned(read, seed=1)[0]
+    agent, others = thinned.weights[::4], [w for n, w in enumerate(thinned.weights) if n % 4]
+    assert thinned.ids == read[0][0].ids and set(agent) == {1.0}
+    assert set(others) == {0.0, 0.1 / base.OTHERS_LEARNT}
+    assert sum(others) == pytest.approx(0.1 * len(others), rel=0.15)
+    assert base.thinned(read, seed=1) == [(thinned,)] != base.thinned(read, seed=2)
 
 
 def test_an_environment_without_expert_cannot_be_read(config: RunConfig) -> None:

@@ -99,12 +99,20 @@ def test_the_page_has_the_paper_s_figures_beside_ours(saved: RunConfig) -> None:
     by_key = {sheet.key: sheet for sheet in sheets(found)}
     rows = {row[0]: row for row in by_key["ablation"].rows}
     assert rows["base"][1].startswith("10.0 (") and rows["RL only"][1].endswith("; 50.0 to 50.0")
-    assert rows["both"][-2:] == ("67.3", "45.4") and rows["doing nothing"][1] == "5.0"
+    assert rows["both"][-2:] == ("67.3", "45.4") and rows["doing nothing"][1:4] == ("5.0",) * 3
     training = {row[0]: row for row in by_key["training"].rows}
     assert training["RL only"][2:4] == ("0.0% → 75.0%", "9.0 → 6.0")
     for text in (tables, html):
         assert paper.SOURCE in text and "13 of 14 stages are finished" in text and "+20.0 (" in text
+        assert "Seeds 0, 1 of cold start" in text and "lowest and highest seed" in text
     assert "<script" not in html
+    assert "<td>2 steps on 24" in html and '<td class="n">67.3</td>' in html
+
+
+def test_with_one_seed_there_is_no_word_of_a_lowest_and_a_highest(saved: RunConfig) -> None:
+    tables = page.markdown(sheets(measure(saved, [0])))
+    assert "Seed 0 of cold start" in tables and "lowest" not in tables
+    assert "67.3" in tables
 
 
 def test_a_missing_arm_is_a_blank_and_no_error(saved: RunConfig) -> None:

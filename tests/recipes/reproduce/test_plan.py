@@ -60,6 +60,23 @@ def test_another_user_is_met_where_it_can_be_one(config: RunConfig) -> None:
 
 
 @pytest.mark.parametrize(
+    ("setting", "others"),
+    [
+        ("base.lr=0.5", {"base", "cold-0", "rl-0", "both-0", "eval-base", "eval-cold-0", "eval-rl-0", "eval-both-0"}),
+        ("sft.lr=0.5", {"cold-0", "both-0", "eval-cold-0", "eval-both-0"}),
+        ("rl.lr=0.5", {"rl-0", "both-0", "eval-rl-0", "eval-both-0"}),
+        ("eval.trials=2", {"eval-base", "eval-cold-0", "eval-rl-0", "eval-both-0"}),
+        ("eval_user.seed=7", {"eval-base", "eval-cold-0", "eval-rl-0", "eval-both-0"}),
+        ("reproduce.user_model=runs/um", set()),
+    ],
+)
+def test_a_setting_changes_the_stages_that_come_from_it(config: RunConfig, setting: str, others: set[str]) -> None:
+    changed = load_config("reproduce", [f"runs_dir={config.runs_dir}", "eval.tasks=10", setting])
+    after = {stage.name: stage.config for stage in stages(changed, [0])}
+    assert {stage.name for stage in stages(config, [0]) if after[stage.name] != stage.config} == others
+
+
+@pytest.mark.parametrize(
     ("changed", "named"),
     [
         ("reproduce.cold_start=[retail-generated]", "retail-generated is in cold_start and in rl"),

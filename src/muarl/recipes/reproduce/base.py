@@ -30,7 +30,7 @@ from muarl.learning.release import ModelNotes
 from muarl.models.induction import lay_out_induction
 from muarl.observe.progress import Progress
 from muarl.recipes.base_batches import DRILL_SHARE, LONGEST_LINE, copy_drill
-from muarl.recipes.demonstrations import demonstrate, supervised_samples
+from muarl.recipes.demonstrations import Segments, demonstrate, supervised_samples
 from muarl.recipes.pretraining import OTHER_WEIGHT, _texts
 from muarl.recipes.reproduce.plan import base_folder, start_folder
 from muarl.recipes.reproduce.wandering import Material, WanderingAgent
@@ -44,7 +44,10 @@ from muarl.statistics import scores_by_domain
 
 TOKENIZER_CONVERSATIONS = 2000
 BLOCK = 500
-CHECKPOINT_EVERY = 200
+CHECKPOINT_EVERY = 100
+OTHERS_LEARNT = 0.2
+"""Share of the tokens of users and tools that are predicted. With a vocabulary of ten thousand, predicting a token costs
+more than reading it."""
 
 
 def run(config: RunConfig) -> Path:
@@ -76,7 +79,8 @@ def run(config: RunConfig) -> Path:
             _make_start(config, start, episodes[:TOKENIZER_CONVERSATIONS])
         policy = load_model(config.model.model_copy(update={"checkpoint": str(start)}))
         chat = model_format(policy.tokenizer, config.model)
-        samples = list(supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT))
+        read = supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT)
+        samples = thinned(read, base.seed)
         names = [
             i for name in config.reproduce.read for piece in find(name).entities() for i in chat.tokenizer.encode(piece)
         ]
@@ -153,6 +157,19 @@ def conversations(config: RunConfig, environment: ConfiguredEnvironment, progres
     if not found:
         raise DataError("conversations: every one failed")
     return found
+
+
+def thinned(conversations: Sequence[Segments], seed: int) -> list[Segments]:
+    """The conversations with a random ``OTHERS_LEARNT`` of the tokens of users and tools to learn, which weigh as much
+    as all of them did."""
+    rng = random.Random(f"thinned {seed}")
+
+    def weight(full: float) -> float:
+        if full == 1.0:
+            return full
+        return full / OTHERS_LEARNT if rng.random() < OTHERS_LEARNT else 0.0
+
+    return [tuple(Sample(s.ids, [weight(w) for w in s.weights]) for s in segments) for segments in conversations]
 
 
 def drills(conversations: int, names: list[int], seed: int) -> list[tuple[Sample, ...]]:

@@ -65,13 +65,17 @@ def html(found: Reproduction, shown: list[Sheet]) -> str:
 
 def _section(sheet: Sheet) -> Html:
     rows = [
-        tag("tr", tag("th", row[0], scope="row"), [tag("td", cell, class_="n") for cell in row[1:]])
+        tag(
+            "tr",
+            tag("th", row[0], scope="row"),
+            [tag("td", cell, class_="n" if n >= sheet.words else None) for n, cell in enumerate(row[1:], 1)],
+        )
         for row in sheet.rows
     ]
     return tag(
         "section",
         tag("h2", sheet.title),
         tag("p", sheet.note, class_="soft"),
-        table_of(list(sheet.head), rows, "figures"),
+        table_of(list(sheet.head), rows, "figures" if sheet.words == 1 else "many", words=sheet.words),
         id=sheet.key,
     )

@@ -15,6 +15,10 @@ ARMS = {BASE: "base", COLD: "cold start only", RL: "RL only", BOTH: "both"}
 """The arms by their names in folders, and what they are called."""
 RULES, MODEL = "rules", "model"
 """Who plays the user in an evaluation."""
+SECTIONS = {BASE: ("base",), COLD: ("base", "sft"), RL: ("base", "rl"), BOTH: ("base", "sft", "rl")}
+"""The sections about stages that each arm has come from. In a stage's own settings the others are at their defaults, so
+that what is changed of one stage leaves those valid that did not come from it."""
+EVALUATION = ("eval", "eval_user")
 TURNS = 16
 """Turns of the wandering agents whose conversations the base reads, at most."""
 
@@ -79,14 +83,20 @@ def evaluations(config: RunConfig, seeds: Sequence[int]) -> list[ArmEvaluation]:
     arms: list[tuple[str, int | None, str, Path]] = [(BASE, None, BASE, base_folder(root / BASE))]
     arms += [(arm, seed, f"{arm}-{seed}", root / f"{arm}-{seed}") for arm in (COLD, RL, BOTH) for seed in seeds]
     return [
-        ArmEvaluation(arm, seed, user, _evaluation(config, name, folder, user))
+        ArmEvaluation(arm, seed, user, _evaluation(config, arm, name, folder, user))
         for user in users
         for arm, seed, name, folder in arms
     ]
 
 
-def _stage(config: RunConfig, name: str, recipe: str, needs: tuple[str, ...], **update: Any) -> Stage:
-    changed = {"name": name, "runs_dir": root_of(config), "resume": None}
+def _stage(
+    config: RunConfig, name: str, recipe: str, needs: tuple[str, ...], uses: Sequence[str], **update: Any
+) -> Stage:
+    changed: dict[str, Any] = {"name": name, "runs_dir": root_of(config), "resume": None}
+    unset = RunConfig()
+    changed |= {section: getattr(unset, section) for section in (*SECTIONS[BOTH], *EVALUATION) if section not in uses}
+    wanted = {"user_model": None, "user_model_in": unset.reproduce.user_model_in}
+    changed["reproduce"] = config.reproduce.model_copy(update=wanted)
     return Stage(name, recipe, config.model_copy(update=changed | update), needs)
 
 
@@ -102,6 +112,7 @@ def _base(config: RunConfig) -> Stage:
         BASE,
         "reproduce.base",
         (),
+        SECTIONS[BASE],
         domains=_domains(config, config.reproduce.read),
         model=config.model.model_copy(update={"checkpoint": str(start)}),
         rollout=config.rollout.model_copy(update={"max_turns": min(TURNS, config.rollout.max_turns)}),
@@ -123,13 +134,14 @@ def _training(
         f"{arm}-{seed}",
         recipe,
         needs,
+        SECTIONS[arm],
         seed=seed,
         domains=_domains(config, environments),
         model=config.model.model_copy(update={"checkpoint": str(start)}),
     )
 
 
-def _evaluation(config: RunConfig, name: str, folder: Path, user: str) -> Stage:
+def _evaluation(config: RunConfig, arm: str, name: str, folder: Path, user: str) -> Stage:
     names = config.reproduce.evaluated
     update: dict[str, Any] = {}
     if user == MODEL:
@@ -147,6 +159,7 @@ def _evaluation(config: RunConfig, name: str, folder: Path, user: str) -> Stage:
         f"eval-{name}" + ("-model" if user == MODEL else ""),
         "evaluate",
         (name,),
+        (*SECTIONS[arm], *EVALUATION),
         domains=_domains(config, names),
         model=config.model.model_copy(update={"checkpoint": str(folder)}),
         **update,

@@ -28,13 +28,15 @@ USERS = {RULES: "rule-based user", MODEL: "user model"}
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: its title, what must be known to read it, and its cells. ``key``: its anchor."""
+    """A table: its title, what must be known to read it, and its cells. ``key``: its anchor. ``words``: how many columns,
+    the first ones, are of words."""
 
     key: str
     title: str
     note: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    words: int = 1
 
 
 def sheets(found: Reproduction) -> list[Sheet]:
@@ -66,10 +68,10 @@ def _stages(found: Reproduction) -> Sheet:
         ("evaluation", held_out, _listed(wanted.evaluated)),
     )
     note = (
-        f"Seeds {', '.join(map(str, found.seeds))} of cold start and RL; one base. {found.done} of {found.planned} "
-        "stages are finished."
+        f"{'Seeds' if len(found.seeds) > 1 else 'Seed'} {', '.join(map(str, found.seeds))} of cold start and RL; one "
+        f"base. {found.done} of {found.planned} stages are finished."
     )
-    return Sheet("stages", "What each stage saw", note, ("stage", "size", "environments"), rows)
+    return Sheet("stages", "What each stage saw", note, ("stage", "size", "environments"), rows, words=3)
 
 
 def _ablation(found: Reproduction, measured: ArmsMeasured) -> Sheet:
@@ -79,16 +81,22 @@ def _ablation(found: Reproduction, measured: ArmsMeasured) -> Sheet:
         ours = [_score(measured.score(arm, (name,))) for name in names]
         together = _score(measured.score(arm, names))
         rows.append((label, *ours, together, *(f"{value:.1f}" for value in paper.ABLATION[arm])))
-    nothing = [_percent(measured.nothing.get(name)) for name in names]
-    rows.append(("doing nothing", *nothing, NOT_YET, "", ""))
+    nothing = [measured.nothing.get(name) for name in names]
+    # As many tasks are played of each.
+    together = None if None in nothing else fmean(share for share in nothing if share is not None)
+    rows.append(("doing nothing", *map(_percent, (*nothing, together)), "", ""))
     return Sheet(
         "ablation",
         "Each without the other",
-        "Success in percent, 95% interval over tasks, and the lowest and highest seed. The paper's: 32B parameters, "
-        f"TAU2 ({paper.SOURCE}).",
+        f"{_how_scored(found)} The paper's: 32B parameters, TAU2 ({paper.SOURCE}).",
         ("arm", *map(_short, names), "together", "paper: retail", "paper: airline"),
         tuple(rows),
     )
+
+
+def _how_scored(found: Reproduction) -> str:
+    several = ", and the lowest and highest seed" if len(found.seeds) > 1 else ""
+    return f"Success in percent, 95% interval over tasks{several}."
 
 
 def _everywhere(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet:
@@ -102,9 +110,10 @@ def _everywhere(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet
     return Sheet(
         f"worlds-{user}",
         f"Every environment, {USERS[user]}",
-        "Success in percent, 95% interval over tasks, and the lowest and highest seed.",
+        _how_scored(found),
         ("environment", "", "doing nothing", *ARMS.values()),
         tuple(rows),
+        words=2,
     )
 
 
@@ -148,6 +157,7 @@ def _pairs(found: Reproduction, measured: ArmsMeasured) -> Sheet:
         "and two-sided p by sign flips, both over tasks. The paper's: 32B parameters, TAU2 retail and airline.",
         ("environments", "comparison", "difference", "p", "tasks", "paper: retail", "paper: airline"),
         tuple(rows),
+        words=2,
     )
 
 
@@ -170,6 +180,7 @@ def _behaviour(found: Reproduction, measured: ArmsMeasured) -> Sheet:
         "Means over episodes and seeds; shares in percent.",
         ("environments", "arm", *(word(name).label.lower() for name in BEHAVIOUR)),
         tuple(rows),
+        words=2,
     )
 
 
