@@ -28,8 +28,8 @@ USERS = {RULES: "rule-based user", MODEL: "user model"}
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: its title, what must be known to read it, and its cells. ``key``: its anchor. ``words``: how many columns,
-    the first ones, are of words."""
+    """A table: its title, what must be known to read it, and its cells. ``key``: its anchor. ``words``: how many of its
+    columns, the first ones, are of words."""
 
     key: str
     title: str
