@@ -46,8 +46,8 @@ TOKENIZER_CONVERSATIONS = 2000
 BLOCK = 500
 CHECKPOINT_EVERY = 100
 OTHERS_LEARNT = 0.2
-"""Share of the tokens of users and tools that are predicted. With a vocabulary of ten thousand, predicting a token costs
-more than reading it."""
+"""Share of the tokens of users and tools that are predicted. With a vocabulary of ten thousand, predicting a token
+costs more than reading it."""
 
 
 def run(config: RunConfig) -> Path:

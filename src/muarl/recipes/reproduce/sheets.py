@@ -28,8 +28,8 @@ USERS = {RULES: "rule-based user", MODEL: "user model"}
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: its title, what must be known to read it, and its cells. ``key``: its anchor. ``words``: how many columns,
-    the first ones, are of words."""
+    """A table: its title, what must be known to read it, and its cells. ``key``: its anchor. ``words``: how many of its
+    columns, the first ones, are of words."""
 
     key: str
     title: str
@@ -81,10 +81,9 @@ def _ablation(found: Reproduction, measured: ArmsMeasured) -> Sheet:
         ours = [_score(measured.score(arm, (name,))) for name in names]
         together = _score(measured.score(arm, names))
         rows.append((label, *ours, together, *(f"{value:.1f}" for value in paper.ABLATION[arm])))
-    nothing = [measured.nothing.get(name) for name in names]
-    # As many tasks are played of each.
-    together = None if None in nothing else fmean(share for share in nothing if share is not None)
-    rows.append(("doing nothing", *map(_percent, (*nothing, together)), "", ""))
+    shares = [measured.nothing[name] for name in names if name in measured.nothing]
+    mean = fmean(shares) if len(shares) == len(names) else None  # as many tasks are played of each
+    rows.append(("doing nothing", *(_percent(measured.nothing.get(name)) for name in names), _percent(mean), "", ""))
     return Sheet(
         "ablation",
         "Each without the other",
