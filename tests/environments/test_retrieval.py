@@ -52,6 +52,16 @@ def test_rerankers_are_of_two_kinds():
     assert isinstance(ranked.finding.reranker, EndpointReranker) and ranked.finding.ranked.least is None
 
 
+def test_a_report_names_the_models_that_stand_in_for_the_originals():
+    assert searched(bank(), with_models(section(variant="qwen_embeddings_reranker"))).retrieval_text == (
+        "qwen_embeddings_reranker"
+    )
+    mine = section(variant="qwen_embeddings_reranker", embedding_checkpoint="hashed", reranker_endpoint={"model": "m"})
+    assert searched(bank(), mine).retrieval_text == (
+        "qwen_embeddings_reranker; embeddings by hashed 256; reranked by m"
+    )
+
+
 def test_what_cannot_be_is_said_with_the_setting():
     with pytest.raises(ConfigError, match=r"retrieval\.variant: must be one of no_knowledge, .*, not 'telepathy'"):
         searched(bank(), section(variant="telepathy"))
@@ -144,3 +154,32 @@ def test_a_policy_of_each_task_stands_in_the_benchmarks_frame(monkeypatch):
     shown = protocol.system_prompt(domain, task)
     assert "Rules. ## Loans\n\nNothing to see here." in shown and "<policy>" in shown
     assert own_prompt(protocol, bank(policy="Be kind.")) is not None
+
+
+def test_the_models_of_searches_are_asked_before_the_run():
+    from muarl.errors import InfrastructureError
+    from muarl.runs.search_models import ask_searching
+    from support.fake_openai import FakeOpenAI, json_answer, status
+
+    def serve(body):
+        if body["model"] == "broken":
+            return status(404, message="no such model")
+        if "input" in body:
+            return json_answer({"data": [{"index": 0, "embedding": [1.0]}]})
+        return json_answer({"results": [{"index": 0, "relevance_score": 0.5}]})
+
+    with FakeOpenAI(serve) as server:
+
+        def told(model):
+            ends = {"model": model, "base_url": server.url, "api_key_env": ""}
+            return section(
+                variant="openai_embeddings_reranker", embedding_endpoint={**ends, "model": "e"}, reranker_endpoint=ends,
+                reranker_kind="rerank",
+            )  # fmt: skip
+
+        ask_searching(load_config("quickstart", []))
+        assert server.requests == []
+        ask_searching(RunConfig(retrieval=told("r")))
+        assert [asked.path for asked in server.requests] == ["/v1/embeddings", "/v1/rerank"]
+        with pytest.raises(InfrastructureError, match=r"retrieval\.reranker_endpoint: .*broken"):
+            ask_searching(RunConfig(retrieval=told("broken")))

@@ -20,7 +20,6 @@ from muarl.domains.task_kinds import kind_of
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.environments.retrieval import models_of
 from muarl.environments.task_files import read_tasks
 from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.event_loop import event_loop
@@ -34,6 +33,7 @@ from muarl.planning.plan import VALIDATION_TASKS
 from muarl.planning.setup import BYTES, deployment
 from muarl.rewards.judge import open_judge_model
 from muarl.runs.judges import judge_specs
+from muarl.runs.search_models import ask_searching
 from muarl.runs.task_seeds import rl_seed
 
 if TYPE_CHECKING:
@@ -67,36 +67,6 @@ def check_roles(config: RunConfig, *roles: Role) -> None:
             check_server(environment.make_domain(wanted.size))
     ask_endpoints(list(_endpoints(config, roles)))
     ask_searching(config)
-
-
-def ask_searching(config: RunConfig) -> None:
-    """Ask the models that searching documents needs one tiny question each. InfrastructureError (not retryable) names
-    the section of one that does not answer."""
-    models = models_of(config.retrieval)
-    if not models:
-        return
-    progress = Progress()
-    with event_loop() as loop:
-        for section, described in models.items():
-            endpoint = make_endpoint(described)
-            progress.say(f"{section}: {endpoint.about}")
-            ranks = section.endswith("reranker_endpoint")
-            rates = ranks and config.retrieval.reranker_kind == "rating"
-            loop.run(_ask_searching(section, endpoint, "chat" if rates else "rerank" if ranks else "embed"))
-
-
-async def _ask_searching(section: str, endpoint: Endpoint, how: str) -> None:
-    try:
-        if how == "chat":
-            await endpoint.check(boundary="world")
-        elif how == "rerank":
-            await endpoint.rerank("ready", ["ready"])
-        else:
-            await endpoint.embed(["ready"])
-    except InfrastructureError as problem:
-        raise InfrastructureError(f"{section}: {problem}", boundary="world", retryable=False) from None
-    finally:
-        await endpoint.aclose()
 
 
 def check_tasks(config: RunConfig, environment: ConfiguredEnvironment) -> list[str]:

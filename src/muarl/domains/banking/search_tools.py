@@ -101,9 +101,11 @@ class BankSearch:
         """What is used in place of the models that TAU2 asks for this variant, in words."""
         found = []
         if self.variant.embeds and self._given is not None:
-            found.append(f"embeddings by {getattr(self._given, 'model', self._given.name)}")
+            model = getattr(self._given, "model", self._given.name)
+            found += [] if model == EMBEDDINGS[str(self.variant.ranking)].model else [f"embeddings by {model}"]
         if self.variant.reranked and self._given_reranker is not None:
-            found.append(f"reranked by {getattr(self._given_reranker, 'model', type(self._given_reranker).__name__)}")
+            model = getattr(self._given_reranker, "model", type(self._given_reranker).__name__)
+            found += [] if model == RERANKER.model else [f"reranked by {model}"]
         return found
 
     @property

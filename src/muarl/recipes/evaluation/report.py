@@ -114,11 +114,14 @@ def _boundary(episode: Episode) -> str:
 
 def _cost(evaluation: Evaluation) -> dict[str, float | None]:
     """US dollars by side; None where a model was asked whose price nobody gave."""
+    judged, searched = evaluation.judged, evaluation.searched
+    if not Judges.of(evaluation.config).models:  # then it is of searches before the run was resumed
+        judged, searched = Usage(), searched + judged
     sides = {
         "agent": sum((e.agent_usage for e in evaluation.episodes), Usage()),
         "user": sum((e.user_usage for e in evaluation.episodes), Usage()),
-        "judge": evaluation.judged,
-        **({"search": evaluation.searched} if evaluation.searched.requests else {}),
+        "judge": judged,
+        **({"search": searched} if searched.requests else {}),
     }
     asked = {name: _dollars(usage, name, evaluation.config) for name, usage in sides.items()}
     total = [v for v in asked.values() if v is not None]

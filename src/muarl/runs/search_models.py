@@ -1,0 +1,45 @@
+"""The models that searching documents needs, asked before any work starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muarl.backends.models import make_endpoint
+from muarl.config import RunConfig
+from muarl.environments.retrieval import models_of
+from muarl.errors import InfrastructureError
+from muarl.event_loop import event_loop
+from muarl.observe.progress import Progress
+
+if TYPE_CHECKING:
+    from muarl.endpoints import Endpoint
+
+
+def ask_searching(config: RunConfig) -> None:
+    """Ask the models that searching documents needs one tiny question each. InfrastructureError (not retryable) names
+    the section of one that does not answer."""
+    models = models_of(config.retrieval)
+    if not models:
+        return
+    progress = Progress()
+    with event_loop() as loop:
+        for section, described in models.items():
+            endpoint = make_endpoint(described)
+            progress.say(f"{section}: {endpoint.about}")
+            ranks = section.endswith("reranker_endpoint")
+            rates = ranks and config.retrieval.reranker_kind == "rating"
+            loop.run(_ask_searching(section, endpoint, "chat" if rates else "rerank" if ranks else "embed"))
+
+
+async def _ask_searching(section: str, endpoint: Endpoint, how: str) -> None:
+    try:
+        if how == "chat":
+            await endpoint.check(boundary="world")
+        elif how == "rerank":
+            await endpoint.rerank("ready", ["ready"])
+        else:
+            await endpoint.embed(["ready"])
+    except InfrastructureError as problem:
+        raise InfrastructureError(f"{section}: {problem}", boundary="world", retryable=False) from None
+    finally:
+        await endpoint.aclose()
