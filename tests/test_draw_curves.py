@@ -28,7 +28,11 @@ def runs(tmp_path: Path) -> list[RunDirectory]:
     for seed, success in enumerate((0.6, 0.9, 0.3)):
         run = RunDirectory(tmp_path, f"x-seed{seed}")
         for step in range(20):
-            run.log({"success": success * step / 20, "turns": 5.0 + step, "entropy": 2.0 - 0.05 * step}, phase="rl", step=step)
+            run.log(
+                {"success": success * step / 20, "turns": 5.0 + step, "entropy": 2.0 - 0.05 * step},
+                phase="rl",
+                step=step,
+            )
         run.log({"success": success}, phase="validation", step=19)
         run.write_summary({"rl": {"success": success}, "seed": seed})
         made.append(run)
