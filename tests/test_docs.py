@@ -21,7 +21,10 @@ def pages(repository: Path) -> list[Path]:
     return sorted(page for pattern in PAGES for page in repository.glob(pattern))
 
 
-EXAMPLES = ("README.md", *(f"docs/{name}.md" for name in ("domains", "kit", "knowledge-own", "users", "audit", "tasks-check")))
+EXAMPLES = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("domains", "kit", "knowledge-own", "users", "audit", "tasks-check")),
+)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from muarl import Action, Database, Environment, KnowledgeDomain, Task, discoverable, tool
-from muarl.domains.checking import NotChecked
+from muarl import Action, Database, Environment, KnowledgeDomain, Task, discoverable, load_environment, tool
+from muarl.domains.checking import Checked
 from muarl.environments.checks.context import CheckContext
 from muarl.environments.checks.documents import documents
+from muarl.errors import DataError
 from muarl.retrieval import Document
 
 
@@ -114,14 +115,9 @@ def test_documents_that_are_made_are_checked_as_well() -> None:
 
 
 def test_two_documents_with_one_id_are_told(tmp_path: Path) -> None:
-    from muarl.errors import DataError
-
     with pytest.raises(DataError, match="crane.markdown and crane.md have the same id, 'crane'"):
         found(tmp_path, {**FINE, "crane.markdown": "# More"})
 
 
-def test_what_has_no_documents_is_not_looked_at() -> None:
-    from muarl import load_environment
-
-    with pytest.raises(NotChecked):
-        documents(CheckContext(load_environment("retail-generated")))
+def test_what_has_no_documents_has_nothing_wrong_with_them() -> None:
+    assert documents(CheckContext(load_environment("retail-generated"))) == Checked("none")

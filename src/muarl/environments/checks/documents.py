@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -38,23 +39,24 @@ def documents(context: CheckContext) -> Checked:
     """Documents are found by words of their titles, name only tools and documents that there are, and leave no
     discoverable tool unnamed."""
     domain = context.domain
-    if context.environment.is_benchmark or not isinstance(domain, KnowledgeDomain):
-        raise NotChecked("it has no documents" if not context.environment.is_benchmark else "a benchmark's are its own")
+    if context.environment.is_benchmark:
+        raise NotChecked("a benchmark's documents are its own")
+    if not isinstance(domain, KnowledgeDomain):
+        return Checked("none")
     knowledge, hidden = domain.knowledge, domain.discoverable_names()
     tools = [*domain.tool_names(), *domain.tool_names("user"), *hidden]
     found = [
         *unknown_tools(knowledge, tools, _arguments(domain)),
         *untold(knowledge, {name: of_tool(domain, name) for name in hidden}),
     ]
-    used = next((name for name in SEARCHES if name in domain.tool_names()), None)
-    if used is not None:  # the first is the one by which agents mostly search
-        world = domain.world()
+    offered, world = [name for name in SEARCHES if name in domain.tool_names()], domain.world()
 
-        def search(text: str) -> str:
-            given = {"query": text} if used == "KB_search" else {"pattern": re.escape(text)}
-            return world.call("assistant", ToolCall("check", used, given)).content
+    def search(tool: str, text: str) -> str:
+        given = {"query": text} if tool == "KB_search" else {"pattern": re.escape(text)}
+        return world.call("assistant", ToolCall("check", tool, given)).content
 
-        found += unreachable(knowledge, search)
+    if offered:
+        found += unreachable(knowledge, [partial(search, tool) for tool in offered])
     found += [*missing_links(knowledge), *same_titles(knowledge)]
     lengths = sorted(len(document.content.split()) for document in knowledge.documents) or [0]
     few = "" if len(hidden) == 1 else "s"
@@ -79,13 +81,13 @@ def _names(schema: Any) -> Iterator[str]:
             yield from _names(inner)
 
 
-def unreachable(knowledge: Knowledge, search: Search) -> Iterator[Problem]:
+def unreachable(knowledge: Knowledge, searches: Sequence[Search]) -> Iterator[Problem]:
     """Documents that no search with words of their titles shows: neither with all of them, nor with one or two."""
     for document in knowledge.documents:
         words = list(dict.fromkeys(_WORD.findall(document.title)))[:8]
         queries = [document.title, *words, *map(" ".join, combinations(words, 2))]
         shows = re.compile(rf"(?:\bID: |\[){re.escape(document.id)}(?:$|\])", re.MULTILINE)
-        if not any(shows.search(search(query)) for query in queries):
+        if not any(shows.search(search(query)) for search in searches for query in queries):
             yield Problem(
                 f"no search with words of its title, {document.title!r}, shows it",
                 of_document(document),
