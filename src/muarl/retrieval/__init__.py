@@ -18,6 +18,6 @@ from muarl.retrieval.search import Hit, Search, SearchError
 
 __all__ = [
     "BM25Search", "Document", "Embedder", "EmbeddingCache", "EmbeddingSearch", "EndpointEmbedder", "EndpointReranker",
-    "GrepSearch", "HashedEmbedder", "Hit", "Knowledge", "LocalEmbedder", "OverlaidKnowledge", "RatingReranker", "RerankedSearch", "Reranker",
-    "Search", "SearchError",
+    "GrepSearch", "HashedEmbedder", "Hit", "Knowledge", "LocalEmbedder", "OverlaidKnowledge", "RatingReranker",
+    "RerankedSearch", "Reranker", "Search", "SearchError",
 ]  # fmt: skip

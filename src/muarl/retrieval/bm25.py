@@ -12,7 +12,6 @@ from muarl.retrieval.documents import Knowledge
 from muarl.retrieval.overlay import OverlaidKnowledge
 from muarl.retrieval.search import Hit, Search
 
-
 _NONE = np.zeros(0, np.int64)
 
 

@@ -31,7 +31,6 @@ def company_audit(service: Service) -> AuditRules:
     return replace(
         audit_rules(Worlds(service)),
         forbids={tool: partial(_forbidden, name) for tool, name in NAMED_BY.items()},
-        trusted_tools=frozenset({"KB_search", "grep"}),
     )
 
 

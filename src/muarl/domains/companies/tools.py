@@ -54,7 +54,7 @@ class CompanyDomain(KnowledgeDomain):
         return company(self.trade, key)
 
     @property
-    def knowledge(self) -> Knowledge:
+    def shared_knowledge(self) -> Knowledge:
         """The company's documents."""
         return self.company.knowledge
 

@@ -10,9 +10,10 @@ from muarl.chat import ToolSpec
 from muarl.domains.base import Domain, World, tool
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, discoverables_of, shown
 from muarl.domains.knowledge.sources import as_knowledge
+from muarl.domains.knowledge.world_documents import in_world
 from muarl.domains.tooling import Tool
 from muarl.errors import ConfigError
-from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge, Search
+from muarl.retrieval import BM25Search, Document, GrepSearch, Hit, Knowledge, Search
 from muarl.untrusted import parse_json
 
 SEARCHES = ("KB_search", "grep")
@@ -48,7 +49,13 @@ class KnowledgeDomain(Domain):
 
     @property
     def knowledge(self) -> Knowledge:
-        """The documents, read when first asked for. ConfigError or DataError says what is wrong with them."""
+        """The documents that are searched; in a world also those of its own (``WORLD_DOCUMENTS``)."""
+        return in_world(self.shared_knowledge, self.__dict__.get("db"))
+
+    @property
+    def shared_knowledge(self) -> Knowledge:
+        """The documents of all worlds, read when first asked for. ConfigError or DataError says what is wrong with
+        them."""
         if self._knowledge is None:
             cls = type(self)
             given = cls.documents if self._given_documents is None else self._given_documents
@@ -85,9 +92,8 @@ class KnowledgeDomain(Domain):
             return search.search(query, self.top_k)
         # BM25 ranks all documents, and in a handful of them a match may be worth no more than none
         words = set(query.lower().split())
-        those = knowledge.index("words", lambda: {d.id: set(d.content.lower().split()) for d in knowledge.documents})
         hits = search.search(query, len(knowledge))
-        return list(islice((hit for hit in hits if not words.isdisjoint(those[hit.document.id])), self.top_k))
+        return list(islice((h for h in hits if not words.isdisjoint(_words_of(knowledge, h.document))), self.top_k))
 
     @tool
     def grep(self, pattern: str) -> str:
@@ -131,6 +137,14 @@ class KnowledgeDomain(Domain):
         if name not in self.discoverables:
             raise ValueError(f"there is no tool {name!r} to unlock: take the name from a document")
         return self.discoverables[name]
+
+
+def _words_of(knowledge: Knowledge, document: Document) -> set[str]:
+    """The words of a document, which are kept with the collection."""
+    words: dict[str, set[str]] = knowledge.index("words", dict)
+    if document.id not in words:
+        words[document.id] = set(document.content.lower().split())
+    return words[document.id]
 
 
 def _shown(hits: Sequence[Hit]) -> str:
