@@ -213,6 +213,8 @@ def _end(
     Its look-ups are made in the world; without one, those count that the agent had made itself.
     """
     kit = None if occasion.world is None else occasion.world.toolkit("assistant")
+    if isinstance(kit, KnowledgeDomain):
+        kit = kit.as_declared()
     seen: dict[str, Any] = {}
     for _ in range(MAX_MOVES):
         try:
