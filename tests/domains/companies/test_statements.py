@@ -17,6 +17,7 @@ from muarl.domains.companies.company import TODAY
 from muarl.domains.companies.insurer import INSURER
 from muarl.domains.companies.statements import Claim, claims_in, disproved
 from muarl.environments.registry import find
+from muarl.episode import Turn
 from support.companies import NAMES, first_shown
 from support.kit import env, expert, made
 
@@ -152,8 +153,6 @@ def test_only_what_reaches_the_user_counts() -> None:
         (Message("user", wrong), 0),
         (Message("assistant", wrong, (ToolCall("1", "KB_search", {"query": "x"}),)), 0),
     ):
-        changed = [*episode.messages[:1], message, *episode.messages[1:]]
-        told = audit_episode(
-            replace(episode, messages=changed), task, domain=domain, rules=environment.audit_rules(domain)
-        )
+        changed = replace(episode, turns=[*episode.turns[:1], Turn(message), *episode.turns[1:]])
+        told = audit_episode(changed, task, domain=domain, rules=environment.audit_rules(domain))
         assert sum(one.rule == "false-statement" for one in told) == found
