@@ -196,6 +196,11 @@ class CompanyDomain(KnowledgeDomain):
         contract = self._contract(found["contract"])
         if contract["status"] != "active":
             raise ValueError(f"{self.trade.contract} {found['contract']} is {contract['status']}")
+        before = self.db.orders.get(_order_key(procedure, found), {})
+        if before.get("tool") == procedure.tool and all(
+            before[role] == found[role] for role, _ in procedure.arguments[1:]
+        ):
+            raise ValueError(f"{procedure.tool} has been used for {self.trade.contract} {found['contract']} already")
         return found
 
     def _carry_out(self, procedure: Procedure, values: dict[Role, Any]) -> dict[str, Any]:
@@ -208,7 +213,7 @@ class CompanyDomain(KnowledgeDomain):
         """What was done, or given, as the database keeps it."""
         record = {self.trade.key: values["contract"], "tool": procedure.tool, "status": status}
         record |= {role: value for role, value in values.items() if role != "contract"}
-        self.db.orders[f"{procedure.operation} {values['contract']}"] = record
+        self.db.orders[_order_key(procedure, values)] = record
         return record
 
     @tool(kind="generic")
@@ -218,3 +223,8 @@ class CompanyDomain(KnowledgeDomain):
         summary: what it is about, in one sentence
         """
         return "Transfer successful"
+
+
+def _order_key(procedure: Procedure, values: Mapping[Role, Any]) -> str:
+    """Of the record of what was done last with a contract by an operation."""
+    return f"{procedure.operation} {values['contract']}"

@@ -77,6 +77,11 @@ class ServiceWavering:
     def __init__(self, place: ServicePlace) -> None:
         self._place = place
 
+    def changes(self, base: Task) -> bool:
+        """Where an intent has such a slot."""
+        service = self._place.service
+        return any(slot.change for kind in self._place.kinds(base) for slot in service.intent(kind).slots)
+
     def other(self, base: Task, request: Mapping[str, Any], rng: random.Random) -> Goal | None:
         """With another value of a slot that users change."""
         source = self._place.source(base, self._place.me(base), rng)

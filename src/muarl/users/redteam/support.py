@@ -80,6 +80,10 @@ class RedTeamPlace(Protocol):
 class WaveringUser(Protocol):
     """What a user of an environment can change about a request."""
 
+    def changes(self, base: Task) -> bool:
+        """Whether there are requests, at the task's size, of which users change a value."""
+        ...
+
     def other(self, base: Task, request: Mapping[str, Any], rng: random.Random) -> Goal | None:
         """Another goal of the same kind of request that can be fulfilled as well, None if there is none."""
         ...
