@@ -15,7 +15,7 @@ from muarl.domains.companies.trades import Operation, Trade
 from muarl.domains.knowledge import KnowledgeDomain
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, shown
 from muarl.domains.tooling import tools_of
-from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge
+from muarl.retrieval import Hit, Knowledge, Search
 from muarl.untrusted import parse_json
 
 GIVE = "give_discoverable_user_tool"
@@ -54,7 +54,7 @@ class CompanyDomain(KnowledgeDomain):
         return company(self.trade, key)
 
     @property
-    def knowledge(self) -> Knowledge:
+    def shared_knowledge(self) -> Knowledge:
         """The company's documents."""
         return self.company.knowledge
 
@@ -97,8 +97,7 @@ class CompanyDomain(KnowledgeDomain):
 
         query: what to look for, in a few words
         """
-        hits = BM25Search(self.knowledge).search(query, self.company.size.top_k)
-        return self._laid_out([hit for hit in hits if hit.score > 0]) or "No document has these words."
+        return self._searched(query)
 
     @tool
     def grep(self, pattern: str) -> str:
@@ -106,8 +105,13 @@ class CompanyDomain(KnowledgeDomain):
 
         pattern: such as 'cancel|refund'; upper and lower case are the same
         """
-        hits = GrepSearch(self.knowledge).search(pattern, self.company.size.top_k)
-        return self._laid_out(hits) or "Nothing in the documents matches."
+        return self._matched(pattern)
+
+    def _own_most(self) -> int:
+        return self.company.size.top_k
+
+    def _found(self, search: Search, query: str) -> list[Hit]:
+        return [hit for hit in search.search(query, self._most()) if hit.score > 0]
 
     def _laid_out(self, hits: Sequence[Hit]) -> str:
         if self.company.size.brief:
