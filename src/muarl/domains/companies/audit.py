@@ -1,22 +1,27 @@
 """What audits must know of companies: whether what was done is what the documents say, and if not, by which document.
 
 A call is compared with the rules that the documents were written from, so that a finding can name both the document
-that holds and the one that the agent seems to have gone by.
+that holds and the one that the agent seems to have gone by. So is what stands in the database at the end, and what the
+agent has told those who asked for a figure: of these the share that is right is a metric.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from muarl.domains.auditing import AuditRules, Occasion
+from muarl.chat import Message
+from muarl.domains.auditing import AuditRules, LiveWorld, Occasion
+from muarl.domains.base import Task
 from muarl.domains.companies.company import TODAY, Company
 from muarl.domains.companies.rules import Procedure, Role, Rule
 from muarl.domains.companies.tools import GIVE, CompanyDomain
-from muarl.domains.companies.wording import value_in_words
+from muarl.domains.companies.trades import Topic
+from muarl.domains.companies.wording import UNITS, value_in_words
 from muarl.domains.kit.audit import audit_rules
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.worlds import Worlds
@@ -24,6 +29,7 @@ from muarl.domains.knowledge.discovery import CALL
 
 NAMED_BY = {CALL: "agent_tool_name", GIVE: "discoverable_tool_name"}
 """By writing tool, the argument that names the tool which a document names."""
+SEARCHES = frozenset({"KB_search", "grep"})
 
 
 def company_audit(service: Service) -> AuditRules:
@@ -31,8 +37,45 @@ def company_audit(service: Service) -> AuditRules:
     return replace(
         audit_rules(Worlds(service)),
         forbids={tool: partial(_forbidden, name) for tool, name in NAMED_BY.items()},
-        trusted_tools=frozenset({"KB_search", "grep"}),
+        trusted_tools=SEARCHES,
+        search_tools=SEARCHES,
+        grounded=_grounded,
     )
+
+
+def _grounded(task: Task, world: LiveWorld, messages: Sequence[Message]) -> Iterator[bool]:
+    """Whether each thing that was done, or given to the customer to do, is as the documents say; then each figure that
+    the customer has asked for and been told."""
+    desk = world.toolkit("assistant")
+    if not isinstance(desk, CompanyDomain) or task.database is None:
+        return
+    company, tables = desk.company, task.database.tables
+    contracts, customers = tables["contracts"], tables["customers"]
+
+    def group(contract: Mapping[str, Any]) -> str:
+        return str(customers[contract["customer_id"]]["group"])
+
+    for _, order in desk.db.orders.scan():
+        procedure, contract = company.tools[order["tool"]], contracts[order[company.trade.key]]
+        values = {role: order[role] for role, _ in procedure.arguments if role in order}
+        yield next(_faults(company, procedure, values, contract, group(contract)), None) is None
+    said = [m.content for m in messages if m.role == "assistant" and m.content and not m.tool_calls]
+    for request in (task.agenda or {}).get("requests", ()):
+        contract = contracts.get(request["goal"].get("contract"))
+        if request["kind"] == "ask" and contract is not None:
+            topic = company.trade.topic(request["goal"]["topic"])
+            rule = company.rule(topic.name, contract["product"], group(contract))
+            if told := _told(said, topic):
+                yield rule is not None and str(rule.value) in told
+
+
+def _told(said: Sequence[str], topic: Topic) -> set[str]:
+    """The figures in the last message that has some of the topic's unit and names the topic."""
+    figure = re.compile(re.escape(UNITS[topic.unit]).replace(r"\{\}", r"(\d+)(?:\.00)?") + r"(?!\.?\d)")
+    for text in reversed(said):
+        if any(name in text.casefold() for name in (topic.name, *topic.wordings)) and (found := figure.findall(text)):
+            return set(found)
+    return set()
 
 
 def _forbidden(name: str, occasion: Occasion) -> str | None:

@@ -35,7 +35,7 @@ class CompanySize:
 COMPANY_SIZES = {
     size.name: size
     for size in (
-        CompanySize("tiny", 50, brands=2, families=2, tiers=2, known=24, top_k=3, brief=True, extra=0.5),
+        CompanySize("tiny", 50, brands=2, families=2, tiers=2, known=24, top_k=2, brief=True, extra=0.5),
         CompanySize("small", 150, brands=3, families=3, tiers=2, known=12, top_k=10),
         CompanySize("full", 700, brands=13, families=3, tiers=3, known=6, top_k=10, extra=0.2),
     )

@@ -144,6 +144,7 @@ class Reader:
         digits = re.fullmatch(r"\$?(\d+)(?: days|%)?", text)
         return int(digits[1]) if digits else text
 
+    @lru_cache(maxsize=4096)  # noqa: B019 - as above
     def procedure(self, id_: str, title: str, content: str) -> Procedure | None:
         """The procedure that a document says, None if it is none."""
         header = self._procedure.search(content)
