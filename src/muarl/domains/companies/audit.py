@@ -65,17 +65,18 @@ def _grounded(task: Task, world: LiveWorld, messages: Sequence[Message]) -> Iter
         if request["kind"] == "ask" and contract is not None:
             topic = company.trade.topic(request["goal"]["topic"])
             rule = company.rule(topic.name, contract["product"], group(contract))
-            if told := _told(said, topic):
+            if told := _told(said, topic, (contract["product"], contract[company.trade.key])):
                 yield rule is not None and str(rule.value) in told
 
 
-def _told(said: Sequence[str], topic: Topic) -> set[str]:
-    """The figures in the last message that has some of the topic's unit and names the topic."""
+def _told(said: Sequence[str], topic: Topic, about: Sequence[str]) -> set[str]:
+    """The figures in the last message that names the topic and has some of its unit, of those that also name what it is
+    ``about`` if there are any."""
     figure = re.compile(re.escape(UNITS[topic.unit]).replace(r"\{\}", r"(\d+)(?:\.00)?") + r"(?!\.?\d)")
-    for text in reversed(said):
-        if any(name in text.casefold() for name in (topic.name, *topic.wordings)) and (found := figure.findall(text)):
-            return set(found)
-    return set()
+    names = (topic.name, *topic.wordings)
+    told = [t for t in said if figure.search(t) and any(name in t.casefold() for name in names)]
+    told = [t for t in told if any(one in t for one in about)] or told
+    return set(figure.findall(told[-1])) if told else set()
 
 
 def _forbidden(name: str, occasion: Occasion) -> str | None:
