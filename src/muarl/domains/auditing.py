@@ -159,11 +159,11 @@ class AuditRules:
     further words with which people ask for it, or for what it fixes ("no service"). ``trusted_tools``: whose
     results may give the agent instructions, such as a knowledge base. ``search_tools``: search documents. ``grounded``:
     which of the writes and answers that hang on documents go by those that hold. ``one_person``: a conversation serves
-    one person. ``told_person``: where the policy lets users say who they are, what such an id looks like. ``kinds``: tool to
-    "read", "write" or "generic", for logs without a domain. ``learns``: what a result (parsed JSON, or text) shows
-    beyond the records of ``resources``, which are found by themselves. ``replays``: whether a world made from the task
-    can be brought to the state before each call, because tools depend on nothing else. ``declared``: False where nobody
-    has said what holds, so that an audit by these rules reassures of nothing.
+    one person. ``told_person``: where the policy lets users say who they are, what such an id looks like. ``kinds``:
+    tool to "read", "write" or "generic", for logs without a domain. ``learns``: what a result (parsed JSON, or text)
+    shows beyond the records of ``resources``, which are found by themselves. ``replays``: whether a world made from the
+    task can be brought to the state before each call, because tools depend on nothing else. ``declared``: False where
+    nobody has said what holds, so that an audit by these rules reassures of nothing.
     """
 
     auth_tools: frozenset[str] = frozenset()
