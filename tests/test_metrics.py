@@ -101,6 +101,14 @@ def test_consent_is_a_share_of_writes_and_transfers_of_episodes() -> None:
     assert found["stop/user_stop"] == 1.0 and "stop/max_turns" not in found
 
 
+def test_what_is_grounded_is_a_share_of_what_hangs_on_documents() -> None:
+    some = [make(audit={"documented": 3, "grounded": 1, "searches": 2}), make(audit={"documented": 1, "grounded": 1})]
+    found = behaviour([*some, make(audit={"documented": 0, "grounded": 0, "searches": 1})])
+    assert found["grounded"] == 0.5 and "audit/grounded" not in found
+    assert found["audit/documented"] == pytest.approx(4 / 3) and found["audit/searches"] == 1.5
+    assert "grounded" not in behaviour([make(audit={"documented": 0, "grounded": 0})])
+
+
 def test_turns_leave_out_the_greeting() -> None:
     talk = [
         Message("assistant", GREETING),

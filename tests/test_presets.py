@@ -68,3 +68,13 @@ def test_one_gpu_trains_adapters_beside_the_model_that_plays_the_user() -> None:
     for user in (config.user, config.eval_user):
         assert user.kind == "llm" and user.endpoint is not None
         assert user.endpoint.base_url == "http://localhost:8000/v1" and not user.endpoint.api_key_env
+
+
+def test_knowledge_is_the_quickstart_among_documents() -> None:
+    found, base = (load_config(name).model_dump(mode="json") for name in ("knowledge", "quickstart"))
+    differ = {section for section in base if base[section] != found[section]}
+    assert differ <= {"name", "domain", "model", "base", "sft", "rl", "eval"}
+    assert {key for key in base["model"] if base["model"][key] != found["model"][key]} == {"checkpoint", "max_context"}
+    assert {domain["size"] for domain in found["domain"]} == {"tiny"}
+    assert all("-knowledge-" in domain["name"] for domain in found["domain"])
+    assert found["sft"]["error_profile"] == base["sft"]["error_profile"]

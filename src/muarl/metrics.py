@@ -132,7 +132,8 @@ def tool_metrics(episodes: Iterable[Episode], general: Collection[str] = GENERAL
 
 def audit_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     """From the verdicts' audits: ``writes_without_consent`` (share of successful writes), ``needless_transfers`` (share
-    of the episodes where it can be told), and means per episode of the other findings, as ``audit/NAME``."""
+    of the episodes where it can be told), ``grounded`` (share of the writes and answers that hang on documents which go
+    by the document that holds), and means per episode of the other findings, as ``audit/NAME``."""
     found: dict[str, list[float]] = defaultdict(list)
     for e in scored(episodes):
         if e.verdict is not None:
@@ -144,7 +145,9 @@ def audit_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
         out["writes_without_consent"] = sum(found["writes_without_consent"]) / writes
     if judged := found.get("needless_transfers"):
         out["needless_transfers"] = fmean(v > 0 for v in judged)
-    skipped = {"writes_without_consent", "needless_transfers", "calls", "tool_errors", "malformed_calls"}
+    if documented := sum(found.get("documented", ())):
+        out["grounded"] = sum(found["grounded"]) / documented
+    skipped = {"writes_without_consent", "needless_transfers", "grounded", "calls", "tool_errors", "malformed_calls"}
     out.update({f"audit/{name}": fmean(values) for name, values in sorted(found.items()) if name not in skipped})
     return out
 
@@ -260,10 +263,10 @@ def _episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
 
 
 BEHAVIOUR = (
-    "writes_without_consent", "needless_transfers", "tool_error_rate", "malformed_calls", "calls",
-    "calls_general_share", "audit/repeated_calls", "audit/access_before_authentication", "audit/foreign_access",
-    "audit/questions", "audit/writes", "audit/transfers", "truncated", "turns", "agent_tokens",
-    "agent_tokens_per_turn", "diversity",
+    "writes_without_consent", "needless_transfers", "grounded", "tool_error_rate", "malformed_calls", "calls",
+    "calls_general_share", "audit/searches", "audit/documented", "audit/repeated_calls",
+    "audit/access_before_authentication", "audit/foreign_access", "audit/questions", "audit/writes", "audit/transfers",
+    "truncated", "turns", "agent_tokens", "agent_tokens_per_turn", "diversity",
 )  # fmt: skip
 """The figures of an evaluation's ``behaviour`` block, in the order in which the report shows them."""
 

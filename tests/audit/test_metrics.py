@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -284,3 +284,28 @@ class TestDiscipline:
 @pytest.mark.parametrize("tool", ["", "e", "e_x", "_", "_put"])
 def test_a_tool_without_a_verb_is_named_by_nothing(tool: str) -> None:
     assert not names_action("Shall I put it there?", tool)
+
+
+class TestDocuments:
+    """Searches, and the share of what hangs on documents that goes by those that hold."""
+
+    SEARCHED = ("search", {"query": "closing fee"}, "[D1] The closing fee is $35.")
+
+    def test_searches_are_counted_where_the_rules_name_the_tools(self) -> None:
+        rules = replace(RETAIL, search_tools=frozenset({"search", "grep"}))
+        empty = ("grep", {"pattern": "x"}, "Error: nothing matches")
+        assert findings(self.SEARCHED, empty, ORDER, rules=rules)["searches"] == 2
+        assert "searches" not in findings(self.SEARCHED)
+
+    def test_what_is_grounded_is_asked_of_the_rules_with_the_world(self) -> None:
+        world, seen = object(), []
+
+        def grounded(*given: Any) -> list[bool]:
+            seen.append(given)
+            return [True, False, True]
+
+        rules, task, played = replace(RETAIL, grounded=grounded), FakeTask(), episode(talk(self.SEARCHED))
+        found = audit(played, task, kind_of, rules, world=world)  # type: ignore[arg-type]
+        assert (found["documented"], found["grounded"]) == (3, 2)
+        assert seen == [(task, world, played.messages)]
+        assert "grounded" not in audit(played, task, kind_of, rules)  # type: ignore[arg-type]

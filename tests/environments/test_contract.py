@@ -19,7 +19,10 @@ from support.environments import BENCHMARKS, MADE, ON_SERVERS
 from support.mcp import needs_server
 
 COUNT = 200
-LARGER = [(name, size) for name in MADE for size in find(name).sizes[1:]]
+ALIKE = ("insurer-knowledge-generated", "utility-knowledge-generated")
+"""Environments made by the same code as another, whose checks take long."""
+IN_TURN = [pytest.param(name, marks=pytest.mark.slow if name in ALIKE else ()) for name in MADE]
+LARGER = [(name, size) for name in MADE if name not in ALIKE for size in find(name).sizes[1:]]
 WRONG = ("wrong_zip", "wrong_id", "wrong_phone", "wrong_password", "wrong", "impostor")
 """Fields of an agenda for what a user gets wrong."""
 REFUSING = ("acebench-generated",)
@@ -52,7 +55,7 @@ def skipped(results: Sequence[CheckOutcome]) -> set[str]:
     return {result.check.name for result in results if result.skipped}
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", IN_TURN)
 def test_a_made_environment_keeps_the_contract(name: str) -> None:
     results = list(run_checks(CheckContext(find(name), name, count=COUNT, elsewhere=_made_elsewhere)))
     assert wrong(results) == []

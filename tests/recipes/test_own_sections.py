@@ -44,5 +44,6 @@ def test_a_cold_start(configure: Configure) -> None:
     sft.run(unread(configure("sft.steps=1")))
 
 
+@pytest.mark.slow
 def test_a_user_model(configure: Configure) -> None:
     user_model.run(unread(configure("sft.steps=1", "sft.demonstrations=4", "eval.tasks=2")))

@@ -138,6 +138,7 @@ def test_rewarding_the_database_alone_leaves_out_what_tasks_demand_of_words() ->
         draw("train", 1, 0, 0)
 
 
+@pytest.mark.slow
 def test_the_reward_basis_of_a_run_reaches_its_tasks() -> None:
     for basis, wanted in (("database", {("DB",)}), ("task", {("DB",), ("DB", "COMMUNICATE"), ("DB", "ACTION")})):
         environment = configure_environment(load_config("cpu", ["domain.size=official", f"rl.reward_basis={basis}"]))

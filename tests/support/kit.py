@@ -101,7 +101,7 @@ def play(
         agent=agent,
         make_user=AgendaUserFactory(played.rule_based_user, seed=seed, persona=persona),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
-        audit=lambda task, world, episode: audit(episode, task, domain.kind_of, rules),
+        audit=lambda task, world, episode: audit(episode, task, domain.kind_of, rules, world=world),
         rules=GENERATED_RULES,
         retries=0,
     )

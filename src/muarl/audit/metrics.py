@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from muarl.audit.calls import CallRecord, KindOf, agent_calls, repeated_calls
 from muarl.audit.facts import persons_in
-from muarl.domains.auditing import UNDECLARED, AuditRules
+from muarl.domains.auditing import UNDECLARED, AuditRules, LiveWorld
 from muarl.episode import Episode
 
 if TYPE_CHECKING:
@@ -52,15 +52,24 @@ def needs_transfer(task: Task, rules: AuditRules = UNDECLARED) -> bool | None:
     return None if task.tags.get("feasible", True) is False else False
 
 
-def audit(episode: Episode, task: Task | None, kind_of: KindOf, rules: AuditRules = UNDECLARED) -> dict[str, float]:
+def audit(
+    episode: Episode,
+    task: Task | None,
+    kind_of: KindOf,
+    rules: AuditRules = UNDECLARED,
+    *,
+    world: LiveWorld | None = None,
+) -> dict[str, float]:
     """The audit of one episode; counts, as floats, over the agent's side only.
 
     ``calls``, ``tool_errors`` (calls answered by an error, malformed ones included), ``malformed_calls`` (their text
     was no valid call), ``repeated_calls``, ``writes`` (successful), ``writes_without_consent``, ``transfers``,
     ``needless_transfers`` (0 unless the task is feasible and its gold actions hold none), ``questions`` (messages to
     the user with a question mark). Where the rules name auth tools also ``access_before_authentication`` and
-    ``foreign_access`` (successful reads or writes of user data, before authentication, or of another user). A key that
-    does not apply is left out rather than 0.
+    ``foreign_access`` (successful reads or writes of user data, before authentication, or of another user). Where they
+    name tools that search documents, ``searches``; and where they tell which documents hold and the ``world`` is known,
+    as the conversation has left it, ``documented`` (writes and answers that hang on documents) and ``grounded`` (those
+    that go by the document that holds). A key that does not apply is left out rather than 0.
 
     ``kind_of`` maps a tool's name to "read", "write" or "generic" (``Domain.kind_of``).
     """
@@ -87,4 +96,9 @@ def audit(episode: Episode, task: Task | None, kind_of: KindOf, rules: AuditRule
         early, foreign = _access(records, rules)
         found["access_before_authentication"] = float(early)
         found["foreign_access"] = float(foreign)
+    if rules.search_tools:
+        found["searches"] = float(sum(r.call.name in rules.search_tools for r in records))
+    if rules.grounded is not None and task is not None and world is not None:
+        right = list(rules.grounded(task, world, messages))
+        found |= {"documented": float(len(right)), "grounded": float(sum(right))}
     return found

@@ -6,14 +6,17 @@ Nothing here looks at a conversation. Where a domain declares nothing, audits as
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from muarl.chat import Requestor, ToolCall
+from muarl.chat import Message, Requestor, ToolCall
 from muarl.errors import ConfigError
 from muarl.patterns import matches, problem_of
 from muarl.untrusted import parse_json
+
+if TYPE_CHECKING:
+    from muarl.domains.tasks import Task
 
 When = Literal["before", "after", "around"]
 Weight = Literal["note", "violation"]
@@ -136,6 +139,11 @@ Forbids = Callable[[Occasion], str | None]
 cannot be told. It may raise what a malformed record makes it raise (KeyError, TypeError, ValueError...)."""
 
 
+Grounded = Callable[["Task", LiveWorld, Sequence[Message]], Iterable[bool]]
+"""Of a finished conversation, given its task and world: for each write and answer that hangs on documents, whether it
+is what the document that holds says."""
+
+
 @dataclass(frozen=True)
 class Statement:
     """A message of the agent's to the user, and what is known at that moment.
@@ -168,13 +176,14 @@ class AuditRules:
     ``resources``: what belongs to whom. ``forbids``: by writing tool, why the policy forbids it. ``obligations``: what
     must be said. ``disproves``: what is wrong with what a message states (see there). ``spoken``: by tool, further
     words for its action ("add" for refuel_data). ``wished``: by tool, further words with which people ask for it, or
-    for what it fixes ("no service"). ``trusted_tools``: whose
-    results may give the agent instructions, such as a knowledge base. ``one_person``: a conversation serves one person.
-    ``told_person``: where the policy lets users say who they are, what such an id looks like. ``kinds``: tool to
-    "read", "write" or "generic", for logs without a domain. ``learns``: what a result (parsed JSON, or text) shows
-    beyond the records of ``resources``, which are found by themselves. ``replays``: whether a world made from the task
-    can be brought to the state before each call, because tools depend on nothing else. ``declared``: False where nobody
-    has said what holds, so that an audit by these rules reassures of nothing.
+    for what it fixes ("no service"). ``trusted_tools``: whose results may give the agent instructions, such as a
+    knowledge base. ``search_tools``: search documents. ``grounded``: which of the writes and answers that hang on
+    documents go by those that hold. ``one_person``: a conversation serves one person. ``told_person``: where the policy
+    lets users say who they are, what such an id looks like. ``kinds``: tool to "read", "write" or "generic", for logs
+    without a domain. ``learns``: what a result (parsed JSON, or text) shows beyond the records of ``resources``, which
+    are found by themselves. ``replays``: whether a world made from the task can be brought to the state before each
+    call, because tools depend on nothing else. ``declared``: False where nobody has said what holds, so that an audit
+    by these rules reassures of nothing.
     """
 
     auth_tools: frozenset[str] = frozenset()
@@ -190,6 +199,8 @@ class AuditRules:
     spoken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wished: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trusted_tools: frozenset[str] = frozenset()
+    search_tools: frozenset[str] = frozenset()
+    grounded: Grounded | None = None
     one_person: bool = True
     told_person: str | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)

@@ -234,7 +234,7 @@ class ConfiguredEnvironment:
     def audit(self, task: Task, world: World, episode: Episode) -> Mapping[str, float]:
         """The audit of an episode."""
         rules = self.audit_rules(task)
-        found = audit(episode, task, self.domain.kind_of, rules)
+        found = audit(episode, task, self.domain.kind_of, rules, world=world)
         if self.terms.shaped:
             found |= {f"{shaped.PREFIX}{name}": value for name, value in shaped.terms(task, episode.messages).items()}
         if self.terms.layered:

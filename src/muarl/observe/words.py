@@ -31,6 +31,12 @@ WORDS: dict[str, Word] = {
         True,
         "lower",
     ),
+    "grounded": Word(
+        "By the right document",
+        "of all changes and answers that hang on documents, those by the document that holds",
+        True,
+        "higher",
+    ),
     "tool_error_rate": Word("Tool errors", "share of tool calls answered by an error", True, "lower"),
     "malformed_calls": Word("Malformed calls", "per conversation: calls that could not be read", False, "lower"),
     "calls": Word("Tool calls", "per conversation"),
@@ -42,6 +48,8 @@ WORDS: dict[str, Word] = {
         "Access before authentication", "per conversation: data touched before knowing who is asking", False, "lower"
     ),
     "audit/foreign_access": Word("Access to others’ data", "per conversation", False, "lower"),
+    "audit/searches": Word("Searches", "per conversation: of documents"),
+    "audit/documented": Word("Changes and answers by documents", "per conversation"),
     "audit/questions": Word("Questions", "per conversation: messages to the customer that ask something"),
     "audit/writes": Word("Writes", "per conversation: successful changes to the database"),
     "audit/transfers": Word("Transfers", "per conversation, right ones included"),

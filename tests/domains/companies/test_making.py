@@ -10,7 +10,7 @@ from muarl.domains.companies.bank import BANK
 from muarl.domains.companies.company import COMPANY_SIZES, TODAY
 from muarl.domains.companies.insurer import INSURER
 from muarl.domains.companies.making import company, company_key
-from muarl.domains.companies.rules import Procedure, Rule, procedure_that_holds, rule_that_holds
+from muarl.domains.companies.rules import DocumentedRule, Procedure, procedure_that_holds, rule_that_holds
 from muarl.domains.companies.utility import UTILITY
 from muarl.domains.companies.wording import procedure_title, reader, rule_query, table_title, value_in_words
 from muarl.errors import ConfigError
@@ -118,7 +118,7 @@ def test_a_key_that_is_none_is_told(key):
 
 
 def a_rule(value, since="2025-01-01", **more):
-    return Rule("closing fee", "Alder Saver Plus", value, since, **more)
+    return DocumentedRule("closing fee", "Alder Saver Plus", value, since, **more)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def a_rule(value, since="2025-01-01", **more):
         ([a_rule(20, group="students")], "students", 20),
         ([a_rule(20, group="students")], "pensioners", 10),
         ([a_rule(20, group="students"), a_rule(30, until="2026-12-31", source="bulletin")], "students", 20),
-        ([Rule("card fee", "Alder Saver Plus", 20, "2026-01-01")], "none", 10),
-        ([Rule("closing fee", "Alder Saver Prime", 20, "2026-01-01")], "none", 10),
+        ([DocumentedRule("card fee", "Alder Saver Plus", 20, "2026-01-01")], "none", 10),
+        ([DocumentedRule("closing fee", "Alder Saver Prime", 20, "2026-01-01")], "none", 10),
     ],
 )
 def test_which_rule_holds(others, group, value):

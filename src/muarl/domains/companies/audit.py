@@ -1,39 +1,89 @@
 """What audits must know of companies: whether what was done is what the documents say, and if not, by which document.
 
 A call is compared with the rules that the documents were written from, so that a finding can name both the document
-that holds and the one that the agent seems to have gone by.
+that holds and the one that the agent seems to have gone by. So is what stands in the database at the end, and what the
+agent has told those who asked for a figure: of these the share that is right is a metric.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from muarl.domains.auditing import AuditRules, Occasion
+from muarl.chat import Message
+from muarl.domains.auditing import AuditRules, LiveWorld, Occasion
+from muarl.domains.base import Task
 from muarl.domains.companies.company import Company
 from muarl.domains.companies.rules import Procedure, Role
 from muarl.domains.companies.statements import disproved, of_other
 from muarl.domains.companies.tools import GIVE, CompanyDomain
-from muarl.domains.companies.wording import value_in_words
-from muarl.domains.kit.audit import audit_rules
+from muarl.domains.companies.trades import Topic
+from muarl.domains.companies.wording import UNITS, value_in_words
+from muarl.domains.kit.audit import audit_rules, words_of
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.worlds import Worlds
 from muarl.domains.knowledge.discovery import CALL
 
 NAMED_BY = {CALL: "agent_tool_name", GIVE: "discoverable_tool_name"}
 """By writing tool, the argument that names the tool which a document names."""
+SEARCHES = frozenset({"KB_search", "grep"})
 
 
 def company_audit(service: Service) -> AuditRules:
     """The rules by which conversations at the service desk of a company are audited."""
+    assert issubclass(service.domain, CompanyDomain)
+    operations = service.domain.trade.operations  # either tool may carry out any of them
+    asked = words_of((text for o in operations for text in o.says), proposed=False)
+    proposed = words_of((text for o in operations for text in (*o.says, *o.propose)), proposed=True)
     return replace(
         audit_rules(Worlds(service)),
+        wished=dict.fromkeys(NAMED_BY, asked),
+        spoken=dict.fromkeys(NAMED_BY, proposed),
         forbids={tool: partial(_forbidden, name) for tool, name in NAMED_BY.items()},
         disproves=disproved,
+        search_tools=SEARCHES,
+        grounded=_grounded,
     )
+
+
+def _grounded(task: Task, world: LiveWorld, messages: Sequence[Message]) -> Iterator[bool]:
+    """Whether each thing that was done, or given to the customer to do, is as the documents say; then each figure that
+    the customer has asked for and been told."""
+    desk = world.toolkit("assistant")
+    if not isinstance(desk, CompanyDomain) or task.database is None:
+        return
+    company, tables = desk.company, task.database.tables
+    contracts, customers = tables["contracts"], tables["customers"]
+
+    def group(contract: Mapping[str, Any]) -> str:
+        return str(customers[contract["customer_id"]]["group"])
+
+    for _, order in desk.db.orders.scan():
+        procedure, contract = company.tools[order["tool"]], contracts[order[company.trade.key]]
+        values = {role: order[role] for role, _ in procedure.arguments if role in order}
+        yield next(_faults(company, procedure, values, contract, group(contract)), None) is None
+    said = [m.content for m in messages if m.role == "assistant" and m.content and not m.tool_calls]
+    for request in (task.agenda or {}).get("requests", ()):
+        contract = contracts.get(request["goal"].get("contract"))
+        if request["kind"] == "ask" and contract is not None:
+            topic = company.trade.topic(request["goal"]["topic"])
+            rule = company.rule(topic.name, contract["product"], group(contract))
+            if told := _told(said, topic, (contract["product"], contract[company.trade.key])):
+                yield rule is not None and str(rule.value) in told
+
+
+def _told(said: Sequence[str], topic: Topic, about: Sequence[str]) -> set[str]:
+    """The figures in the last message that names the topic and has some of its unit, of those that also name what it is
+    ``about`` if there are any."""
+    figure = re.compile(re.escape(UNITS[topic.unit]).replace(r"\{\}", r"(\d+)(?:\.00)?") + r"(?!\.?\d)")
+    names = (topic.name, *topic.wordings)
+    told = [t for t in said if figure.search(t) and any(name in t.casefold() for name in names)]
+    told = [t for t in told if any(one in t for one in about)] or told
+    return set(figure.findall(told[-1])) if told else set()
 
 
 def _forbidden(name: str, occasion: Occasion) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from muarl.domains.companies.rules import Procedure, Rule, procedure_that_holds, rule_that_holds
+from muarl.domains.companies.rules import DocumentedRule, Procedure, procedure_that_holds, rule_that_holds
 from muarl.domains.companies.trades import Trade
 from muarl.retrieval import Document, Knowledge
 
@@ -35,7 +35,7 @@ class CompanySize:
 COMPANY_SIZES = {
     size.name: size
     for size in (
-        CompanySize("tiny", 50, brands=2, families=2, tiers=2, known=24, top_k=3, brief=True, extra=0.5),
+        CompanySize("tiny", 50, brands=2, families=2, tiers=2, known=24, top_k=2, brief=True, extra=0.5),
         CompanySize("small", 150, brands=3, families=3, tiers=2, known=12, top_k=10),
         CompanySize("full", 700, brands=13, families=3, tiers=3, known=6, top_k=10, extra=0.2),
     )
@@ -51,7 +51,7 @@ class Company:
     trade: Trade
     size: CompanySize
     products: tuple[str, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[DocumentedRule, ...]
     procedures: tuple[Procedure, ...]
     documents: tuple[Document, ...] = field(repr=False, default=())
 
@@ -71,7 +71,7 @@ class Company:
         matters = Counter((rule.topic, rule.product) for rule in self.rules)
         return frozenset(product for (_, product), count in matters.items() if count > 1)
 
-    def rule(self, topic: str, product: str, group: str = "") -> Rule | None:
+    def rule(self, topic: str, product: str, group: str = "") -> DocumentedRule | None:
         """The rule that holds today."""
         return rule_that_holds(self.rules, topic, product, group, TODAY)
 

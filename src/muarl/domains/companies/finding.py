@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from muarl.domains.companies.company import TODAY
-from muarl.domains.companies.rules import Procedure, Rule, procedure_that_holds, rule_that_holds
+from muarl.domains.companies.rules import DocumentedRule, Procedure, procedure_that_holds, rule_that_holds
 from muarl.domains.companies.trades import Trade
 from muarl.domains.companies.wording import procedure_title, reader, rule_query, table_title
 from muarl.domains.kit.plan import Plan
@@ -24,7 +24,7 @@ def shown_documents(result: str) -> Iterator[tuple[str, str, str]]:
             yield one["id"], one["title"], result[one.end() : end]
 
 
-def find_rule(it: Plan, trade: Trade, topic: str, product: str, group: str) -> Rule | None:
+def find_rule(it: Plan, trade: Trade, topic: str, product: str, group: str) -> DocumentedRule | None:
     """The rule that holds for a customer of this group, as far as searches show it; None if they show none.
 
     The second search is for a table, which a product's own documents may leave a topic to.
@@ -35,7 +35,7 @@ def find_rule(it: Plan, trade: Trade, topic: str, product: str, group: str) -> R
     return rule_that_holds(found, topic, product, group, TODAY)
 
 
-def _rules(it: Plan, trade: Trade, query: str) -> list[Rule]:
+def _rules(it: Plan, trade: Trade, query: str) -> list[DocumentedRule]:
     shown = shown_documents(str(it.look("KB_search", query=query)))
     return [rule for document in shown for rule in reader(trade).rules(*document)]
 

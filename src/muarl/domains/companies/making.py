@@ -11,7 +11,7 @@ from typing import Any
 
 from muarl.domains.companies import wording, writing
 from muarl.domains.companies.company import COMPANY_SIZES, TODAY, Company, CompanySize
-from muarl.domains.companies.rules import Mode, Procedure, Role, Rule
+from muarl.domains.companies.rules import DocumentedRule, Mode, Procedure, Role
 from muarl.domains.companies.trades import Operation, Topic, Trade
 from muarl.domains.kit.people import shift
 from muarl.errors import ConfigError
@@ -114,16 +114,16 @@ class _Making:
 
     # rules
 
-    def _rules(self, topic: Topic, products: Sequence[str]) -> list[Rule]:
-        found: list[Rule] = []
+    def _rules(self, topic: Topic, products: Sequence[str]) -> list[DocumentedRule]:
+        found: list[DocumentedRule] = []
         there = [p for p in products if not topic.optional or self.rng.random() < 0.7]
         tables = [f for f in self.trade.families if not self.size.brief and self.rng.random() < TABLES]
         for product in there:
             family = self.trade.family(product)
             place = f"table|{topic.name}|{family}" if family in tables else f"sheet|{product}|{topic.sheet}"
             place = f"alone|{topic.name}|{product}" if self.size.brief else place
-            found.append(Rule(topic.name, product, self._value(topic, product, products), self._date_of(place),
-                              document=place))  # fmt: skip
+            value, since = self._value(topic, product, products), self._date_of(place)
+            found.append(DocumentedRule(topic.name, product, value, since, document=place))
         return found
 
     def _value(self, topic: Topic, product: str, products: Sequence[str]) -> int | str:
@@ -137,7 +137,7 @@ class _Making:
         taken.add(chosen)
         return chosen
 
-    def _second(self, rule: Rule, products: Sequence[str]) -> list[Rule]:
+    def _second(self, rule: DocumentedRule, products: Sequence[str]) -> list[DocumentedRule]:
         """A second document on the same matter, or a third."""
         topic = self.trade.topic(rule.topic)
         sorts = ["old", "later", "bulletin", "past", "leaflet", "group", "group", "group"]
@@ -147,7 +147,7 @@ class _Making:
         chosen = self.rng.sample(sorts[: -3 if topic.unit == "product" else None], count)
         if len({"group" if one == "group" else "all" for one in chosen}) > 1 or chosen[1:] == ["group"]:
             chosen = chosen[:1]
-        found: list[Rule] = []
+        found: list[DocumentedRule] = []
         for sort in chosen:
             value = self._value(topic, rule.product, products)
             other = replace(rule, value=value, document=f"alone|{topic.name}|{rule.product}|{sort}")

@@ -1,8 +1,8 @@
 """The rules of a company as data: what its documents are written from, and what is read back from them.
 
-A ``Rule`` gives one topic of one product a value; a ``Procedure`` says how an operation is carried out for a family of
-products. Several may speak of the same thing: ``rule_that_holds`` and ``procedure_that_holds`` say which one counts.
-The generator, the expert's plans and the audit decide by these two functions only.
+A ``DocumentedRule`` gives one topic of one product a value; a ``Procedure`` says how an operation is carried out for a
+family of products. Several may speak of the same thing: ``rule_that_holds`` and ``procedure_that_holds`` say which one
+counts. The generator, the expert's plans and the audit decide by these two functions only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Role = Literal["contract", "fee", "amount", "target", "code"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class DocumentedRule:
     """The value of a topic for a product: a number, or the name of a product.
 
     ``since``: the first day on which it holds; ``until``: the last one, empty: no end. ``group``: the customers for
@@ -59,7 +59,9 @@ class Procedure:
         return {name: self.code if role == "code" else values[role] for role, name in self.arguments}
 
 
-def rule_that_holds(rules: Iterable[Rule], topic: str, product: str, group: str, today: str) -> Rule | None:
+def rule_that_holds(
+    rules: Iterable[DocumentedRule], topic: str, product: str, group: str, today: str
+) -> DocumentedRule | None:
     """The rule that holds today for a customer of this group, None if there is none.
 
     An exception for the group holds before what is for all; then a bulletin before the terms, and the terms before a

@@ -15,7 +15,7 @@ from typing import Any
 
 from muarl.domains.auditing import Statement
 from muarl.domains.companies.company import TODAY, Company
-from muarl.domains.companies.rules import Rule
+from muarl.domains.companies.rules import DocumentedRule
 from muarl.domains.companies.tools import CompanyDomain
 from muarl.domains.companies.trades import Trade, Unit
 from muarl.domains.companies.wording import value_in_words
@@ -39,7 +39,7 @@ _ELSEWHEN = re.compile(
 
 
 @dataclass(frozen=True)
-class Claim:
+class StatedFigure:
     """That a topic of a product is this much. ``holder``: the product's name, or a contract's id."""
 
     topic: str
@@ -48,12 +48,12 @@ class Claim:
 
 
 @lru_cache(maxsize=1024)
-def claims_in(trade: Trade, text: str) -> tuple[Claim, ...]:
+def stated_figures(trade: Trade, text: str) -> tuple[StatedFigure, ...]:
     """The figures that a text states of rules."""
     return tuple(claim for sentence in _SENTENCE.split(text) for claim in _claims(trade, sentence))
 
 
-def _claims(trade: Trade, sentence: str) -> Iterator[Claim]:
+def _claims(trade: Trade, sentence: str) -> Iterator[StatedFigure]:
     patterns = _patterns(trade)
     topics = {found[0].lower() for found in patterns.topic.finditer(sentence)}
     if len(topics) != 1:
@@ -72,7 +72,7 @@ def _claims(trade: Trade, sentence: str) -> Iterator[Claim]:
     ) or re.search(rf"\b{name}:? {figure}", rest, re.IGNORECASE)
     if told is not None:
         number = next(group for group in told.groups() if group)
-        yield Claim(topic.name, holders.pop(), float(number.replace(",", "")))
+        yield StatedFigure(topic.name, holders.pop(), float(number.replace(",", "")))
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def disproved(said: Statement) -> str | None:
     group = ""
     if said.person is not None and said.person in desk.db.customers:
         group = str(desk.db.customers.peek(said.person)["group"])
-    for claim in claims_in(desk.trade, said.text):
+    for claim in stated_figures(desk.trade, said.text):
         product = claim.holder
         if product in desk.db.contracts:
             product = str(desk.db.contracts.peek(product)["product"])
@@ -110,7 +110,7 @@ def disproved(said: Statement) -> str | None:
     return None
 
 
-def _wrong(company: Company, claim: Claim, product: str, group: str, said: Statement) -> str | None:
+def _wrong(company: Company, claim: StatedFigure, product: str, group: str, said: Statement) -> str | None:
     unit = company.trade.topic(claim.topic).unit
     about, stated = f"the {claim.topic} of {product}", value_in_words(f"{claim.value:g}", unit)
     groups = ("", group) if said.person is not None else ("", *company.trade.groups)
@@ -127,7 +127,7 @@ def _wrong(company: Company, claim: Claim, product: str, group: str, said: State
     return None
 
 
-def of_other(company: Company, rule: Rule, value: Any) -> str:
+def of_other(company: Company, rule: DocumentedRule, value: Any) -> str:
     """By which document a value would be right that is wrong, and why that does not count."""
     others = [r for r in company.rules if (r.topic, r.product, r.value) == (rule.topic, rule.product, value)]
     for other in others:
@@ -141,7 +141,7 @@ def of_other(company: Company, rule: Rule, value: Any) -> str:
     return ", which no document says of it"
 
 
-def _shown(company: Company, rule: Rule, said: Statement) -> bool:
+def _shown(company: Company, rule: DocumentedRule, said: Statement) -> bool:
     """Whether the agent had been shown the document of a rule."""
     document = company.knowledge.find(rule.document)
     return document is not None and any(document.content in result for result in said.results)

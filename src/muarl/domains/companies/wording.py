@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import get_args
 
-from muarl.domains.companies.rules import Mode, Procedure, Role, Rule, Source
+from muarl.domains.companies.rules import DocumentedRule, Mode, Procedure, Role, Source
 from muarl.domains.companies.trades import Trade, Unit
 
 HEADERS: Mapping[Source, str] = {
@@ -105,16 +105,16 @@ class Reader:
         }
 
     @lru_cache(maxsize=4096)  # noqa: B019 - there is one reader a trade
-    def rules(self, id_: str, title: str, content: str) -> tuple[Rule, ...]:
+    def rules(self, id_: str, title: str, content: str) -> tuple[DocumentedRule, ...]:
         """The rules that a document says."""
         return tuple(self._rules(id_, content))
 
-    def _rules(self, id_: str, content: str) -> Iterator[Rule]:
+    def _rules(self, id_: str, content: str) -> Iterator[DocumentedRule]:
         for source, header in self._headers.items():
             if (found := header.search(content)) is not None:
                 dates = found.groupdict()
                 for said in self._said(content):
-                    yield Rule(
+                    yield DocumentedRule(
                         said["topic"],
                         said["product"],
                         self._value(said["value"]),
@@ -144,6 +144,7 @@ class Reader:
         digits = re.fullmatch(r"\$?(\d+)(?: days|%)?", text)
         return int(digits[1]) if digits else text
 
+    @lru_cache(maxsize=4096)  # noqa: B019 - as above
     def procedure(self, id_: str, title: str, content: str) -> Procedure | None:
         """The procedure that a document says, None if it is none."""
         header = self._procedure.search(content)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from muarl.domains.companies import wording
 from muarl.domains.companies.company import Company
-from muarl.domains.companies.rules import Procedure, Rule
+from muarl.domains.companies.rules import DocumentedRule, Procedure
 from muarl.domains.companies.trades import OperationKind
 from muarl.retrieval.markdown import MarkdownDocument
 
@@ -36,7 +36,7 @@ class _Page:
 
     title: str
     content: str
-    rules: Sequence[Rule] = ()
+    rules: Sequence[DocumentedRule] = ()
     procedure: Procedure | None = None
 
     @property
@@ -81,7 +81,7 @@ class _Writer:
     # rules
 
     def _sheets(self) -> Iterable[_Page]:
-        by_place: dict[str, list[Rule]] = defaultdict(list)
+        by_place: dict[str, list[DocumentedRule]] = defaultdict(list)
         for rule in self.company.rules:
             by_place[rule.document].append(rule)
         for place, rules in by_place.items():
@@ -93,7 +93,7 @@ class _Writer:
             else:
                 yield self._alone(rules[0])
 
-    def _table(self, rules: Sequence[Rule]) -> _Page:
+    def _table(self, rules: Sequence[DocumentedRule]) -> _Page:
         topic, family = rules[0].topic, self.trade.families[self.trade.family(rules[0].product)]
         unit = self.trade.topic(topic).unit
         rows = [
@@ -103,22 +103,22 @@ class _Writer:
         title = wording.table_title(topic, family)
         return _Page(title, self._text(title, self._header(rules[0]), wording.TABLE.format(topic=topic), *rows), rules)
 
-    def _sheet(self, sheet: str, rules: Sequence[Rule]) -> _Page:
+    def _sheet(self, sheet: str, rules: Sequence[DocumentedRule]) -> _Page:
         title = f"{rules[0].product} {sheet}"
         sentences = [self._sentence(rule) for rule in rules]
         return _Page(title, self._text(title, self._header(rules[0]), *self._mixed(sentences)), rules)
 
-    def _alone(self, rule: Rule) -> _Page:
+    def _alone(self, rule: DocumentedRule) -> _Page:
         sort = {"terms": "", "bulletin": " bulletin", "leaflet": " leaflet"}[rule.source]
         title = f"{rule.product} {rule.topic}{sort}{f' for {rule.group}' if rule.group else ''}"
         return _Page(title, self._text(title, self._header(rule), *self._mixed([self._sentence(rule)])), [rule])
 
-    def _header(self, rule: Rule) -> str:
+    def _header(self, rule: DocumentedRule) -> str:
         header = wording.HEADERS[rule.source].format(since=rule.since, until=rule.until)
         older = [since for since in self.dates[rule.topic, rule.product, rule.group] if since < rule.since]
         return f"{header} {wording.REPLACES.format(since=max(older))}" if older and rule.source == "terms" else header
 
-    def _sentence(self, rule: Rule) -> str:
+    def _sentence(self, rule: DocumentedRule) -> str:
         value = wording.value_in_words(rule.value, self.trade.topic(rule.topic).unit)
         templates = wording.EXCEPTIONS if rule.group else wording.RULES
         template = templates[0] if self.brief else self.rng.choice(templates)

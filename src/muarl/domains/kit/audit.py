@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
 
@@ -108,6 +108,12 @@ def _words(worlds: Worlds, choose: Callable[[str], str], *, proposed: bool) -> d
             texts = [*intent.says, *(sorted(shown.notes.proposals.get(tool, ())) if proposed else ())]
             found.setdefault(tool, {}).update(dict.fromkeys(word for text in texts if (word := choose(text))))
     return {tool: tuple(words) for tool, words in found.items()}
+
+
+def words_of(texts: Iterable[str], *, proposed: bool) -> tuple[str, ...]:
+    """The words by which clauses such as "close {account}" are known, as requests or where they are ``proposed``."""
+    choose = _action if proposed else _wish
+    return tuple(dict.fromkeys(word for text in texts if (word := choose(text))))
 
 
 def _action(text: str) -> str:
