@@ -15,7 +15,7 @@ from muarl.domains.companies import finding
 from muarl.domains.companies.bank import BANK
 from muarl.domains.companies.company import TODAY
 from muarl.domains.companies.insurer import INSURER
-from muarl.domains.companies.statements import Claim, claims_in, disproved
+from muarl.domains.companies.statements import StatedFigure, disproved, figures_in
 from muarl.environments.registry import find
 from muarl.episode import Turn
 from support.companies import NAMES, first_shown
@@ -25,15 +25,15 @@ CARD = "Cedar Card Basic"
 
 
 @pytest.mark.parametrize(
-    ("text", "claims"),
+    ("text", "figures"),
     [
-        (f"The card fee of {CARD} is $15.", [Claim("card fee", CARD, 15)]),
-        ("For A-49310 the Card Fee is 15 dollars. Shall I go on?", [Claim("card fee", "A-49310", 15)]),
-        (f"{CARD} has a daily limit of $1,250.", [Claim("daily limit", CARD, 1250)]),
-        (f"**{CARD}**\n- notice period: 30 days for {CARD}", [Claim("notice period", CARD, 30)]),
+        (f"The card fee of {CARD} is $15.", [StatedFigure("card fee", CARD, 15)]),
+        ("For A-49310 the Card Fee is 15 dollars. Shall I go on?", [StatedFigure("card fee", "A-49310", 15)]),
+        (f"{CARD} has a daily limit of $1,250.", [StatedFigure("daily limit", CARD, 1250)]),
+        (f"**{CARD}**\n- notice period: 30 days for {CARD}", [StatedFigure("notice period", CARD, 30)]),
         ("I will send a new card for account A-49310 for a card fee of $15. Is that what you want? (yes/no)",
-         [Claim("card fee", "A-49310", 15)]),
-        (f"There is a $15 card fee for {CARD}.", [Claim("card fee", CARD, 15)]),
+         [StatedFigure("card fee", "A-49310", 15)]),
+        (f"There is a $15 card fee for {CARD}.", [StatedFigure("card fee", CARD, 15)]),
         # no statements of what a rule is now
         (f"Is the card fee of {CARD} $15?", []),
         (f"The card fee of {CARD} is not $75.", []),
@@ -53,8 +53,8 @@ CARD = "Cedar Card Basic"
         (f"{CARD}: I have charged $75, which includes the card fee.", []),
     ],
 )  # fmt: skip
-def test_what_counts_as_a_statement(text: str, claims: list[Claim]) -> None:
-    assert list(claims_in(BANK, text)) == claims
+def test_what_counts_as_a_statement(text: str, figures: list[StatedFigure]) -> None:
+    assert list(figures_in(BANK, text)) == figures
 
 
 def test_figures_are_compared_with_what_holds_for_the_customer_and_with_what_was_shown() -> None:
@@ -139,7 +139,9 @@ def test_who_takes_the_first_figure_that_a_search_shows_is_found_out(monkeypatch
 def test_a_trades_own_words_count() -> None:
     topics = {topic.name for topic in INSURER.topics if topic.unit == "days"}
     for topic in topics:
-        assert claims_in(INSURER, f"The {topic} of policy P-12345 is 30 days.") == (Claim(topic, "P-12345", 30),)
+        assert figures_in(INSURER, f"The {topic} of policy P-12345 is 30 days.") == (
+            StatedFigure(topic, "P-12345", 30),
+        )
 
 
 def test_only_what_reaches_the_user_counts() -> None:
