@@ -15,7 +15,7 @@ from muarl.domains.companies import finding
 from muarl.domains.companies.bank import BANK
 from muarl.domains.companies.company import TODAY
 from muarl.domains.companies.insurer import INSURER
-from muarl.domains.companies.statements import StatedFigure, disproved, stated_figures
+from muarl.domains.companies.statements import StatedFigure, disproved, figures_in
 from muarl.environments.registry import find
 from muarl.episode import Turn
 from support.companies import NAMES, first_shown
@@ -25,7 +25,7 @@ CARD = "Cedar Card Basic"
 
 
 @pytest.mark.parametrize(
-    ("text", "claims"),
+    ("text", "figures"),
     [
         (f"The card fee of {CARD} is $15.", [StatedFigure("card fee", CARD, 15)]),
         ("For A-49310 the Card Fee is 15 dollars. Shall I go on?", [StatedFigure("card fee", "A-49310", 15)]),
@@ -53,8 +53,8 @@ CARD = "Cedar Card Basic"
         (f"{CARD}: I have charged $75, which includes the card fee.", []),
     ],
 )  # fmt: skip
-def test_what_counts_as_a_statement(text: str, claims: list[StatedFigure]) -> None:
-    assert list(stated_figures(BANK, text)) == claims
+def test_what_counts_as_a_statement(text: str, figures: list[StatedFigure]) -> None:
+    assert list(figures_in(BANK, text)) == figures
 
 
 def test_figures_are_compared_with_what_holds_for_the_customer_and_with_what_was_shown() -> None:
@@ -139,7 +139,7 @@ def test_who_takes_the_first_figure_that_a_search_shows_is_found_out(monkeypatch
 def test_a_trades_own_words_count() -> None:
     topics = {topic.name for topic in INSURER.topics if topic.unit == "days"}
     for topic in topics:
-        assert stated_figures(INSURER, f"The {topic} of policy P-12345 is 30 days.") == (
+        assert figures_in(INSURER, f"The {topic} of policy P-12345 is 30 days.") == (
             StatedFigure(topic, "P-12345", 30),
         )
 

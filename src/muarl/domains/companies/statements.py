@@ -48,12 +48,12 @@ class StatedFigure:
 
 
 @lru_cache(maxsize=1024)
-def stated_figures(trade: Trade, text: str) -> tuple[StatedFigure, ...]:
+def figures_in(trade: Trade, text: str) -> tuple[StatedFigure, ...]:
     """The figures that a text states of rules."""
-    return tuple(claim for sentence in _SENTENCE.split(text) for claim in _claims(trade, sentence))
+    return tuple(figure for sentence in _SENTENCE.split(text) for figure in _figures(trade, sentence))
 
 
-def _claims(trade: Trade, sentence: str) -> Iterator[StatedFigure]:
+def _figures(trade: Trade, sentence: str) -> Iterator[StatedFigure]:
     patterns = _patterns(trade)
     topics = {found[0].lower() for found in patterns.topic.finditer(sentence)}
     if len(topics) != 1:
@@ -101,27 +101,27 @@ def disproved(said: Statement) -> str | None:
     group = ""
     if said.person is not None and said.person in desk.db.customers:
         group = str(desk.db.customers.peek(said.person)["group"])
-    for claim in stated_figures(desk.trade, said.text):
-        product = claim.holder
+    for figure in figures_in(desk.trade, said.text):
+        product = figure.holder
         if product in desk.db.contracts:
             product = str(desk.db.contracts.peek(product)["product"])
-        if product in desk.company.products and (wrong := _wrong(desk.company, claim, product, group, said)):
+        if product in desk.company.products and (wrong := _wrong(desk.company, figure, product, group, said)):
             return wrong
     return None
 
 
-def _wrong(company: Company, claim: StatedFigure, product: str, group: str, said: Statement) -> str | None:
-    unit = company.trade.topic(claim.topic).unit
-    about, stated = f"the {claim.topic} of {product}", value_in_words(f"{claim.value:g}", unit)
+def _wrong(company: Company, figure: StatedFigure, product: str, group: str, said: Statement) -> str | None:
+    unit = company.trade.topic(figure.topic).unit
+    about, stated = f"the {figure.topic} of {product}", value_in_words(f"{figure.value:g}", unit)
     groups = ("", group) if said.person is not None else ("", *company.trade.groups)
-    hold = [rule for g in groups if (rule := company.rule(claim.topic, product, g)) is not None]
+    hold = [rule for g in groups if (rule := company.rule(figure.topic, product, g)) is not None]
     if not hold:
         return f"{about} was said to be {stated}, and no document has a rule about it"
-    right = [rule for rule in hold if rule.value == claim.value]
+    right = [rule for rule in hold if rule.value == figure.value]
     if not right:
         rule = hold[-1]
         told = value_in_words(rule.value, unit)
-        return f"{about} is {told} ({rule.document}), and not {stated}{of_other(company, rule, claim.value)}"
+        return f"{about} is {told} ({rule.document}), and not {stated}{of_other(company, rule, figure.value)}"
     if not any(_shown(company, rule, said) for rule in right):
         return f"{about} was said to be {stated} ({right[0].document}) before any search had shown it"
     return None
