@@ -30,6 +30,16 @@ def test_nothing_is_held_against_the_expert(name, size):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_the_expert_asks_before_it_writes_however_it_says_so(name):
+    tasks = made(name, "small", "test", 100 if name == "utility-knowledge" else 40)
+    environment, by_id = env(name), {task.id: task for task in tasks}
+    domain, rules = environment.make_domain("small"), environment.audit_rules()
+    for episode in expert(name, tasks, "small"):
+        found = audit_episode(episode, by_id[episode.task_id], domain=domain, rules=rules)
+        assert not [one.text for one in found if one.severity != "note"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_figure_that_does_not_hold_is_told_with_both_documents(monkeypatch, name):
     made(name, "tiny", "test", 60)  # what is right is found by careful plans
     monkeypatch.setattr(finding, "rule_that_holds", first_shown)

@@ -31,6 +31,9 @@ from muarl.domains.knowledge.discovery import CALL
 NAMED_BY = {CALL: "agent_tool_name", GIVE: "discoverable_tool_name"}
 """By writing tool, the argument that names the tool which a document names."""
 SEARCHES = frozenset({"KB_search", "grep"})
+SPLIT = ("change", "paid every")
+"""Words of proposals whose others stand behind a product's name: "change A-1 from ...", "have T-1, your ..., paid every
+quarter"."""
 
 
 def company_audit(service: Service) -> AuditRules:
@@ -42,7 +45,7 @@ def company_audit(service: Service) -> AuditRules:
     return replace(
         audit_rules(Worlds(service)),
         wished=dict.fromkeys(NAMED_BY, asked),
-        spoken=dict.fromkeys(NAMED_BY, proposed),
+        spoken=dict.fromkeys(NAMED_BY, (*proposed, *SPLIT)),
         forbids={tool: partial(_forbidden, name) for tool, name in NAMED_BY.items()},
         disproves=disproved,
         search_tools=SEARCHES,
