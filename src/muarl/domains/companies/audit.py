@@ -31,9 +31,8 @@ from muarl.domains.knowledge.discovery import CALL
 NAMED_BY = {CALL: "agent_tool_name", GIVE: "discoverable_tool_name"}
 """By writing tool, the argument that names the tool which a document names."""
 SEARCHES = frozenset({"KB_search", "grep"})
-SPLIT = ("change", "paid every")
-"""Words of proposals whose others stand behind a product's name: "change A-1 from ...", "have T-1, your ..., paid every
-quarter"."""
+SPLIT = ("paid every",)
+"""Words of proposals whose others stand behind a product's name: "have T-1, your ..., paid every quarter"."""
 
 
 def company_audit(service: Service) -> AuditRules:
