@@ -25,7 +25,7 @@ class RetrievalConfig(Section):
     )
     top_k: Positive = Field(
         10,
-        description="Documents that a search shows at most. 10: as many as the domain says (tiny companies: 3).",
+        description="Documents that a search shows at most. 10: as many as the domain says (tiny companies: fewer).",
     )
     grep_top_k: Positive = Field(10, description="Documents that `grep` shows at most, likewise.")
     case_sensitive: bool = Field(False, description="Whether case counts in `grep`.")
