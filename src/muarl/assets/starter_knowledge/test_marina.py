@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from muarl import ExpertAgent, evaluate, load_environment
+from muarl import ExpertAgent, KnowledgeDomain, evaluate, load_environment
 from muarl.agents.idle import IdleAgent
-from muarl.kit import KnowledgeDomain
 
 MARINA = load_environment(f"{Path(__file__).with_name('marina.py')}:MARINA")
 
