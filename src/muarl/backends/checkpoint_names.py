@@ -32,7 +32,7 @@ def checkpoint_folder(spec: str) -> Path:
     """The folder that a checkpoint's name stands for.
 
     ``base``, ``base-airline``, ``base-telecom``, ``base-worlds``: the checkpoints shipped with muarl. A checkpoint
-    folder: itself. A run, RUN/checkpoints or RUN/checkpoints/last: the run's newest checkpoint of reinforcement learning
+    folder: itself. A run, RUN/checkpoints or RUN/checkpoints/last: its newest checkpoint of reinforcement learning
     (checkpoints/rl/step-N) if it has one, else of the cold start (checkpoints/step-N), else its base checkpoint
     (checkpoints/base). CheckpointError if a run has none.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from muarl import ExpertAgent, evaluate, load_environment
+from muarl import ExpertAgent, KnowledgeDomain, evaluate, load_environment
 from muarl.agents.idle import IdleAgent
 
 MARINA = load_environment(f"{Path(__file__).with_name('marina.py')}:MARINA")
@@ -28,6 +28,7 @@ def test_every_intent_is_practised() -> None:
 
 def test_the_tool_that_books_is_in_no_list() -> None:
     domain = MARINA.make_domain()
+    assert isinstance(domain, KnowledgeDomain)
     assert "book_winter_place_2283" not in domain.tool_names()
     naming = [one.id for one in domain.knowledge.documents if "book_winter_place_2283" in one.content]
     assert naming == ["desk/booking-winter-places"]
