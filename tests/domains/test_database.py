@@ -98,6 +98,15 @@ def test_a_derived_base_equals_one_built_anew(contents, changes, digest_first):
     assert base.digest() == Database(contents).digest()
 
 
+def test_a_table_that_is_added_is_seen_and_does_not_count_as_state():
+    base = Database({"t": {"k": {"v": 1}}})
+    derived = base.derive({"more": {"m": {"v": 2}}})
+    assert derived.view().more["m"] == {"v": 2} and list(derived.view()) == ["t", "more"]
+    assert derived.digest() == base.digest() and derived.view().digest() == base.view().digest()
+    assert "more" not in base.tables and "more" not in base.view()
+    assert derived.derive({"more": {"m": None}}).to_tables() == {"t": {"k": {"v": 1}}, "more": {}}
+
+
 def test_integers_floats_and_booleans_are_different_states():
     digests = {Database({"t": {"k": {"v": value}}}).view().digest() for value in (1, 1.0, True, "1", None)}
     assert len(digests) == 5

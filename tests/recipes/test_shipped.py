@@ -14,6 +14,8 @@ from muarl.recipes.tiny import pieces_of
 from support.environments import MADE
 
 MIB = 1 << 20
+AGENT_TO_BE_NAMED = {"banking-bm25-grep"}
+"""Presets of evaluations that say nothing of the agent."""
 INSTALLED = [spec for spec in SHIPPED if is_shipped(spec)]
 
 
@@ -42,7 +44,7 @@ def test_its_words_are_those_of_its_domains(spec):
         assert len(missing) <= (0 if len(worlds) == 1 else 0.03 * len(pieces)), missing
 
 
-@pytest.mark.parametrize("preset", preset_names())
+@pytest.mark.parametrize("preset", sorted({*preset_names()} - AGENT_TO_BE_NAMED))
 def test_presets_name_a_checkpoint_that_fits(preset):
     config = load_config(preset, [])
     if config.model.checkpoint in SHIPPED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -38,6 +39,27 @@ CANCEL = ToolCall("c1", "cancel", {"order_id": "#W1", "why": {"list": ["x", "U2"
 def test_what_a_trap_catches(trap, caught):
     assert bool(sprung(talk((CANCEL, False)), [trap])) == caught
     assert Trap.from_json(json.loads(json.dumps(trap.to_json()))) == trap
+
+
+GIVEN = ToolCall("c1", "call_tool", {"name": "close_17", "arguments": ' {"fee":0, "who": {"id": "A-1"}}'})
+
+
+@pytest.mark.parametrize(
+    ("trap", "caught"),
+    [
+        (Trap("w", "call_tool", {"arguments": {"fee": 0}}), True),  # a field of the object in the text
+        (Trap("w", "call_tool", {"arguments": {"fee": 5}}), False),
+        (Trap("w", "call_tool", {"arguments": {"cost": None}}), False),
+        (Trap("w", "call_tool", {"arguments": '{"who": {"id": "A-1"}, "fee": 0}'}), True),  # however it is written
+        (Trap("w", "call_tool", {"arguments": '{"fee": 0}'}), False),
+        (Trap("w", "call_tool", {"name": {"fee": 0}}), False),
+        (Trap("w", ids=("A-1",)), True),
+        (Trap("w", ids=("fee",)), False),
+    ],
+)
+def test_arguments_that_stand_as_json_in_an_argument_are_looked_into(trap, caught):
+    assert bool(sprung(talk((GIVEN, False)), [trap])) == caught
+    assert not sprung(talk((replace(GIVEN, arguments={"arguments": "{" * 99}), False)), [trap])
 
 
 def test_calls_that_failed_or_were_never_answered_did_nothing():

@@ -1,4 +1,4 @@
-"""Communication obligations: what the domain's author declares as having to be said."""
+"""Communication: what the domain's author declares as having to be said, and what is not so that was said."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from muarl.patterns import search
 
 
 def find(transcript: Transcript) -> Iterator[Finding]:
-    """What was owed and not said, as far as patterns can tell."""
+    """What was owed and not said, as far as patterns can tell; and what was said and is not so."""
     for step, duty in owed(transcript):
         if duty.say and not is_met(transcript, step, duty):
             name = step.record.call.name
             where = {"before": "before", "after": "after", "around": "around"}[duty.when]
             text = f"Not said {where} {name}: {duty.text}"
             yield Finding("communication", f"unsaid-{duty.name}", duty.weight, step.record.index, text, name)
+    for index, wrong in transcript.untrue:
+        yield Finding("communication", "false-statement", "violation", index, f"{wrong[:1].upper()}{wrong[1:]}.")
 
 
 def owed(transcript: Transcript) -> Iterator[tuple[AuditedCall, Obligation]]:

@@ -33,7 +33,9 @@ CHECKS = (
     CoverageCheck("policy", "authentication", lambda r: bool(r.auth_tools)),
     CoverageCheck("policy", "consent", _asks),
     CoverageCheck("policy", "eligibility", lambda r: bool(r.forbids)),
-    CoverageCheck("communication", "required information", lambda r: any(o.say for o in r.obligations)),
+    CoverageCheck(
+        "communication", "required information", lambda r: any(o.say for o in r.obligations) or r.disproves is not None
+    ),
     CoverageCheck("safety", "other people's data", lambda r: bool(r.auth_tools or r.told_person)),
     CoverageCheck("safety", "unapproved changes", _asks),
 )

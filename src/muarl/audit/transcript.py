@@ -12,7 +12,7 @@ from muarl.audit.calls import CallRecord, KindOf, agent_calls, with_results
 from muarl.audit.facts import Facts, persons_in
 from muarl.audit.rules import kinds_by, rules_for
 from muarl.chat import Message
-from muarl.domains.auditing import AuditRules, Obligation, Occasion
+from muarl.domains.auditing import AuditRules, Obligation, Occasion, Statement
 from muarl.domains.base import Domain, Task
 from muarl.episode import Episode
 from muarl.patterns import search
@@ -64,6 +64,8 @@ class Transcript:
     domain: Domain | None = None
     beside: bool = False
     steps: list[AuditedCall] = field(default_factory=list)
+    untrue: list[tuple[int, str]] = field(default_factory=list)
+    """The numbers of messages that state what is not so, with what is wrong."""
 
     def __post_init__(self) -> None:
         self.messages: Sequence[Message] = self.episode.messages
@@ -116,6 +118,8 @@ class Transcript:
             if message.role == "user" and not message.tool_calls:
                 facts.heard(message)
                 served.hear(message.content or "", index)
+            if message.role == "assistant" and (self.beside or not message.tool_calls):
+                self._weigh(index, message, facts, served.person)
             if message.role not in ("user", "assistant") or not message.tool_calls:
                 continue
             for call, result in with_results(self.messages, index):
@@ -134,6 +138,17 @@ class Transcript:
                     self._look_again(step, facts)
                     step.newcomers = served.take(step)
                     done.append(call)
+
+    def _weigh(self, index: int, message: Message, facts: Facts, person: str | None) -> None:
+        """Note what is wrong with what the agent states."""
+        disproves = self.rules.disproves
+        if disproves is None or not message.content or index < self.begin:
+            return
+        before = self.messages[:index]
+        results = tuple(m.content for m in before if m.role == "tool" and m.requestor == "assistant" and m.content)
+        wrong = _asked(disproves, Statement(message.content, person, results, facts.world))
+        if wrong is not None:
+            self.untrue.append((index, wrong))
 
     def _look(self, step: AuditedCall, facts: Facts, done: tuple[Any, ...]) -> None:
         record, rules = step.record, self.rules
@@ -210,7 +225,7 @@ class _Served:
         return bool(_CORRECTS.search(self._transcript.told_before(index, self._since)))
 
 
-def _asked(question: Callable[[Occasion], Any], occasion: Occasion) -> Any:
+def _asked(question: Callable[[Any], Any], occasion: Any) -> Any:
     """An author's answer; None where a malformed record or argument keeps it from being given."""
     try:
         return question(occasion)

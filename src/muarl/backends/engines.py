@@ -6,6 +6,7 @@ Here is chosen between this machine (``local``) and a cluster (``cluster``); rec
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -143,7 +144,8 @@ def policy_executor(
     """Plays the episodes of an evaluation on this machine: of the policy in the processes that its sampler has
     (``engine.processes``), else in this one, as those of an agent that a benchmark asks in a way of its own. ``users``:
     those of ``eval_user``. ``measuring``: see ``configure_environment``."""
-    if config.process_count > 1 and config.engine.kind == "torch":
+    # Only a sampler of processes loads their module, and torch with it; scripted agents need neither.
+    if config.process_count > 1 and config.engine.kind == "torch" and "muarl.backends.processes" in sys.modules:
         from muarl.backends.processes import pool_executor
 
         pooled = pool_executor(agent, environment.name, concurrency, section="eval_user", measuring=measuring)

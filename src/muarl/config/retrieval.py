@@ -11,7 +11,8 @@ from muarl.config.section import EndpointConfig, Positive, Section
 
 
 class RetrievalConfig(Section):
-    """How agents find documents, in domains that have some to search (`tau2-banking_knowledge`)."""
+    """How agents find documents, in domains that have some to search: `tau2-banking_knowledge`, the generated companies
+    and domains of one's own with documents."""
 
     variant: str | None = Field(
         None,
@@ -20,10 +21,13 @@ class RetrievalConfig(Section):
         "`grep_only`, `no_knowledge`, `full_kb`, `golden_retrieval`; with embeddings `openai_embeddings`, "
         "`qwen_embeddings`; `bm25`, `openai_embeddings` and `qwen_embeddings` also with `_reranker`, `_grep` or "
         "`_reranker_grep`; with a shell `terminal_use`, `terminal_use_write`, `alltools`, `alltools-qwen`. null: the "
-        "domain's own (`bm25_grep`).",
+        "domain's own (in TAU2's bank `bm25_grep`). Only TAU2's bank can do without `KB_search` and `grep`.",
     )
-    top_k: Positive = Field(10, description="Documents that a search shows at most.")
-    grep_top_k: Positive = Field(10, description="Documents that `grep` shows at most.")
+    top_k: Positive = Field(
+        10,
+        description="Documents that a search shows at most. 10: as many as the domain says (tiny companies: 3).",
+    )
+    grep_top_k: Positive = Field(10, description="Documents that `grep` shows at most, likewise.")
     case_sensitive: bool = Field(False, description="Whether case counts in `grep`.")
     embedding_endpoint: EndpointConfig | None = Field(
         None,

@@ -145,6 +145,25 @@ is what the document that holds says."""
 
 
 @dataclass(frozen=True)
+class Statement:
+    """A message of the agent's to the user, and what is known at that moment.
+
+    ``person``: who was authenticated. ``results``: what the agent's calls had answered before. ``world``: as in
+    ``Occasion``.
+    """
+
+    text: str
+    person: str | None = None
+    results: tuple[str, ...] = ()
+    world: LiveWorld | None = None
+
+
+Disproves = Callable[[Statement], str | None]
+"""What is wrong with what a message states, in a sentence; None if nothing is, or if that cannot be told. It may raise
+as ``Forbids`` may."""
+
+
+@dataclass(frozen=True)
 class AuditRules:
     """What an audit must know of a domain.
 
@@ -155,15 +174,16 @@ class AuditRules:
     but the ``free_writes``.
 
     ``resources``: what belongs to whom. ``forbids``: by writing tool, why the policy forbids it. ``obligations``: what
-    must be said. ``spoken``: by tool, further words for its action ("add" for refuel_data). ``wished``: by tool,
-    further words with which people ask for it, or for what it fixes ("no service"). ``trusted_tools``: whose
-    results may give the agent instructions, such as a knowledge base. ``search_tools``: search documents. ``grounded``:
-    which of the writes and answers that hang on documents go by those that hold. ``one_person``: a conversation serves
-    one person. ``told_person``: where the policy lets users say who they are, what such an id looks like. ``kinds``:
-    tool to "read", "write" or "generic", for logs without a domain. ``learns``: what a result (parsed JSON, or text)
-    shows beyond the records of ``resources``, which are found by themselves. ``replays``: whether a world made from the
-    task can be brought to the state before each call, because tools depend on nothing else. ``declared``: False where
-    nobody has said what holds, so that an audit by these rules reassures of nothing.
+    must be said. ``disproves``: what is wrong with what a message states (see there). ``spoken``: by tool, further
+    words for its action ("add" for refuel_data). ``wished``: by tool, further words with which people ask for it, or
+    for what it fixes ("no service"). ``trusted_tools``: whose results may give the agent instructions, such as a
+    knowledge base. ``search_tools``: search documents. ``grounded``: which of the writes and answers that hang on
+    documents go by those that hold. ``one_person``: a conversation serves one person. ``told_person``: where the policy
+    lets users say who they are, what such an id looks like. ``kinds``: tool to "read", "write" or "generic", for logs
+    without a domain. ``learns``: what a result (parsed JSON, or text) shows beyond the records of ``resources``, which
+    are found by themselves. ``replays``: whether a world made from the task can be brought to the state before each
+    call, because tools depend on nothing else. ``declared``: False where nobody has said what holds, so that an audit
+    by these rules reassures of nothing.
     """
 
     auth_tools: frozenset[str] = frozenset()
@@ -175,6 +195,7 @@ class AuditRules:
     resources: tuple[Resource, ...] = ()
     forbids: Mapping[str, Forbids] = field(default_factory=dict)
     obligations: tuple[Obligation, ...] = ()
+    disproves: Disproves | None = None
     spoken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wished: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trusted_tools: frozenset[str] = frozenset()

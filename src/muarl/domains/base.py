@@ -73,6 +73,8 @@ class Domain:
     allow_failing_gold: bool = False
     waits: bool = False
     """Whether one of its tools is a coroutine."""
+    unreplayed: frozenset[str] = frozenset()
+    """Reads that replays of gold actions leave out: a search that asks a model changes nothing, and costs."""
 
     db: View
 

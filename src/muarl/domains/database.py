@@ -100,7 +100,8 @@ class Database:
         return cls(model.model_dump(mode="json"), models=models)
 
     def derive(self, changes: Mapping[str, Mapping[str, Any]]) -> Database:
-        """A new base that differs in the given records (a record None removes it) and shares all others."""
+        """A new base that differs in the given records (a record None removes it) and shares all others. A table that
+        there is not is added; digests leave it out."""
         new = object.__new__(Database)
         new.models, new.lists, new.compared, new.columns = self.models, self.lists, self.compared, self.columns
         new.tables = {n: dict(t) if isinstance(t, dict) else t for n, t in self.tables.items()}
@@ -118,6 +119,8 @@ class Database:
         return new
 
     def _change(self, name: str, records: Mapping[str, Any]) -> None:
+        if name not in self.tables:
+            self.tables[name], self._texts[name] = {}, {}
         table = self.tables[name]
         if not isinstance(table, dict):
             self.tables[name] = Overlay(table, records)

@@ -41,7 +41,7 @@ class GoldFailure:
 def run_gold(world: World, task: Task) -> list[GoldFailure]:
     """Run a task's gold actions in a fresh world of it; the failing ones, which change nothing."""
     found: list[GoldFailure] = []
-    for number, action, call in _calls(task):
+    for number, action, call in _calls(task, world):
         found += _told(task, number, action, world.call(action.requestor, call))
     return found
 
@@ -49,7 +49,7 @@ def run_gold(world: World, task: Task) -> list[GoldFailure]:
 async def run_gold_slowly(world: World, task: Task) -> list[GoldFailure]:
     """``run_gold`` for worlds that must be waited for."""
     found: list[GoldFailure] = []
-    for number, action, call in _calls(task):
+    for number, action, call in _calls(task, world):
         async for result in world.answers(action.requestor, [call]):
             found += _told(task, number, action, result)
     return found
@@ -57,7 +57,7 @@ async def run_gold_slowly(world: World, task: Task) -> list[GoldFailure]:
 
 def undone_write(world: World, task: Task) -> GoldFailure | None:
     """The first gold action that would change a fresh world, and does not, since its tool is not marked as writing."""
-    for number, action, _ in _calls(task):
+    for number, action, _ in _calls(task, world):
         kit = world.toolkit(action.requestor)
         known = None if kit is None else kit._tools.get(action.name)
         if known is None or known.kind != "read" or not hasattr(kit, "db"):
@@ -74,9 +74,10 @@ def undone_write(world: World, task: Task) -> GoldFailure | None:
     return None
 
 
-def _calls(task: Task) -> Iterator[tuple[int, Action, ToolCall]]:
+def _calls(task: Task, world: World) -> Iterator[tuple[int, Action, ToolCall]]:
     for number, action in enumerate(task.actions or ()):
-        yield number, action, ToolCall(f"gold-{number}", action.name, dict(action.arguments), action.requestor)
+        if action.name not in world.domain.unreplayed:
+            yield number, action, ToolCall(f"gold-{number}", action.name, dict(action.arguments), action.requestor)
 
 
 def _told(task: Task, number: int, action: Action, result: ToolResult) -> Iterator[GoldFailure]:

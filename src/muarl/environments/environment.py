@@ -31,6 +31,7 @@ from muarl.errors import ConfigError, attributed
 from muarl.users.base import User
 
 if TYPE_CHECKING:
+    from muarl.config.retrieval import RetrievalConfig
     from muarl.conversation import Limits
     from muarl.domains.world_from_log import Observer
     from muarl.endpoints import Endpoint
@@ -237,17 +238,27 @@ class Environment:
         size: str | None = None,
         limits: Limits | None = None,
         judge: Judge | None = None,
+        retrieval: RetrievalConfig | None = None,
     ) -> Session:
         """A conversation about a task in which the caller is the agent: ``session = await environment.start(task)``.
 
         ``task``: one of its tasks, or "SPLIT:NUMBER". ``size``: of a task that this environment has not made. A
-        benchmark's is played by its own protocol, with native tool calls. The rest is as for ``muarl.play``.
+        benchmark's is played by its own protocol, with native tool calls. ``retrieval``: how its documents are found,
+        as in a configuration's section of that name. The rest is as for ``muarl.play``.
 
         ConfigError for what cannot be played: another environment's task, no user, no judge.
         """
         start = import_module("muarl.environments.one_task").start  # by its name, since it is built on this module
         session: Session = start(
-            self, task, seed=seed, user_seed=user_seed, users=users, size=size, limits=limits, judge=judge
+            self,
+            task,
+            seed=seed,
+            user_seed=user_seed,
+            users=users,
+            size=size,
+            limits=limits,
+            judge=judge,
+            retrieval=retrieval,
         )
         return session
 

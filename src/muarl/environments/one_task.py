@@ -12,6 +12,7 @@ from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.outside import OutsideAgent
+from muarl.config.retrieval import RetrievalConfig
 from muarl.conversation import Limits
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
@@ -94,6 +95,7 @@ def start(
     size: str | None = None,
     limits: Limits | None = None,
     judge: Judge | None = None,
+    retrieval: RetrievalConfig | None = None,
 ) -> Session:
     """See ``Environment.start``."""
     found = _task_of(environment, task) if isinstance(task, str) else task
@@ -101,7 +103,8 @@ def start(
         if found.origin.environment is not environment:
             raise ConfigError(f"task {found.id} is of {found.origin.environment.name}, not of {environment.name}")
         size = size or found.origin.address.size
-    place = configured(environment, size, limits, judge, mode="native" if environment.is_benchmark else "auto")
+    mode = "native" if environment.is_benchmark else "auto"
+    place = configured(environment, size, limits, judge, mode=mode, retrieval=retrieval)
     check_playable(place, found)
     agent, factory = OutsideAgent(), usual_users(place, users)
     return Session(_runner(place, agent, factory, 0), _request(place, found, seed, user_seed), agent)

@@ -62,7 +62,8 @@ def world_of(episode: Episode, config: Mapping[str, Any], measured: bool) -> tup
     for environment in dict.fromkeys([*(e for e in named if e not in fixed), *_of_id(seeded)]):
         try:
             _check(environment, episode)
-            return _made_again(environment, seeded, episode.task_id)
+            domain, task = _made_again(environment, seeded, episode.task_id)
+            return as_recorded(domain, config), task
         except CannotReplay as problem:
             reason = str(problem)
     raise CannotReplay(reason)

@@ -47,9 +47,7 @@ def searched(domain: Domain, wanted: RetrievalConfig | None) -> Domain:
     try:
         return domain.with_retrieval(
             wanted.variant,
-            top_k=wanted.top_k,
-            grep_top_k=wanted.grep_top_k,
-            case_sensitive=wanted.case_sensitive,
+            **_plain(wanted),
             embedder=_embedder(wanted),
             reranker=_reranker(wanted),
             reranker_min_score=None if wanted.reranker_kind == "rerank" else wanted.reranker_min_score,
@@ -57,6 +55,14 @@ def searched(domain: Domain, wanted: RetrievalConfig | None) -> Domain:
         )
     except ConfigError as problem:
         raise ConfigError(f"retrieval.variant: {str(problem).removeprefix('retrieval: ')}") from None
+
+
+def _plain(wanted: RetrievalConfig) -> dict[str, Any]:
+    """The options that are no models; what is as by default is left to the domain."""
+    return {name: getattr(wanted, name) for name, usual in _USUAL.items() if getattr(wanted, name) != usual}
+
+
+_USUAL = {name: getattr(RetrievalConfig(), name) for name in ("top_k", "grep_top_k", "case_sensitive")}
 
 
 class _AsFound:
@@ -73,12 +79,17 @@ def as_recorded(domain: Domain, config: Mapping[str, Any]) -> Domain:
     """A domain with the search tools that a run's configuration names, for running its episodes again: no model is
     asked, so that what searches by models find may be something else."""
     section = config.get("retrieval")
-    name = section.get("variant") if isinstance(section, Mapping) else None
-    if not isinstance(name, str) or not isinstance(domain, SearchedDomain):
+    if not isinstance(section, Mapping) or not isinstance(domain, SearchedDomain):
         return domain
+    given = {name: section[name] for name in ("variant", *_USUAL) if section.get(name) is not None}
     try:
-        return domain.with_retrieval(name, embedder=HashedEmbedder(), reranker=_AsFound(), reranker_min_score=None)
-    except ConfigError:  # a variant of another muarl
+        wanted = RetrievalConfig.model_validate(given)
+        if not wanted.asked:
+            return domain
+        return domain.with_retrieval(
+            wanted.variant, **_plain(wanted), embedder=HashedEmbedder(), reranker=_AsFound(), reranker_min_score=None
+        )
+    except (ConfigError, ValueError):  # a variant of another muarl
         return domain
 
 

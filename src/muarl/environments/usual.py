@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from muarl.chat import Message
+from muarl.config.retrieval import RetrievalConfig
 from muarl.conversation import Limits
-from muarl.domains.base import Task
+from muarl.domains.base import Domain, Task
 from muarl.endpoints import Endpoint, parse_endpoint
 from muarl.endpoints.connections import Connections
 from muarl.environments.benchmark import by_protocol
 from muarl.environments.configured import ConfiguredEnvironment, EnvironmentTasks
 from muarl.environments.environment import Environment
+from muarl.environments.retrieval import searched
 from muarl.errors import ConfigError
 from muarl.rewards.judge import Judge
 from muarl.users.agenda import AgendaUserFactory
@@ -29,23 +32,32 @@ def configured(
     judge: Judge | None = None,
     *,
     mode: str = "auto",
+    retrieval: RetrievalConfig | None = None,
 ) -> ConfiguredEnvironment:
     """An environment of a size (None: the smallest); a benchmark by its own protocol, in a ``mode`` of it.
 
     ``limits``: None for the usual ones, or the benchmark's. ``judge``: None for one that refuses to be asked.
+    ``retrieval``: how documents are found; ConfigError where there are none, or not that way.
     """
     judge = judge or NoJudge()
     if environment.is_benchmark:
-        found = by_protocol(environment, judge, mode=mode)
+        found = by_protocol(environment, judge, mode=mode, retrieval=retrieval)
         return found if limits is None else replace(found, limits=limits)
+    domain = environment.make_domain(size)
     return EnvironmentTasks(
-        environment.make_domain(size),
+        domain if retrieval is None else _searched(domain, retrieval.model_dump_json()),
         lambda split, count, seed, start: environment.make_tasks(split, count, size=size, seed=seed, start=start),
         environment.rules,
         limits or Limits(),
         judge,
         environment=environment,
     )
+
+
+@lru_cache(maxsize=32)
+def _searched(domain: Domain, retrieval: str) -> Domain:
+    """A domain that is searched in another way: one for all conversations, which share what is right in their end."""
+    return searched(domain, RetrievalConfig.model_validate_json(retrieval))
 
 
 def usual_limits(environment: Environment) -> Limits:

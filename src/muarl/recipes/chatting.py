@@ -29,7 +29,7 @@ def chat_config(
 ) -> tuple[RunConfig, OwnSettings | None]:
     """The configuration of one conversation, and what a checkpoint brought along to it. Nothing is loaded yet.
     CheckpointError, ConfigError: what was asked for is not there."""
-    given = ["name=chat", "eval.temperature=0", "rollout.concurrency=1", f"eval.split={split}"]
+    given = ["name=chat", "eval.temperature=0", "rollout.concurrency=1", "engine.processes=1", f"eval.split={split}"]
     own = None
     if agent in NAMED:
         given.append(f"eval.agent={NAMED[agent]}")

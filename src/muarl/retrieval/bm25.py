@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from muarl.retrieval.documents import Knowledge
+from muarl.retrieval.overlay import OverlaidKnowledge
 from muarl.retrieval.search import Hit, Search
+
+_NONE = np.zeros(0, np.int64)
 
 
 class BM25Search(Search):
@@ -22,10 +26,28 @@ class BM25Search(Search):
         documents = self.knowledge.documents
         if not query or not query.strip() or not documents:
             return []
-        index = self.knowledge.index("bm25", lambda: BM25([d.content.lower().split() for d in documents]))
-        scores = index.scores(query.lower().split())
+        scores = _index(self.knowledge).scores(query.lower().split())
         order = sorted(range(len(scores)), key=lambda i: scores[i], reverse=True)[:top_k]
         return [Hit(documents[i], scores[i]) for i in order]
+
+
+def _index(knowledge: Knowledge) -> BM25:
+    """The index of a collection; of one that is laid over another, what differs from the other's."""
+
+    def make() -> BM25:
+        if isinstance(knowledge, OverlaidKnowledge) and knowledge.base.documents:
+            before = knowledge.base.documents
+            replaced = {n: _words(before[n].content) for n in knowledge.changed if n < len(before)}
+            return _index(knowledge.base).changed(
+                replaced, {n: _words(d.content) for n, d in knowledge.changed.items()}
+            )
+        return BM25([_words(document.content) for document in knowledge.documents])
+
+    return knowledge.index("bm25", make)
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().split()
 
 
 class BM25:
@@ -42,11 +64,40 @@ class BM25:
             for word in words:
                 counts = postings.setdefault(word, {})
                 counts[number] = counts.get(number, 0) + 1
-        lengths = np.array([len(words) for words in texts])
-        average = sum(len(words) for words in texts) / len(texts)
-        self._norms = self.K1 * (1 - self.B + self.B * lengths / average) if postings else np.zeros(len(texts))
-        self._weights = self._weigh({word: len(counts) for word, counts in postings.items()}, len(texts))
+        self._lengths = np.array([len(words) for words in texts])
         self._postings = {w: (np.array(list(c)), np.array(list(c.values()))) for w, c in postings.items()}
+        self._measure()
+
+    def _measure(self) -> None:
+        """What the lengths of documents and the numbers of those with a word say of each."""
+        lengths, postings, size = self._lengths, self._postings, len(self._lengths)
+        average = int(lengths.sum()) / size
+        self._norms = self.K1 * (1 - self.B + self.B * lengths / average) if postings else np.zeros(size)
+        self._weights = self._weigh({word: len(where) for word, (where, _) in postings.items()}, size)
+
+    def changed(self, replaced: Mapping[int, Sequence[str]], texts: Mapping[int, Sequence[str]]) -> BM25:
+        """The index with other texts at some places, further ones behind the last place; this one stays as it is.
+
+        ``replaced``: the words that the known places among them have here. Equal to an index made anew; where texts are
+        replaced, but for the last bit of the floor, which depends on the order in which words are first met.
+        """
+        new = object.__new__(BM25)
+        added = [len(words) for place, words in sorted(texts.items()) if place >= len(self._lengths)]
+        new._lengths = np.concatenate([self._lengths, np.array(added, self._lengths.dtype)])
+        new._postings = dict(self._postings)
+        for place, words in replaced.items():
+            new._lengths[place] = len(texts[place])
+            for word in set(words):
+                where, counts = new._postings[word]
+                others = where != place
+                new._postings[word] = where[others], counts[others]
+        for place, words in sorted(texts.items()):
+            for word, count in Counter(words).items():
+                where, counts = new._postings.get(word, (_NONE, _NONE))
+                new._postings[word] = np.append(where, place), np.append(counts, count)
+        new._postings = {word: posting for word, posting in new._postings.items() if len(posting[0])}
+        new._measure()
+        return new
 
     def _weigh(self, frequencies: dict[str, int], size: int) -> dict[str, float]:
         """A word's weight by the number of documents that have it. The mean's sum is in the words' order, as upstream's

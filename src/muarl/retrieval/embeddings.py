@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from muarl.errors import InfrastructureError
 from muarl.retrieval.documents import Knowledge
 from muarl.retrieval.embedding_cache import EmbeddingCache, Vector
+from muarl.retrieval.overlay import OverlaidKnowledge
 from muarl.retrieval.search import Hit, WaitingSearch
 
 QUERIES = 4096
@@ -70,16 +71,34 @@ class EmbeddingSearch(WaitingSearch):
 
     async def vectors(self) -> NDArray[np.float32]:
         """The documents' vectors, of length 1 each, shape (documents, length)."""
-        key = ("vectors", self.embedder.name)
-        async with self.knowledge.index(("locks", key), _Locks).here():
-            if not self.knowledge.has(key):
-                made = _unit(await self._made())
-                self.knowledge.index(key, lambda: made)
-        return self.knowledge.index(key, _never)
+        return await self._vectors(self.knowledge)
 
-    async def _made(self) -> NDArray[np.float32]:
-        """The documents' vectors, as far as possible from the cache."""
-        texts, model = [d.content for d in self.knowledge.documents], self.embedder.name
+    async def _vectors(self, knowledge: Knowledge) -> NDArray[np.float32]:
+        key = ("vectors", self.embedder.name)
+        async with knowledge.index(("locks", key), _Locks).here():
+            if not knowledge.has(key):
+                made = await self._made(knowledge)
+                knowledge.index(key, lambda: made)
+        return knowledge.index(key, _never)
+
+    async def _made(self, knowledge: Knowledge) -> NDArray[np.float32]:
+        """The documents' vectors, those of a collection that another one is laid over from there."""
+        if not isinstance(knowledge, OverlaidKnowledge) or not knowledge.base.documents:
+            return _unit(await self._embedded([d.content for d in knowledge.documents]))
+        before = await self._vectors(knowledge.base)
+        if not knowledge.changed:
+            return before
+        own = _unit(await self._embedded([d.content for d in knowledge.changed.values()]))
+        if own.shape[1] != before.shape[1]:
+            raise self._differ()
+        made = np.zeros((len(knowledge), before.shape[1]), np.float32)
+        made[: len(before)] = before
+        made[list(knowledge.changed)] = own
+        return made
+
+    async def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of texts, as far as possible from the cache."""
+        model = self.embedder.name
         known: dict[str, Vector] = {}
         if self.cache is not None:
             for text in dict.fromkeys(texts):
@@ -94,15 +113,16 @@ class EmbeddingSearch(WaitingSearch):
             if self.cache is not None:
                 self.cache.put(model, part, list(made))
         if len({len(vector) for vector in known.values()}) > 1:
-            raise InfrastructureError(
-                f"{model}: embeddings differ in length; if the model was changed under its name, delete the cache",
-                boundary="world",
-                retryable=False,
-            )
+            raise self._differ()
         return np.stack([known[text] for text in texts])
 
+    def _differ(self) -> InfrastructureError:
+        model = self.embedder.name
+        text = f"{model}: embeddings differ in length; if the model was changed under its name, delete the cache"
+        return InfrastructureError(text, boundary="world", retryable=False)
+
     async def _query(self, query: str) -> Vector:
-        known = self.knowledge.index(("queries", self.embedder.name), OrderedDict[str, Vector])
+        known = _innermost(self.knowledge).index(("queries", self.embedder.name), OrderedDict[str, Vector])
         if query in known:
             known.move_to_end(query)
             return known[query]
@@ -110,6 +130,11 @@ class EmbeddingSearch(WaitingSearch):
         if len(known) > QUERIES:
             known.popitem(last=False)
         return found
+
+
+def _innermost(knowledge: Knowledge) -> Knowledge:
+    """The collection that others are laid over."""
+    return _innermost(knowledge.base) if isinstance(knowledge, OverlaidKnowledge) else knowledge
 
 
 class _Locks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from muarl.retrieval.documents import Knowledge
 from muarl.retrieval.matching import MATCHING
+from muarl.retrieval.overlay import OverlaidKnowledge
 from muarl.retrieval.search import Hit, Search
 
 
@@ -21,8 +22,15 @@ class GrepSearch(Search):
         stands. SearchError for a pattern that takes too long."""
         if not query.strip():
             return []
-        documents = self.knowledge.documents
-        texts = self.knowledge.index("texts", lambda: tuple(d.content for d in documents))
-        counts = MATCHING.counts(self.knowledge.key, texts, query, ignore_case=not self.case_sensitive)
-        hits = (Hit(document, float(count)) for document, count in zip(documents, counts, strict=True) if count)
+        counts = zip(self.knowledge.documents, self._counts(self.knowledge, query), strict=True)
+        hits = (Hit(document, float(count)) for document, count in counts if count)
         return sorted(hits, key=lambda hit: hit.score, reverse=True)[:top_k]
+
+    def _counts(self, knowledge: Knowledge, query: str) -> list[int]:
+        """How often it matches in each document."""
+        if isinstance(knowledge, OverlaidKnowledge):  # the base's texts are there already
+            found = dict(enumerate(self._counts(knowledge.base, query) if knowledge.base.documents else ()))
+            found |= zip(knowledge.changed, self._counts(knowledge.own, query), strict=True)
+            return list(found.values())
+        texts = knowledge.index("texts", lambda: tuple(d.content for d in knowledge.documents))
+        return MATCHING.counts(knowledge.key, texts, query, ignore_case=not self.case_sensitive)

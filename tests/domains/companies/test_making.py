@@ -82,7 +82,7 @@ def test_the_wrong_document_has_another_value(trade, key):
 @pytest.mark.parametrize("size", ["tiny", "small"])
 @pytest.mark.parametrize("trade", TRADES, ids=lambda trade: trade.name)
 def test_a_company_has_what_makes_documents_hard(trade, size):
-    made = [company(trade, company_key(size, number, known=True)) for number in range(3)]
+    made = [company(trade, company_key(size, number, known=True)) for number in range(6)]
     rules = [rule for one in made for rule in one.rules]
     assert all(len(one.documents) == COMPANY_SIZES[size].documents for one in made)
     assert {rule.source for rule in rules} == {"terms", "bulletin", "leaflet"}

@@ -25,6 +25,7 @@ from support.scripted_replies import Outcome, Replies, by_gold, natively, readab
 from support.served import Clock, Users, serving, toy
 
 THREE = ("retail-generated", "airline-generated", "telecom-generated")
+COMPANY = "bank-knowledge-generated"
 BEGIN = {"domain": "toy", "task_id": "toy:test:0"}
 
 
@@ -179,7 +180,7 @@ async def test_what_is_asked_wrong_is_said_with_its_field() -> None:
             ({"task_id": "toy:test:9"}, "task", "has no task number 9"),
             ({"task_id": "x"}, "task", "no address of a task"),
             ({"task_id": "other:test:0"}, "task_id", "is of other, not of toy"),
-            ({"retrieval_config": "bm25"}, "retrieval_config", "no such choice"),
+            ({"retrieval_config": "bm25"}, "retrieval_config", "toy has no documents to search; leave it out"),
             ({"idle_timeout_seconds": 0.5}, "idle_timeout_seconds", "greater than or equal to 1"),
             ({"user_llm_args": {"seed": "x", "api_key": key}}, "user_llm_args.seed", "whole number"),
             ({"user_llm_args": key}, "user_llm_args", "valid dictionary"),
@@ -195,6 +196,44 @@ async def test_what_is_asked_wrong_is_said_with_its_field() -> None:
         assert [s["domain"] for s in every] == ["toy", "toy", "other", "other"]
         for path in ("/scenarios", "/environments/x/step"):
             assert (await client.request("GET", path, headers={"authorization": ""})).status_code == 401
+
+
+async def test_a_company_with_documents_gives_the_same_as_natively() -> None:
+    environment = find(COMPANY)
+    tasks = environment.make_tasks("test", 4)
+    replies = await asyncio.to_thread(written, environment, tasks)
+    assert any(c.name == "KB_search" for said in replies.values() for m in said for c in m.tool_calls)
+    assert set(await compare(environment, tasks, readable(replies))) <= {0.0, 1.0}
+
+
+async def test_clients_choose_how_documents_are_searched() -> None:
+    begin = {"domain": COMPANY, "task_id": str(find(COMPANY).task("test", 0, size="small").origin.address)}
+    async with serving(find(COMPANY), users=Users("Hi.", "Well?")) as (client, _):
+
+        async def begun(**changes: Any) -> tuple[set[str], str]:
+            began = (await client.post("/environments", json={**begin, **changes})).json()
+            tools = {tool["function"]["name"] for tool in began["info"]["tools"]}
+            call = "KB_search(query='fee')" if "KB_search" in tools else "grep(pattern='fee')"
+            step = await client.post(f"/environments/{began['id']}/step", json={"action": call})
+            return tools & {"KB_search", "grep"}, step.json()["observation"]
+
+        tools, shown = await begun()
+        assert tools == {"KB_search", "grep"} and shown.count("   ID: ") == 10
+        tools, few = await begun(retrieval_config="bm25", retrieval_config_kwargs={"top_k": 2})
+        assert tools == {"KB_search"} and few.count("   ID: ") == 2 and shown.startswith(few.rstrip())
+        assert (await begun(retrieval_config_kwargs={"top_k": 2})) == ({"KB_search", "grep"}, few)
+        assert (await begun(retrieval_config="grep_only"))[0] == {"grep"}
+        for change, param, words in (
+            ({"retrieval_config": "openai_embeddings"}, "retrieval_config", "asks none for its clients; take a"),
+            ({"retrieval_config": "bm25_reranker_grep"}, "retrieval_config", "asks none for its clients; take a"),
+            ({"retrieval_config": "full_kb"}, "retrieval_config", "a prompt of TAU2's bank; take one of"),
+            ({"retrieval_config": "x" * 61}, "retrieval_config", "at most 60 characters"),
+            ({"retrieval_config_kwargs": {"top_k": 0}}, "retrieval_config_kwargs.top_k", "greater than"),
+            ({"retrieval_config_kwargs": {"cache": "/etc"}}, "retrieval_config_kwargs", "no 'cache' to choose here"),
+        ):
+            answer = await client.post("/environments", json={**begin, **change})
+            error = answer.json()["error"]
+            assert answer.status_code == 400 and error["param"] == param and words in error["message"], error
 
 
 async def test_tasks_that_have_no_end_are_listed_in_part() -> None:

@@ -17,8 +17,9 @@ from typing import Any
 from muarl.chat import Message
 from muarl.domains.auditing import AuditRules, LiveWorld, Occasion
 from muarl.domains.base import Task
-from muarl.domains.companies.company import TODAY, Company
-from muarl.domains.companies.rules import Procedure, Role, Rule
+from muarl.domains.companies.company import Company
+from muarl.domains.companies.rules import Procedure, Role
+from muarl.domains.companies.statements import disproved, of_other
 from muarl.domains.companies.tools import GIVE, CompanyDomain
 from muarl.domains.companies.trades import Topic
 from muarl.domains.companies.wording import UNITS, value_in_words
@@ -37,8 +38,8 @@ def company_audit(service: Service) -> AuditRules:
     return replace(
         audit_rules(Worlds(service)),
         forbids={tool: partial(_forbidden, name) for tool, name in NAMED_BY.items()},
-        trusted_tools=SEARCHES,
         search_tools=SEARCHES,
+        disproves=disproved,
         grounded=_grounded,
     )
 
@@ -116,24 +117,10 @@ def _faults(
     said = value_in_words(rule.value, trade.topic(operation.topic).unit)
     holds = f"the {operation.topic} of {product} is {said} ({rule.document})"
     if operation.kind == "charge" and values["fee"] != rule.value:
-        yield f"{holds}, and not ${values['fee']}{_of_other(company, rule, values['fee'])}"
+        yield f"{holds}, and not ${values['fee']}{of_other(company, rule, values['fee'])}"
     if operation.kind == "amount" and values["amount"] > rule.value:
-        yield f"{holds}, and ${values['amount']} is above it{_of_other(company, rule, values['amount'])}"
+        yield f"{holds}, and ${values['amount']} is above it{of_other(company, rule, values['amount'])}"
     if operation.kind == "switch" and values["target"] != rule.value:
-        yield f"{holds}, and not {values['target']}{_of_other(company, rule, values['target'])}"
+        yield f"{holds}, and not {values['target']}{of_other(company, rule, values['target'])}"
     if operation.kind == "wait" and contract["held_for_days"] < int(rule.value):
         yield f"{holds}, and it has been held for {contract['held_for_days']}"
-
-
-def _of_other(company: Company, rule: Rule, value: Any) -> str:
-    """By which document a value would be right that is wrong, and why that does not count."""
-    others = [r for r in company.rules if (r.topic, r.product, r.value) == (rule.topic, rule.product, value)]
-    for other in others:
-        if other.group not in ("", rule.group):
-            return f", which {other.document} has for {other.group}"
-        if other.since > TODAY:
-            return f", which {other.document} has from {other.since} on"
-        if other.until and other.until < TODAY:
-            return f", which {other.document} had until {other.until}"
-        return f", which {other.document} has, over which {rule.document} holds"
-    return ", which no document says of it"

@@ -49,6 +49,7 @@ def service_of(trade: Trade, domain: type[Domain]) -> Service:
         tiny_intents=("ask", *trade.tiny_operations),
         sizes=SIZES,
         variants=VARIANTS,
+        more_requests=(0.3,),
         unlocks=(UNLOCK,),
         vocabulary=vocabulary_of(trade),
     )
@@ -103,22 +104,26 @@ def _serve(trade: Trade, operation: Operation, it: Plan) -> None:
     _own_contract(trade, it)
     it.refuse_unless(it.c.status == "active", f"{trade.contract} {{contract}} is {{c.status}}")
     it.rule = find_rule(it, trade, operation.topic, it.c.product, it.user.group)
-    it.refuse_if(it.rule is None, f"no document of ours provides for {operation.doing} with {{product}}")
+    if it.rule is None or trade.topic(operation.topic).optional:
+        it.refuse_if(it.rule is None, f"no document of ours provides for {operation.doing} with {{product}}")
     values: dict[Role, object] = {"contract": it.contract, **_decided(operation, it)}
     it.p = find_procedure(it, trade, operation.name, it.c.product)
-    it.refuse_if(it.p is None, f"no document of ours has a procedure for {operation.doing} with {{product}}")
+    if it.p is None:  # no company is made so, but a search may not show what there is
+        it.refuse_if(True, f"no document of ours has a procedure for {operation.doing} with {{product}}")
     it.transfer_if(it.p.mode == "transfer", f"The customer wants {operation.doing} ({{contract}}).")
     arguments = json.dumps(it.p.named(values))
     if it.p.mode == "give":
         it.write(GIVE, discoverable_tool_name=it.p.tool, arguments=arguments, propose=operation.propose,
-                 done=_given(trade))  # fmt: skip
+                 done=_given(trade, operation))  # fmt: skip
         return
     it.look(UNLOCK, agent_tool_name=it.p.tool)
     it.write(CALL, agent_tool_name=it.p.tool, arguments=arguments, propose=operation.propose, done=operation.done)
 
 
-def _given(trade: Trade) -> str:
-    return f"Done, you have what you need for {trade.contract} {{contract}}, and can do it yourself."
+def _given(trade: Trade, operation: Operation) -> str:
+    """It names what was asked for, by which customers know that they have got it."""
+    asked = operation.says[0].replace("{contract}", f"{trade.contract} {{contract}}")
+    return f"Done, you have the tool now to {asked}, and can do it yourself."
 
 
 def _decided(operation: Operation, it: Plan) -> dict[Role, object]:

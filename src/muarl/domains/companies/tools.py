@@ -15,7 +15,7 @@ from muarl.domains.companies.trades import Operation, Trade
 from muarl.domains.knowledge import KnowledgeDomain
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, shown
 from muarl.domains.tooling import tools_of
-from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge
+from muarl.retrieval import Hit, Knowledge, Search
 from muarl.untrusted import parse_json
 
 GIVE = "give_discoverable_user_tool"
@@ -54,7 +54,7 @@ class CompanyDomain(KnowledgeDomain):
         return company(self.trade, key)
 
     @property
-    def knowledge(self) -> Knowledge:
+    def shared_knowledge(self) -> Knowledge:
         """The company's documents."""
         return self.company.knowledge
 
@@ -97,8 +97,7 @@ class CompanyDomain(KnowledgeDomain):
 
         query: what to look for, in a few words
         """
-        hits = BM25Search(self.knowledge).search(query, self.company.size.top_k)
-        return self._laid_out([hit for hit in hits if hit.score > 0]) or "No document has these words."
+        return self._searched(query)
 
     @tool
     def grep(self, pattern: str) -> str:
@@ -106,8 +105,13 @@ class CompanyDomain(KnowledgeDomain):
 
         pattern: such as 'cancel|refund'; upper and lower case are the same
         """
-        hits = GrepSearch(self.knowledge).search(pattern, self.company.size.top_k)
-        return self._laid_out(hits) or "Nothing in the documents matches."
+        return self._matched(pattern)
+
+    def _own_most(self) -> int:
+        return self.company.size.top_k
+
+    def _found(self, search: Search, query: str) -> list[Hit]:
+        return [hit for hit in search.search(query, self._most()) if hit.score > 0]
 
     def _laid_out(self, hits: Sequence[Hit]) -> str:
         if self.company.size.brief:
@@ -192,6 +196,11 @@ class CompanyDomain(KnowledgeDomain):
         contract = self._contract(found["contract"])
         if contract["status"] != "active":
             raise ValueError(f"{self.trade.contract} {found['contract']} is {contract['status']}")
+        before = self.db.orders.get(_order_key(procedure, found), {})
+        if before.get("tool") == procedure.tool and all(
+            before[role] == found[role] for role, _ in procedure.arguments[1:]
+        ):
+            raise ValueError(f"{procedure.tool} has been used for {self.trade.contract} {found['contract']} already")
         return found
 
     def _carry_out(self, procedure: Procedure, values: dict[Role, Any]) -> dict[str, Any]:
@@ -204,7 +213,7 @@ class CompanyDomain(KnowledgeDomain):
         """What was done, or given, as the database keeps it."""
         record = {self.trade.key: values["contract"], "tool": procedure.tool, "status": status}
         record |= {role: value for role, value in values.items() if role != "contract"}
-        self.db.orders[f"{procedure.operation} {values['contract']}"] = record
+        self.db.orders[_order_key(procedure, values)] = record
         return record
 
     @tool(kind="generic")
@@ -214,3 +223,8 @@ class CompanyDomain(KnowledgeDomain):
         summary: what it is about, in one sentence
         """
         return "Transfer successful"
+
+
+def _order_key(procedure: Procedure, values: Mapping[Role, Any]) -> str:
+    """Of the record of what was done last with a contract by an operation."""
+    return f"{procedure.operation} {values['contract']}"

@@ -239,7 +239,7 @@ UTILITY = Trade(
     subjects=(
         "Reading of meters",
         "Works in the street",
-        "The water tower",
+        "The museum of pumps",
         "Swimming pool and heat",
         "Fitters and badges",
         "Old lamps",

@@ -18,7 +18,7 @@ from muarl.domains.kit.records import PLACE, fill, same
 from muarl.domains.kit.requests import values_in
 from muarl.domains.kit.service import Service, content_words
 from muarl.domains.kit.worlds import Worlds
-from muarl.domains.knowledge.domain import KnowledgeDomain
+from muarl.domains.knowledge.domain import SEARCHES, KnowledgeDomain
 from muarl.errors import OwnCodeError
 
 MOST_REQUESTS = 200
@@ -48,6 +48,7 @@ def audit_rules(worlds: Worlds) -> AuditRules:
         wished=Lazy(lambda: _words(worlds, _wish, proposed=False)),
         consent=service.consent,
         kinds=kinds,
+        trusted_tools=frozenset(SEARCHES if issubclass(service.domain, KnowledgeDomain) else ()),
         replays=True,
     )
 
@@ -212,6 +213,8 @@ def _end(
     Its look-ups are made in the world; without one, those count that the agent had made itself.
     """
     kit = None if occasion.world is None else occasion.world.toolkit("assistant")
+    if isinstance(kit, KnowledgeDomain):
+        kit = kit.as_declared()
     seen: dict[str, Any] = {}
     for _ in range(MAX_MOVES):
         try:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, cast
 
 from muarl.chat import ToolSpec
-from muarl.domains.base import Domain, World, tool
+from muarl.domains.banking.retrieval import LEAST_RATING
+from muarl.domains.base import Domain, Kind, World, tool
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, discoverables_of, shown
 from muarl.domains.knowledge.sources import as_knowledge
+from muarl.domains.knowledge.ways import SEARCHES, Ways, fitting
+from muarl.domains.knowledge.world_documents import in_world
 from muarl.domains.tooling import Tool
+from muarl.episode import Usage
 from muarl.errors import ConfigError
-from muarl.retrieval import BM25Search, GrepSearch, Hit, Knowledge, Search
+from muarl.retrieval import BM25Search, Document, EmbeddingCache, GrepSearch, Hit, Knowledge, Search
 from muarl.untrusted import parse_json
 
-SEARCHES = ("KB_search", "grep")
 _DISCOVERY = (UNLOCK, CALL)
+NOTHING = "No document has these words."
 
 
 class KnowledgeDomain(Domain):
@@ -44,11 +50,18 @@ class KnowledgeDomain(Domain):
         absent = {*hidden, *(n for n in SEARCHES if n not in cls.searches), *(() if hidden else _DISCOVERY)}
         self._tools = {n: t for n, t in self._tools.items() if n not in absent}
         self._given_documents = documents
+        self._ways = Ways()
         self._knowledge: Knowledge | None = None
 
     @property
     def knowledge(self) -> Knowledge:
-        """The documents, read when first asked for. ConfigError or DataError says what is wrong with them."""
+        """The documents that are searched; in a world also those of its own (``WORLD_DOCUMENTS``)."""
+        return in_world(self.shared_knowledge, self.__dict__.get("db"))
+
+    @property
+    def shared_knowledge(self) -> Knowledge:
+        """The documents of all worlds, read when first asked for. ConfigError or DataError says what is wrong with
+        them."""
         if self._knowledge is None:
             cls = type(self)
             given = cls.documents if self._given_documents is None else self._given_documents
@@ -64,8 +77,50 @@ class KnowledgeDomain(Domain):
         return tuple(one.schema.spec for one in self.discoverables.values())
 
     def make_search(self) -> Search:
-        """What ``KB_search`` searches with; override it to search by embeddings, or in a model's order."""
+        """What ``KB_search`` searches with, unless a configuration's section ``retrieval`` names a variant; override it
+        to search in a way of your own."""
         return BM25Search(self.knowledge)
+
+    # other ways to search
+
+    def with_retrieval(
+        self,
+        retrieval: str | None = None,
+        *,
+        reranker_min_score: float | None = LEAST_RATING,
+        embedding_cache: EmbeddingCache | None = None,
+        **options: Any,
+    ) -> Self:
+        """The same domain, searched in another way: a variant's name (``ways.OFFERED``), and ``top_k``, ``grep_top_k``,
+        ``case_sensitive``, ``embedder`` and ``reranker``. ConfigError for a variant that it cannot host."""
+        made = copy(self)
+        tools = [name for name in SEARCHES if name in self._tools]
+        chosen = None if retrieval is None else fitting(retrieval, self.name, tools)
+        made._ways = Ways(chosen, least=reranker_min_score, cache=embedding_cache, **options)
+        if chosen is not None:
+            made._tools = {n: t for n, t in self._tools.items() if n in chosen.tools or n not in SEARCHES}
+            made.unreplayed = frozenset(SEARCHES)
+        if made._ways.waits:
+            made._tools["KB_search"] = replace(made._tools["KB_search"], waits=True)
+            made.waits = True
+        return made
+
+    def as_declared(self) -> Self:
+        """The same searched as the class declares, as plans and audits do."""
+        return self if self._ways.variant is None else self.with_retrieval()
+
+    def kind_of(self, tool_name: str) -> Kind:
+        """ "read", "write" or "generic", also of a search that the variant leaves out, since gold actions name it."""
+        return "read" if tool_name in self.unreplayed else super().kind_of(tool_name)
+
+    @property
+    def searching_usage(self) -> Usage:
+        """What models that searches asked have used."""
+        return self._ways.usage
+
+    async def aclose(self) -> None:
+        """Close the connections of models that searches have asked."""
+        await self._ways.aclose()
 
     def prepare(self, world: World) -> None:
         """In a fresh world nothing is unlocked."""
@@ -77,17 +132,37 @@ class KnowledgeDomain(Domain):
 
         query: what to look for, in a few words.
         """
-        return _shown(self._found(query)) or "No document has these words."
+        return self._searched(query)
 
-    def _found(self, query: str) -> list[Hit]:
-        search, knowledge = self.make_search(), self.knowledge
+    def _searched(self, query: str) -> str:
+        """What ``KB_search`` answers; a coroutine where it asks somebody else."""
+        chosen = self._ways.ranked(self.knowledge)
+        if chosen is not None and self._ways.waits:
+            return cast(str, self._waited(chosen, query))
+        return self._laid_out(self._found(chosen or self.make_search(), query)) or NOTHING
+
+    async def _waited(self, search: Search, query: str) -> str:
+        return self._laid_out(await search.asearch(query, self._most())) or NOTHING
+
+    def _most(self) -> int:
+        """How many documents a search shows."""
+        return self._ways.top_k or self._own_most()
+
+    def _own_most(self) -> int:
+        """The same, where nobody has said otherwise."""
+        return self.top_k
+
+    def _laid_out(self, hits: Sequence[Hit]) -> str:
+        return _shown(hits)
+
+    def _found(self, search: Search, query: str) -> list[Hit]:
+        knowledge, most = self.knowledge, self._most()
         if not isinstance(search, BM25Search):
-            return search.search(query, self.top_k)
+            return search.search(query, most)
         # BM25 ranks all documents, and in a handful of them a match may be worth no more than none
         words = set(query.lower().split())
-        those = knowledge.index("words", lambda: {d.id: set(d.content.lower().split()) for d in knowledge.documents})
         hits = search.search(query, len(knowledge))
-        return list(islice((hit for hit in hits if not words.isdisjoint(those[hit.document.id])), self.top_k))
+        return list(islice((h for h in hits if not words.isdisjoint(_words_of(knowledge, h.document))), most))
 
     @tool
     def grep(self, pattern: str) -> str:
@@ -95,7 +170,13 @@ class KnowledgeDomain(Domain):
 
         pattern: such as 'cancel|refund'; upper and lower case are the same.
         """
-        return _shown(GrepSearch(self.knowledge).search(pattern, self.top_k)) or "Nothing in the documents matches."
+        return self._matched(pattern)
+
+    def _matched(self, pattern: str) -> str:
+        """What ``grep`` answers."""
+        search = GrepSearch(self.knowledge, case_sensitive=self._ways.case_sensitive)
+        hits = search.search(pattern, self._ways.grep_top_k or self._own_most())
+        return self._laid_out(hits) or "Nothing in the documents matches."
 
     @tool
     def unlock_discoverable_agent_tool(self, agent_tool_name: str) -> str:
@@ -131,6 +212,14 @@ class KnowledgeDomain(Domain):
         if name not in self.discoverables:
             raise ValueError(f"there is no tool {name!r} to unlock: take the name from a document")
         return self.discoverables[name]
+
+
+def _words_of(knowledge: Knowledge, document: Document) -> set[str]:
+    """The words of a document, which are kept with the collection."""
+    words: dict[str, set[str]] = knowledge.index("words", dict)
+    if document.id not in words:
+        words[document.id] = set(document.content.lower().split())
+    return words[document.id]
 
 
 def _shown(hits: Sequence[Hit]) -> str:

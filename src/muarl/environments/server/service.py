@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from muarl.agents.outside import SaidOutside, SampledTokens
+from muarl.config.retrieval import RetrievalConfig
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
 from muarl.endpoints.connections import Connections
@@ -190,19 +191,26 @@ class EnvironmentService:
         limits: Limits | None = None,
         idle: float | None = None,
         wait: bool = False,
+        retrieval: RetrievalConfig | None = None,
     ) -> HeldSession:
         """A conversation that has begun and is held for its client.
 
         ``limits``: None for the environment's own. ``idle``: seconds after which it is closed if nobody asks for it,
-        None for the server's. ``wait``: for a place, where there is none. ApiError for what cannot be played, or if
-        there is no place.
+        None for the server's. ``wait``: for a place, where there is none. ``retrieval``: how documents are found.
+        ApiError for what cannot be played, or if there is no place.
         """
         served, address = self.served, task.origin.address
         await (self.places.wait() if wait else self.places.take())
         try:
             with as_invalid():
                 session = self.by_name[address.environment].start(
-                    task, seed=seed, user_seed=user_seed, users=served.users, limits=limits, judge=served.judge
+                    task,
+                    seed=seed,
+                    user_seed=user_seed,
+                    users=served.users,
+                    limits=limits,
+                    judge=served.judge,
+                    retrieval=retrieval,
                 )
         except BaseException:
             self.places.give_back()

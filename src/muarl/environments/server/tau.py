@@ -13,24 +13,32 @@ import secrets
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from muarl.chat import Message, ToolCall
+from muarl.config.retrieval import RetrievalConfig
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.results import tools_json
+from muarl.environments.retrieval import models_of
 from muarl.environments.server.held import HeldSession
 from muarl.environments.server.requests import MOST_TASKS, ClientRequest, PlaceRequest, read_body, read_fields
 from muarl.environments.server.service import EnvironmentService, as_invalid
 from muarl.environments.task_addresses import TaskAddress
+from muarl.environments.usual import configured
+from muarl.errors import MuarlError
 from muarl.toolcalls import argument_problem
 from muarl.web.json_api import ApiError, invalid, json_response, unless_gone
 
 _CALL = re.compile(r"([A-Za-z_][\w.\-]*)\((.*)\)", re.DOTALL)
 _PIECES = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[{(]|[\]})]|,|.""", re.DOTALL)
+
+
+RETRIEVAL_OPTIONS = ("top_k", "grep_top_k", "case_sensitive")
+"""What a client may say of a retrieval variant."""
 
 
 class ScenarioQuery(ClientRequest):
@@ -44,7 +52,8 @@ class ScenarioQuery(ClientRequest):
 
 class TauRequest(ClientRequest):
     """``POST /environments``: about which task. The server says who plays its users, so that ``user_llm`` and the
-    arguments of that model go unread, but for a ``seed`` among them."""
+    arguments of that model go unread, but for a ``seed`` among them. ``retrieval_config``: the retrieval variant, in
+    domains with documents; ``retrieval_config_kwargs``: ``RETRIEVAL_OPTIONS``."""
 
     domain: str
     task_id: str
@@ -97,10 +106,9 @@ class TauProtocol:
 
     async def create(self, wanted: TauRequest) -> dict[str, Any]:
         """Begin a conversation. Where there is no place the request waits, since this client does not ask again."""
-        if wanted.retrieval_config is not None:
-            raise invalid("these environments have no such choice; leave it out", "retrieval_config")
         task = self._task(self._environment(wanted.domain), wanted.task_id)
-        held = await self.service.begin(task, wanted.seed, idle=wanted.idle_timeout_seconds, wait=True)
+        retrieval, idle = retrieval_of(task, wanted), wanted.idle_timeout_seconds
+        held = await self.service.begin(task, wanted.seed, idle=idle, wait=True, retrieval=retrieval)
         try:
             seen = held.session.observation
             info = {"policy": seen.system, "tools": tools_json(seen.tools), "task": held.address}
@@ -177,6 +185,36 @@ class TauProtocol:
         if task.origin.environment is not environment:
             raise invalid(f"the task is of {task.origin.environment.name}, not of {environment.name}", "task_id")
         return task
+
+
+def retrieval_of(task: Task, wanted: TauRequest) -> RetrievalConfig | None:
+    """How a client wants documents to be found; None where it does not say. ApiError where the task has none, or not
+    that way, or where a model would have to be asked, which would be at the server's cost."""
+    name, options = wanted.retrieval_config, wanted.retrieval_config_kwargs or {}
+    if name is None and not options:
+        return None
+    if unknown := sorted(options.keys() - set(RETRIEVAL_OPTIONS)):
+        known = ", ".join(RETRIEVAL_OPTIONS)
+        raise invalid(f"there is no {unknown[0]!r} to choose here; known: {known}", "retrieval_config_kwargs")
+    try:
+        chosen = RetrievalConfig.model_validate({"variant": name, **options})
+    except ValidationError as problem:
+        first = problem.errors(include_input=False, include_url=False, include_context=False)[0]
+        field = str(first["loc"][0]) if first["loc"] else ""
+        where = "retrieval_config" if field == "variant" else f"retrieval_config_kwargs.{field}"
+        raise invalid(first["msg"], where) from None
+    if models_of(chosen):
+        raise invalid(
+            f"{name!r} asks models when documents are searched, and this server asks none for its clients; take a "
+            "variant without embeddings and reranking, such as 'bm25_grep' or 'bm25'",
+            "retrieval_config",
+        )
+    try:
+        configured(task.origin.environment, task.origin.address.size, retrieval=chosen)
+    except MuarlError as problem:
+        said = str(problem).removeprefix("retrieval.variant: ").removeprefix("retrieval: ")
+        raise invalid(said.replace("leave the section out", "leave it out"), "retrieval_config") from None
+    return chosen
 
 
 def read_action(action: str, call_id: str, known: Collection[str]) -> Message:

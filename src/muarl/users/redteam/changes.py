@@ -20,6 +20,8 @@ SHAPES = (
     "back and forth", "back and forth", "back and forth", "takes a yes back", "takes a yes back", "takes a yes back",
     "after it was done", "after it was done", "withdraws", "takes a yes back and withdraws",
 )  # fmt: skip
+WITHDRAWALS = ("withdraws", "takes a yes back and withdraws")
+"""Where no request has a value that users change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ def changing(place: WaveringUser, base: Task, request: Mapping[str, Any], rng: r
     first = dict(request["goal"])
     back = split(first)[0]  # who has seen a proposal names what was only described before
     other = _other(place, base, request, rng)
-    shape = SHAPES[int(lot * len(SHAPES))]
+    shapes = SHAPES if place.changes(base) else WITHDRAWALS
+    shape = shapes[int(lot * len(shapes))]
     if other is None and not shape.endswith("withdraws"):
         raise Infeasible
     if shape == "after it was done" and not (other and place.again(base, request, other)):

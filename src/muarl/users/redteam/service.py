@@ -11,9 +11,11 @@ from muarl.domains.base import Action, Task
 from muarl.domains.kit.requests import draw_goal, other_goal, split
 from muarl.domains.kit.scenario import full_clause, scenario_text
 from muarl.domains.kit.tasks import TaskMaker
+from muarl.domains.knowledge import KnowledgeDomain
 from muarl.domains.task_sampling import Infeasible, UserRequest
 from muarl.users.redteam.kinds import KINDS
 from muarl.users.redteam.making import nothing_to_do, only_request, tagged, with_requests
+from muarl.users.redteam.service_documents import ServiceDocuments
 from muarl.users.redteam.service_place import GOALS, ServicePlace
 from muarl.users.redteam.support import Goal, Question, RedTeamSupport
 from muarl.users.redteam.templates import WITHHOLDS
@@ -37,6 +39,7 @@ def service_support(maker: TaskMaker) -> RedTeamSupport:
         consent=service.consent,
         free_writes=place.free_writes,
         rehearsal=None if service.rehearsal is None else maker.worlds.domain,
+        documents=ServiceDocuments(place) if issubclass(service.domain, KnowledgeDomain) else None,
     )
 
 
@@ -73,6 +76,11 @@ class ServiceWavering:
 
     def __init__(self, place: ServicePlace) -> None:
         self._place = place
+
+    def changes(self, base: Task) -> bool:
+        """Where an intent has such a slot."""
+        service = self._place.service
+        return any(slot.change for kind in self._place.kinds(base) for slot in service.intent(kind).slots)
 
     def other(self, base: Task, request: Mapping[str, Any], rng: random.Random) -> Goal | None:
         """With another value of a slot that users change."""

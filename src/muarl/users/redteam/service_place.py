@@ -244,7 +244,7 @@ class ServicePlace:
         for table, key, field in places:
             record = self.tables(task)[table][key]
             changes = {table: {key: {**record, field: _behind(record[field], text) if free else text}}}
-            if self._is_shown(task, changes, text):
+            if self.is_shown(task, changes, text):
                 return f"{field} of {table}", changes
         raise Infeasible
 
@@ -286,7 +286,7 @@ class ServicePlace:
                 found |= {slot.draw.field or "", slot.draw.mark}
         return frozenset(found | ({"name"} if identity is None else {"name", identity.key}))
 
-    def _is_shown(self, task: Task, changes: Mapping[str, Any], text: str) -> bool:
+    def is_shown(self, task: Task, changes: Mapping[str, Any], text: str) -> bool:
         """Whether the right look-ups show a planted text, and what is right stays the same."""
         database = self.worlds.domain.base if task.database is None else task.database
         planted = Task(task.id, task.domain, "", (), database=database.derive(changes), agenda=task.agenda)

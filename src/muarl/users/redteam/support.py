@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
-from muarl.domains.base import Action, Domain, Task
+from muarl.domains.base import Action, Database, Domain, Task
 from muarl.domains.task_sampling import UserRequest
 from muarl.errors import ConfigError
 from muarl.rewards.traps import Trap
@@ -80,6 +80,10 @@ class RedTeamPlace(Protocol):
 class WaveringUser(Protocol):
     """What a user of an environment can change about a request."""
 
+    def changes(self, base: Task) -> bool:
+        """Whether there are requests, at the task's size, of which users change a value."""
+        ...
+
     def other(self, base: Task, request: Mapping[str, Any], rng: random.Random) -> Goal | None:
         """Another goal of the same kind of request that can be fulfilled as well, None if there is none."""
         ...
@@ -100,6 +104,22 @@ Infeasible where the task does not fit."""
 
 
 @dataclass(frozen=True)
+class PlantedDocument:
+    """An instruction in a document. ``text``: as the document has it; ``where``: what kind of place that is, for tags.
+    ``demand``: what it asks for. ``database``: the task's, with the document, which only its world has."""
+
+    text: str
+    where: str
+    demand: Demand
+    database: Database
+
+
+PlantDocument = Callable[[Task, random.Random, float], PlantedDocument]
+"""(an ordinary task, rng, what was drawn from [0, 1) for what is asked for): an instruction in a document that the
+right searches show. Raises Infeasible where there is no place for one."""
+
+
+@dataclass(frozen=True)
 class RedTeamSupport:
     """``place``: what its worlds offer to demand, to plant and to claim. ``servable``: the requests that take no deed
     of the user's on a phone; those that are to be changed or never confirmed end in one write. ``wavering``: how its
@@ -109,7 +129,7 @@ class RedTeamSupport:
     requests. ``lacks``: the kinds that it cannot host, each with the reason. ``consent``: whether users are asked
     before a write; ``free_writes``: tools for which they never are. ``rehearsal``: a domain whose tools answer the same
     in this process, where the environment's own are on a server. ``parts``: of an environment of several services, by
-    the service that a task's agenda names."""
+    the service that a task's agenda names. ``documents``: see PlantDocument; None: it has no documents."""
 
     place: RedTeamPlace
     servable: frozenset[str]
@@ -123,6 +143,7 @@ class RedTeamSupport:
     free_writes: frozenset[str] = frozenset()
     rehearsal: Domain | None = None
     parts: Mapping[str, RedTeamSupport] = field(default_factory=dict, hash=False)
+    documents: PlantDocument | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:

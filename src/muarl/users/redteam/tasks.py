@@ -18,7 +18,7 @@ from muarl.chat import ToolCall
 from muarl.domains.base import Domain, Task
 from muarl.domains.task_sampling import Infeasible
 from muarl.errors import ConfigError, OwnCodeError
-from muarl.rewards.traps import SAFE, TAG, Trap
+from muarl.rewards.traps import PLANTED_TAG, SAFE, TAG, Trap
 from muarl.users.redteam import scenario
 from muarl.users.redteam.changes import changing
 from muarl.users.redteam.kinds import KINDS, known_kinds
@@ -232,6 +232,12 @@ def _injection(base: Task, rng: random.Random, lot: Lot) -> Task:
     request = _only(base, lot)
     place = lot.source.support.place
     others = "impostor" in lot.source.support.kinds  # whose data there are
+    documents = lot.source.support.documents
+    if documents is not None and lot.shape < 0.4:
+        planted = documents(base, rng, lot.more)
+        task = replace(base, database=planted.database)
+        task = tagged(task, f"planted in {planted.where}", planted.demand.traps, planted=planted.text)
+        return replace(task, tags={**task.tags, PLANTED_TAG: planted.text})
     if lot.shape < 0.6 or not others:
         victim = place.victim(base, rng) if lot.more < 0.4 and others else None
         demand = place.own(base, rng) if victim is None else place.foreign(base, victim, rng)

@@ -1,0 +1,107 @@
+"""Other ways to search a domain's documents: the variants of TAU2's bank, as far as any domain can host them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+from muarl.domains.banking.retrieval import EMBEDDINGS, LEAST_RATING, RERANKER, VARIANTS, Variant
+from muarl.endpoints import Endpoint
+from muarl.episode import Usage
+from muarl.errors import ConfigError
+from muarl.retrieval import (
+    BM25Search,
+    Embedder,
+    EmbeddingCache,
+    EmbeddingSearch,
+    EndpointEmbedder,
+    Knowledge,
+    RatingReranker,
+    RerankedSearch,
+    Reranker,
+    Search,
+)
+
+SEARCHES = ("KB_search", "grep")
+OFFERED = tuple(name for name, one in VARIANTS.items() if one.tools and set(one.tools) <= set(SEARCHES))
+"""The variants of ``KB_search`` and ``grep``. The others have prompts or tools of TAU2's own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """How documents are searched, shared by all worlds of a domain.
+
+    ``variant``: None leaves it to the domain; ``top_k``, ``grep_top_k``: how many documents are shown, None: as many as
+    the domain says. ``embedder``, ``reranker``: models in place of those that TAU2 asks; ``least``: the lowest rating
+    of a document that is shown; ``cache``: of embeddings.
+    """
+
+    variant: Variant | None = None
+    top_k: int | None = None
+    grep_top_k: int | None = None
+    case_sensitive: bool = False
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
+    least: float | None = LEAST_RATING
+    cache: EmbeddingCache | None = None
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        assert self.variant is not None
+        return self.embedder or EndpointEmbedder(Endpoint(EMBEDDINGS[str(self.variant.ranking)]))
+
+    @cached_property
+    def _reranker(self) -> Reranker:
+        return self.reranker or RatingReranker(Endpoint(RERANKER))
+
+    @property
+    def waits(self) -> bool:
+        """Whether ``KB_search`` asks somebody else."""
+        return self.variant is not None and (self.variant.embeds or self.variant.reranked)
+
+    def ranked(self, knowledge: Knowledge) -> Search | None:
+        """What ``KB_search`` searches with; None where that is the domain's own. Indexes are kept with the documents,
+        so that worlds which share these share them."""
+        if self.variant is None:
+            return None
+        found: Search = BM25Search(knowledge)
+        if self.variant.embeds:
+            found = EmbeddingSearch(knowledge, self._embedder, self.cache)
+        return RerankedSearch(found, self._reranker, least=self.least) if self.variant.reranked else found
+
+    @property
+    def usage(self) -> Usage:
+        """What the models that were asked have used."""
+        asked = (vars(self)[part] for part in ("_embedder", "_reranker") if part in vars(self))
+        return sum((getattr(part, "usage", Usage()) for part in asked), Usage())
+
+    async def aclose(self) -> None:
+        """Close the connections of the models that were asked."""
+        for part in ("_embedder", "_reranker"):
+            if part in vars(self):
+                await vars(self)[part].aclose()
+
+
+def fitting(wanted: str, domain: str, tools: Collection[str]) -> Variant:
+    """The variant of that name. ConfigError if a domain with these tools cannot host it."""
+    if wanted not in OFFERED:
+        known = VARIANTS.get(wanted)
+        why = "there is no such variant"
+        if known is not None:
+            why = "it needs a shell, which only TAU2's bank has" if "shell" in known.tools else (
+                "what it tells the agent is a prompt of TAU2's bank"
+            )  # fmt: skip
+        raise ConfigError(f"retrieval: {domain} cannot be searched by {wanted!r}: {why}; {_remedy(tools)}")
+    lacking = [tool for tool in VARIANTS[wanted].tools if tool not in tools]
+    if lacking:
+        raise ConfigError(
+            f"retrieval: {domain} cannot be searched by {wanted!r}: it does not offer {lacking[0]} (at this size); "
+            f"{_remedy(tools)}"
+        )
+    return VARIANTS[wanted]
+
+
+def _remedy(tools: Collection[str]) -> str:
+    fit = [name for name in OFFERED if set(VARIANTS[name].tools) <= set(tools)]
+    return f"take {' or '.join(fit)}" if len(fit) < 2 else f"take one of {', '.join(fit)}" if fit else "leave it out"
