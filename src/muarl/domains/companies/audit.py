@@ -30,7 +30,6 @@ from muarl.domains.knowledge.discovery import CALL
 
 NAMED_BY = {CALL: "agent_tool_name", GIVE: "discoverable_tool_name"}
 """By writing tool, the argument that names the tool which a document names."""
-SEARCHES = frozenset({"KB_search", "grep"})
 
 
 def company_audit(service: Service) -> AuditRules:
@@ -38,7 +37,6 @@ def company_audit(service: Service) -> AuditRules:
     return replace(
         audit_rules(Worlds(service)),
         forbids={tool: partial(_forbidden, name) for tool, name in NAMED_BY.items()},
-        search_tools=SEARCHES,
         disproves=disproved,
         grounded=_grounded,
     )
