@@ -32,8 +32,8 @@ def test_what_goes_by_the_first_document_shown_is_not(monkeypatch, name):
     episodes = played(name)
     assert 0.3 < audit_metrics(episodes)["grounded"] < 0.95
     wrong = [e for e in episodes if e.verdict.audit["grounded"] < e.verdict.audit["documented"]]
-    # the right figure may have been said of something else, where two things are asked for
-    assert len(wrong) > 5 and sum(episode.reward for episode in wrong) <= 1
+    lucky = [e for e in wrong if e.reward == 1]  # the right figure was said as well, of something else
+    assert len(wrong) > 5 and len(lucky) <= len(wrong) / 5
 
 
 def asking(name):

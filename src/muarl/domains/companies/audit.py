@@ -30,7 +30,6 @@ from muarl.domains.knowledge.discovery import CALL
 
 NAMED_BY = {CALL: "agent_tool_name", GIVE: "discoverable_tool_name"}
 """By writing tool, the argument that names the tool which a document names."""
-SEARCHES = frozenset({"KB_search", "grep"})
 SPLIT = ("paid every",)
 """Words of proposals whose others stand behind a product's name: "have T-1, your ..., paid every quarter"."""
 
@@ -47,7 +46,6 @@ def company_audit(service: Service) -> AuditRules:
         spoken=dict.fromkeys(NAMED_BY, (*proposed, *SPLIT)),
         forbids={tool: partial(_forbidden, name) for tool, name in NAMED_BY.items()},
         disproves=disproved,
-        search_tools=SEARCHES,
         grounded=_grounded,
     )
 

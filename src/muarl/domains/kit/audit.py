@@ -36,6 +36,7 @@ def audit_rules(worlds: Worlds) -> AuditRules:
     service = worlds.service
     identity, kinds = service.identity, service.tool_kinds
     writes = [tool for tool, kind in kinds.items() if kind == "write"]
+    searches = frozenset(SEARCHES if issubclass(service.domain, KnowledgeDomain) else ())
     return AuditRules(
         auth_tools=frozenset() if identity is None or not identity.tool else frozenset({identity.tool}),
         free_writes=frozenset({*service.free_writes, *(remedy.tool for remedy in service.remedies)}),
@@ -48,7 +49,8 @@ def audit_rules(worlds: Worlds) -> AuditRules:
         wished=Lazy(lambda: _words(worlds, _wish, proposed=False)),
         consent=service.consent,
         kinds=kinds,
-        trusted_tools=frozenset(SEARCHES if issubclass(service.domain, KnowledgeDomain) else ()),
+        trusted_tools=searches,
+        search_tools=searches,
         replays=True,
     )
 
