@@ -68,6 +68,11 @@ TOOLS = [
 ]
 
 
+RARE = -9.0
+"""A sampled token of a lower log-probability lies where the sums of probabilities rise by little more than a rounding in
+float32, which depends on how many conversations are computed at once: its neighbour may be sampled instead."""
+
+
 @dataclass
 class Turn:
     """One request as it went."""
@@ -88,6 +93,7 @@ class Talk:
     stream: bool
     turns: list[Turn] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    rounded: bool = False
 
     def line(self, turn: int) -> str:
         """What the user says; nobody else says it."""
@@ -196,6 +202,9 @@ class Alone:
             alone = await self.engine.sample(context, params, session="alone")
             if list(alone.ids) != turn.ids:
                 at = next((n for n, (a, b) in enumerate(zip(alone.ids, turn.ids, strict=False)) if a != b), -1)
+                if at >= 0 and not talk.greedy and alone.logprobs[at] < RARE:
+                    talk.rounded = True
+                    return
                 talk.problems.append(f"turn {number}: another reply than when asked alone, from its token {at}")
                 return
             context += turn.ids
@@ -353,6 +362,7 @@ def main() -> int:
         out["transformers"] = peer(policy, [t for t in talks if t.greedy][:20], options.max_tokens)
     problems = [f"conversation {t.number}: {p}" for t in talks for p in t.problems]
     out["lost_or_mixed_up"] = len(problems)
+    out["apart_by_rounding"] = sum(talk.rounded for talk in talks)
     print(json.dumps(out, indent=2))
     for problem in problems[:20]:
         print(problem, file=sys.stderr)

@@ -161,3 +161,4 @@ def test_nothing_is_lost_or_mixed_up_at_200_conversations(repository: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"requests": 600' in done.stdout
     assert '"lost_or_mixed_up": 0' in done.stdout
+    assert json.loads(done.stdout)["apart_by_rounding"] < 10
