@@ -69,8 +69,8 @@ TOOLS = [
 
 
 RARE = -9.0
-"""A sampled token of a lower log-probability lies where the sums of probabilities rise by little more than a rounding in
-float32, which depends on how many conversations are computed at once: its neighbour may be sampled instead."""
+"""A sampled token of a lower log-probability lies where the sum of probabilities rises by little more than a rounding
+in float32, which depends on how many conversations are computed at once: its neighbour may be sampled instead."""
 
 
 @dataclass
