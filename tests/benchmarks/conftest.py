@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from muarl import data
 from muarl.benchmarks import install
 
+BANK = "banking_knowledge"
 Lines = Callable[[str], list[dict[str, Any]]]
 
 
@@ -21,6 +23,20 @@ def official_tau2(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -
     patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
     yield install.add("tau2", shared_data / "tau2")
     patch.undo()
+
+
+@pytest.fixture(scope="module")
+def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """TAU2's data with banking_knowledge: from the shared data, else those installed on this machine."""
+    if (shared_data / "tau2" / "domains" / BANK).is_dir():
+        patch = pytest.MonkeyPatch()
+        patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
+        yield install.add("tau2", shared_data / "tau2")
+        patch.undo()
+    elif (data.home() / "tau2" / "domains" / BANK).is_dir():
+        yield data.path("tau2")
+    else:
+        pytest.skip(f"no data of {BANK}: neither {shared_data} nor {data.home()} holds them")
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from muarl import data
-from muarl.benchmarks import install, tau2
+from muarl.benchmarks import tau2
 from muarl.benchmarks.contamination import TaskSet, overlap, shared_phrases
 from muarl.domains.banking.discovery import DESCRIPTIONS
 from muarl.domains.companies.bank import BANK
@@ -19,20 +18,6 @@ from support.kit import env, made
 
 NAME = "banking_knowledge"
 TRADES = (BANK, INSURER, UTILITY)
-
-
-@pytest.fixture(scope="module")
-def installed(shared_data, tmp_path_factory):
-    """TAU2's data with this domain: from the shared data, else those installed on this machine."""
-    if (shared_data / "tau2" / "domains" / NAME).is_dir():
-        patch = pytest.MonkeyPatch()
-        patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-        yield install.add("tau2", shared_data / "tau2")
-        patch.undo()
-    elif (data.home() / "tau2" / "domains" / NAME).is_dir():
-        yield data.path("tau2")
-    else:
-        pytest.skip(f"no data of {NAME}: neither {shared_data} nor {data.home()} holds them")
 
 
 @pytest.fixture(scope="module")

@@ -25,20 +25,6 @@ DONE_BY_NOTHING = {"task_004", "task_008", "task_012", "task_014"}
 
 
 @pytest.fixture(scope="module")
-def installed(shared_data, tmp_path_factory):
-    """TAU2's data with this domain: from the shared data, else those installed on this machine."""
-    if (shared_data / "tau2" / "domains" / NAME).is_dir():
-        patch = pytest.MonkeyPatch()
-        patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-        yield install.add("tau2", shared_data / "tau2")
-        patch.undo()
-    elif (data.home() / "tau2" / "domains" / NAME).is_dir():
-        yield data.path("tau2")
-    else:
-        pytest.skip(f"no data of {NAME}: neither {shared_data} nor {data.home()} holds them")
-
-
-@pytest.fixture(scope="module")
 def domain(installed):
     return tau2.domain(NAME)
 

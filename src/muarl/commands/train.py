@@ -145,7 +145,7 @@ def base(
 
       muarl base --config worlds --name worlds-base
 
-      muarl base --config extend --checkpoint runs/worlds-base --domain ./zoo/zoo.py:ZOO --name zoo-base
+      muarl base --config extend --domain ./zoo/zoo.py:ZOO --name zoo-base
 
       muarl base --resume runs/base
     """

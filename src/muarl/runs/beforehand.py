@@ -3,7 +3,7 @@ once. The recipes check the same, and more, for those who call them from Python.
 
 from __future__ import annotations
 
-from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, is_shipped, shipped_with
+from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, shipped_with
 from muarl.config import RunConfig
 from muarl.environments.configure import configure_environment
 from muarl.environments.environment import Environment
@@ -39,8 +39,7 @@ def made_elsewhere(config: RunConfig, recipe: str) -> str | None:
     if environment is None:
         return None
     own = environment.expert is not None and environment.rule_based_user is not None
-    extended = "--config extend " if is_shipped("base-worlds") else ""
-    small = f", or make a small one with `muarl base {extended}--domain NAME`" if own else ""
+    small = ", or make a small one with `muarl base --domain NAME`" if own else ""
     return (
         f"Note: the checkpoint {checkpoint} was not made on {environment.name} and knows few of its words: give "
         f"--checkpoint with a pretrained model{small}{', or another --agent' if measured else ''}."
