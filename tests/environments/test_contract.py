@@ -19,6 +19,8 @@ from support.environments import BENCHMARKS, MADE, ON_SERVERS
 from support.mcp import needs_server
 
 COUNT = 200
+FEW = 60
+"""Tasks of environments on servers that are looked at in every run of the tests; ``COUNT`` in the slow ones."""
 ALIKE = ("insurer-knowledge-generated", "utility-knowledge-generated")
 """Environments made by the same code as another, whose checks take long."""
 IN_TURN = [pytest.param(name, marks=pytest.mark.slow if name in ALIKE else ()) for name in MADE]
@@ -80,14 +82,15 @@ def test_experts_greet_and_meet_errors_only_where_a_user_gives_a_wrong_detail(na
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), LARGER)
 def test_it_keeps_the_contract_at_larger_sizes(name: str, size: str) -> None:
-    results = list(run_checks(CheckContext(find(name), name, size, 200)))
+    results = list(run_checks(CheckContext(find(name), name, size, COUNT)))
     assert wrong(results) == []
 
 
+@pytest.mark.parametrize("count", [FEW, pytest.param(COUNT, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ON_SERVERS)
-def test_an_environment_on_a_server_keeps_it_as_far_as_no_server_is_needed(name: str) -> None:
+def test_an_environment_on_a_server_keeps_it_as_far_as_no_server_is_needed(name: str, count: int) -> None:
     for size in find(name).sizes:
-        context = CheckContext(find(name), name, size, COUNT)
+        context = CheckContext(find(name), name, size, count)
         results = [run_check(check, context) for check in CHECKS if check.name in NO_SERVER]
         assert wrong(results) == [] and skipped(results) == set()
 

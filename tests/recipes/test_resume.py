@@ -107,17 +107,24 @@ def test_training_goes_on_where_it_stopped(
     assert checkpoint_folder(str(run)).name == "step-000004"
 
 
-@pytest.mark.parametrize(("look", "figure"), [(0, "practice/kinds"), (2, "practice/groups_filled")])
-def test_training_by_success_of_kinds_goes_on_id_for_id(
-    look: int,
+@pytest.mark.parametrize(
+    ("chosen", "figure"),
+    [
+        ("adaptive=true", "practice/kinds"),
+        ("adaptive=true first_look=2", "practice/groups_filled"),
+        ("repeat=0.5", "practice/repeated"),
+    ],
+)
+def test_training_on_chosen_tasks_goes_on_id_for_id(
+    chosen: str,
     figure: str,
     configure: Configure,
     muarl: Callable[..., Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    options = ["rl.steps=4", "rl.checkpoint_every=2", "rl.practice.adaptive=true", "rl.save_episodes=all"]
-    options += [f"rl.practice.first_look={look}"]
+    options = ["rl.steps=4", "rl.checkpoint_every=2", "rl.save_episodes=all"]
+    options += [f"rl.practice.{setting}" for setting in chosen.split()]
     whole = rl.run(configure(*options, name="whole"))
     mend = stop_after(monkeypatch, "policy_step", 4)
     assert muarl("train", *options, "--name", "cut").exit_code == 130

@@ -53,7 +53,8 @@ class LayersConfig(Section):
 
 
 class PracticeConfig(Section):
-    """Which training tasks are played (recipes/training/practice.py, first_look.py). Default: all that are drawn."""
+    """Which training tasks are played (recipes/training/practice.py, repeats.py, first_look.py). Default: all that are
+    drawn."""
 
     adaptive: bool = Field(
         False,
@@ -71,6 +72,12 @@ class PracticeConfig(Section):
     half_life: Annotated[float, Field(gt=0.0)] = Field(
         10.0, description="Adaptive: steps after which what was seen counts half."
     )
+    repeat: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        0.0,
+        description="Share of a step's tasks, at most, that earlier steps have played and whose rollouts did not all "
+        "succeed; 0: none. Needs `rl.asynchrony=synchronous`, and `rl.practice.first_look=0`.",
+    )
+    repeats: Positive = Field(3, description="Repeat: how often a task is played again, at most.")
     first_look: Count = Field(
         0,
         description="Rollouts of a group that are played first: if all of them succeed, the others are not played, and "
@@ -81,7 +88,12 @@ class PracticeConfig(Section):
     @property
     def active(self) -> bool:
         """Whether tasks are played otherwise than as they are drawn."""
-        return self.adaptive or self.first_look > 0
+        return self.chooses or self.first_look > 0
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a step's tasks depend on how earlier ones went."""
+        return self.adaptive or self.repeat > 0
 
 
 class RlSteps(Section):
@@ -170,10 +182,15 @@ class RlConfig(PolicyLossOptions, RlSteps):
     @model_validator(mode="after")
     def _practice(self) -> RlConfig:
         if self.practice.active and self.asynchrony != "synchronous":
-            key, off = ("adaptive", "false") if self.practice.adaptive else ("first_look", "0")
+            own = self.practice
+            key, off = ("adaptive", "false") if own.adaptive else ("repeat" if own.repeat else "first_look", "0")
             raise ValueError(
                 f"practice.{key} follows the steps one by one, and asynchrony is {self.asynchrony}: set one of them "
                 f"back (practice.{key}={off}, or asynchrony=synchronous)"
+            )
+        if self.practice.repeat and self.practice.first_look:
+            raise ValueError(
+                "practice.repeat plays whole groups again, and practice.first_look does not: set one of them to 0"
             )
         if self.practice.first_look >= self.group_size:
             raise ValueError(

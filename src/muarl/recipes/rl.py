@@ -165,17 +165,20 @@ def train(
         if rl.asynchrony != "synchronous":
             here.run(run_ahead(loop, first, done.get(PIPELINE)))
         else:
-            _in_turns(loop, here, first, _practice(context, rl, done))
+            _in_turns(loop, here, first, _practice(context, rl, environment, done))
         if (idle := idle_text(folder.read_metrics())) is not None:
             progress.say(idle)
     policy.path = latest_checkpoint(root) or policy.path
 
 
-def _practice(context: RunContext, rl: RlConfig, checkpoint: Mapping[str, Any]) -> Practice | None:
+def _practice(
+    context: RunContext, rl: RlConfig, environment: ConfiguredEnvironment, checkpoint: Mapping[str, Any]
+) -> Practice | None:
     """What chooses the tasks, as a checkpoint left it; None where they are played as they are drawn."""
-    if not rl.practice.adaptive:
+    if not rl.practice.chooses:
         return None
-    return Practice.resumed(rl.practice, rl.group_size, context.seed, checkpoint)
+    seed, own = rl_seed(rl, context.seed), context.seed
+    return Practice.resumed(rl.practice, rl.group_size, own, checkpoint, environment, seed)
 
 
 def _first(checkpoint: Mapping[str, Any], steps: int) -> int:
@@ -270,8 +273,9 @@ async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepPla
         if practice is None:
             choice, tasks = None, environment.draw("train", rl.tasks_per_step, seed, number * rl.tasks_per_step)
         else:
-            choice = practice.draw(environment, rl.tasks_per_step, seed, number)
-            tasks = choice.tasks
+            first = number % draws == 0
+            choice = practice.draw(environment, rl.tasks_per_step, seed, number, repeat=first)
+            tasks = choice.played
         environment.check(tasks)
         return tasks, choice
 

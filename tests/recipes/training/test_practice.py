@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,11 @@ def taught(steps: int = 20, config: PracticeConfig = ON) -> Practice:
     return practice
 
 
+def resumed(state: Mapping[str, Any], seed: int = 0) -> Practice:
+    """A practice that has nothing to play again, so that it draws nothing."""
+    return Practice.resumed(ON, 8, seed, state, configure_environment(load_config("quickstart")), 0)
+
+
 def test_a_kind_is_intent_and_difficulty_and_domain() -> None:
     assert kind_of({"intent": "return", "difficulty": 2}) == Kind("return", "2")
     assert kind_of({"intent": "return", "domain": "shop"}) == Kind("return", "", "shop")
@@ -75,12 +81,12 @@ def test_another_difficulty_is_where_a_kind_starts_from() -> None:
 def test_the_state_goes_through_a_checkpoint_unchanged() -> None:
     practice = taught(3)
     state = json.loads(json.dumps({"step": 3, **practice.state()}))
-    again = Practice.resumed(ON, 8, 0, state)
+    again = resumed(state)
     assert again.state() == practice.state()
     candidates = [task(n) for n in range(80)]
     assert again.choose(candidates, 20, 3) == practice.choose(candidates, 20, 3)
     with pytest.raises(DataError, match="'practice' is not success by kind"):
-        Practice.resumed(ON, 8, 0, {"practice": [["return", "1"]]})
+        resumed({"practice": [["return", "1"]]})
 
 
 @pytest.mark.parametrize("floor", [0.1, 1.0])
@@ -124,7 +130,7 @@ def test_what_is_said_of_the_tasks_as_drawn_has_no_bias() -> None:
     rng, state = random.Random("runs"), taught().state()
     estimates, raw = [], []
     for number in range(600):
-        practice = Practice.resumed(ON, 8, number, state)
+        practice = resumed(state, number)
         choice = practice.choose([task(n) for n in range(80)], 20, number)
         episodes = played(choice.tasks, rng, 2)
         figures = practice.note([(choice, episodes)])

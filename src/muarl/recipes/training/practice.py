@@ -11,6 +11,8 @@ always, and those are preferred whose kind (``domains.task_kinds``) makes differ
 - **Choice.** A task's chance to be played is ``floor`` of the chance that it had without preference, and the rest by
   weight; each domain keeps its share of the tasks. One random offset gives a sample of fixed size with exactly these
   chances (systematic sampling, Madow 1949), spread over the kinds.
+- **Repeats.** Under ``rl.practice.repeat`` some of a step's tasks are of those played before (repeats.py). They count
+  neither for the estimates nor for the figures.
 - **Figures.** The success of what was chosen is not that of the tasks as they are drawn. Since all chances are known,
   the latter can be estimated without bias: what was predicted for all tasks drawn, corrected by what the played ones
   show, each divided by its chance (the difference estimator of survey sampling; Cassel, Särndal, Wretman 1976).
@@ -24,7 +26,7 @@ import random
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from statistics import fmean
 from typing import Any
@@ -36,6 +38,7 @@ from muarl.environments.configured import ConfiguredEnvironment
 from muarl.episode import Episode
 from muarl.errors import DataError
 from muarl.metrics import DOMAIN, is_success, scored
+from muarl.recipes.training.repeats import REPEATS, Place, Repeats
 from muarl.seeds import derive_seed
 
 PRACTICE = "practice"
@@ -96,11 +99,19 @@ class SuccessByKind:
 @dataclass(frozen=True, slots=True)
 class TaskChoice:
     """Tasks chosen among candidates. ``tasks``: in the order of drawing. ``chances``: by id of a chosen task, that of
-    having been chosen, in (0, 1]. ``candidates``: all, with the success that was expected of each."""
+    having been chosen, in (0, 1]. ``candidates``: all, with the success that was expected of each. ``repeated``: tasks
+    of earlier steps that are played besides. ``places``: by id, where each of either was drawn."""
 
     tasks: Sequence[Task]
     chances: Mapping[str, float]
     candidates: Sequence[tuple[Task, float]]
+    repeated: Sequence[Task] = ()
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+    @property
+    def played(self) -> list[Task]:
+        """All that the step plays of it."""
+        return [*self.repeated, *self.tasks]
 
     def as_drawn(self, outcomes: Mapping[str, float], domain: str | None = None) -> float:
         """An estimate, without bias, of the mean outcome over tasks as they are drawn (of one domain).
@@ -119,30 +130,62 @@ class TaskChoice:
 
 class Practice:
     """Chooses the tasks of a run's steps. ``size``: rollouts of a task. ``seed``: the run's. ``seen``: success by kind
-    so far."""
+    so far. ``repeats``: tasks to play again."""
 
-    def __init__(self, config: PracticeConfig, size: int, seed: int, seen: SuccessByKind | None = None) -> None:
+    def __init__(
+        self,
+        config: PracticeConfig,
+        size: int,
+        seed: int,
+        seen: SuccessByKind | None = None,
+        repeats: Repeats | None = None,
+    ) -> None:
         self.config, self.size, self.seed = config, size, seed
         self.seen = seen or SuccessByKind(config.half_life)
+        self.repeats = repeats or Repeats(config.repeats)
 
     @classmethod
-    def resumed(cls, config: PracticeConfig, size: int, seed: int, checkpoint: Mapping[str, Any]) -> Practice:
-        """As a checkpoint (empty: a run that begins) left it. DataError if what it says cannot be read."""
+    def resumed(
+        cls,
+        config: PracticeConfig,
+        size: int,
+        seed: int,
+        checkpoint: Mapping[str, Any],
+        environment: ConfiguredEnvironment,
+        task_seed: int,
+    ) -> Practice:
+        """As a checkpoint (empty: a run that begins) left it. ``task_seed``: of the training tasks. DataError if what
+        it says cannot be read."""
         seen = SuccessByKind.from_state(config.half_life, checkpoint[PRACTICE]) if PRACTICE in checkpoint else None
-        return cls(config, size, seed, seen)
+        repeats = Repeats.from_state(config.repeats, checkpoint.get(REPEATS, []), environment, task_seed)
+        return cls(config, size, seed, seen, repeats)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds of it."""
-        return {PRACTICE: self.seen.state()}
+        return {PRACTICE: self.seen.state()} | ({REPEATS: self.repeats.state()} if self.config.repeat else {})
 
-    def draw(self, environment: ConfiguredEnvironment, count: int, seed: int, number: int) -> TaskChoice:
-        """The tasks of draw ``number``: ``count``, chosen among ``candidates`` times as many (fewer where a fixed set
-        has no more). ``seed``: of the training tasks."""
-        found: dict[str, Task] = {}
-        for part in range(self.config.candidates):
-            start = (number * self.config.candidates + part) * count
-            found |= {task.id: task for task in environment.draw("train", count, seed, start) if task.id not in found}
-        return self.choose([*found.values()], count, number)
+    def draw(
+        self, environment: ConfiguredEnvironment, count: int, seed: int, number: int, *, repeat: bool = True
+    ) -> TaskChoice:
+        """The tasks of draw ``number``: ``count``, of which at most the share ``rl.practice.repeat`` was played before
+        (none if not ``repeat``). The others are chosen among ``candidates`` times ``count`` new ones (fewer where a
+        fixed set has no more), or are the first ones drawn, unless ``adaptive``. ``seed``: of the training tasks."""
+        found: dict[str, tuple[Task, Place]] = {}
+        parts = self.config.candidates if self.config.adaptive else 1
+        for part in range(parts):
+            start = (number * parts + part) * count
+            for index, task in enumerate(environment.draw("train", count, seed, start)):
+                found.setdefault(task.id, (task, Place(count, start, index)))
+        again = self.repeats.choose(int(self.config.repeat * count), found) if repeat else []
+        new, fresh = [task for task, _ in found.values()], count - len(again)
+        choice = self.choose(new, fresh, number) if self.config.adaptive else self._as_drawn(new[:fresh])
+        places = {one.task.id: one.place for one in again}
+        places |= {task.id: found[task.id][1] for task in choice.tasks}
+        return replace(choice, repeated=[one.task for one in again], places=places)
+
+    def _as_drawn(self, tasks: Sequence[Task]) -> TaskChoice:
+        expected = [(task, self.seen.mean(_kind(task))) for task in tasks]
+        return TaskChoice(tasks, {task.id: 1.0 for task in tasks}, expected)
 
     def choose(self, candidates: Sequence[Task], count: int, number: int) -> TaskChoice:
         """``count`` of the candidates, all of which have ids of their own."""
@@ -173,10 +216,14 @@ class Practice:
         ``reward`` and ``success`` (in all, and by domain) as they would be of the tasks as they are drawn, estimated
         from the step's first draw, since whether there are more depends on how it went; ``practice/kinds``, how many
         kinds have been seen;
-        ``practice/share/INTENT`` and ``practice/success/INTENT``, of the tasks played: the share with this intent and
-        the mean success expected of them afterwards (of several domains: ``DOMAIN/INTENT``).
+        ``practice/share/INTENT`` and ``practice/success/INTENT``, of the new tasks played: the share with this intent
+        and the mean success expected of them afterwards (of several domains: ``DOMAIN/INTENT``);
+        ``practice/repeated``, how many tasks were played again, and ``practice/repeated_success``, their success.
         """
         rows = [(choice, *_outcomes(episodes)) for choice, episodes in draws]
+        again = {task.id: right for choice, _, right in rows for task in choice.repeated}
+        for choice, _, right in rows if self.config.repeat else ():
+            self.repeats.note({t.id: (t, choice.places[t.id]) for t in choice.played}, right)
         self.seen.observe(
             (_kind(task), right[task.id]) for choice, _, right in rows for task in choice.tasks if task.id in right
         )
@@ -192,6 +239,10 @@ class Practice:
                 by_intent[f"{kind.domain}/{kind.intent}" if kind.domain else kind.intent].append(self.seen.mean(kind))
         whole = sum(map(len, by_intent.values()))
         out[f"{PRACTICE}/kinds"] = float(len(self.seen.state()))
+        if self.config.repeat:
+            out[f"{PRACTICE}/repeated"] = float(len(again))
+            if scores := [right[name] for name, right in again.items() if name in right]:
+                out[f"{PRACTICE}/repeated_success"] = fmean(scores)
         for intent, expected in sorted(by_intent.items()):
             out[f"{PRACTICE}/share/{intent}"] = len(expected) / whole
             out[f"{PRACTICE}/success/{intent}"] = fmean(expected)
