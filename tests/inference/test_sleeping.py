@@ -203,6 +203,6 @@ def test_what_cannot_sleep_is_refused_before_the_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"engine\.sleep: vLLM on a CPU"):
         engine_arguments(VllmSettings(str(tmp_path), max_context=64, sleep=True))
     with pytest.raises(ConfigError, match=r"engine\.sleep: with rl\.asynchrony=one_step_off"):
-        load_config("quickstart", ["engine.sleep=true", "rl.asynchrony=one_step_off"])
+        load_config("quickstart", ["engine.sleep=true", "rl.asynchrony=one_step_off", "rl.practice.repeat=0"])
     with pytest.raises(ConfigError, match=r"servers started separately stay awake"):
         load_config("quickstart", ["engine.kind=vllm", "engine.sleep=true", "engine.urls=[h:1]"])

@@ -101,7 +101,8 @@ def test_rollouts_that_run_ahead_hide_the_update() -> None:
     shape = PUBLISHED["Qwen/Qwen3-8B"]
     paces = []
     for mode in ("synchronous", "one_step_off", "bounded"):
-        pace = make_plan(load_config("quickstart", [*BIG, f"rl.asynchrony={mode}"]), shape, Assumptions()).pace
+        config = load_config("quickstart", [*BIG, f"rl.asynchrony={mode}", "rl.practice.repeat=0"])
+        pace = make_plan(config, shape, Assumptions()).pace
         assert pace is not None
         paces.append(pace)
     turns, off, free = paces

@@ -12,7 +12,7 @@ SHAPE = PUBLISHED["Qwen/Qwen3-8B"]
 
 
 def of(*overrides: str) -> Deployment:
-    return deployment(load_config("quickstart", ["model.dtype=bfloat16", *overrides]), SHAPE)
+    return deployment(load_config("quickstart", ["model.dtype=bfloat16", "rl.practice.repeat=0", *overrides]), SHAPE)
 
 
 FSDP = ("learner.kind=fsdp", "learner.processes=4")

@@ -16,6 +16,7 @@ SMALL = [
     "rl.group_size=4",
     "rl.steps=3",
     "rl.warmup=0",
+    "rl.practice.repeat=0",
     "rl.eval_every=0",
     "sft.steps=3",
     "sft.batch=4",

@@ -19,7 +19,7 @@ from muarl.rollout import Groups
 
 
 def settings(look: int = 2, looks: int = 3) -> RlConfig:
-    options = [f"rl.practice.first_look={look}", f"rl.practice.looks={looks}"]
+    options = [f"rl.practice.first_look={look}", f"rl.practice.looks={looks}", "rl.practice.repeat=0"]
     return load_config("quickstart", [*options, "rl.tasks_per_step=4", "rl.group_size=6"]).rl
 
 
@@ -131,4 +131,4 @@ def test_without_it_everything_is_played_and_nothing_said() -> None:
 )
 def test_settings_that_do_not_go_together_are_refused(options: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        load_config("quickstart", options)
+        load_config("quickstart", ["rl.practice.repeat=0", *options])
