@@ -51,6 +51,7 @@ def test_what_was_seen_is_planned_with_unless_somebody_assumes_otherwise() -> No
     assert (b.gpu, b.gpu_gib, b.node_gib, b.gpus_per_node) == ("a100", 0.0, 100.0, 4)
 
 
+@pytest.mark.slow
 def test_a_dry_run_and_a_plan_say_the_same_of_the_same_gpus() -> None:
     refused = dry("train", "--config", "mua-32b", "--assume", "gpu=h100")
     plan = CliRunner().invoke(app, ["plan", "mua-32b", "--assume", "gpu=h100", "--json"])
@@ -60,6 +61,7 @@ def test_a_dry_run_and_a_plan_say_the_same_of_the_same_gpus() -> None:
     assert "machines: h100, as --assume says" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_dry_run_plans_with_the_gpus_that_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Machines("Ray", "H100", "h100", 32, 4, None, 900.0)
     monkeypatch.setattr("muarl.recipes.dry_run.look", lambda config: seen)

@@ -45,7 +45,7 @@ def marker(tmp_path: Path) -> Path:
     return tmp_path / "marker"
 
 
-@pytest.fixture(params=["./evil.py:E", "evil:E", "whole path"])
+@pytest.fixture(params=["./evil.py:E", "evil:E", pytest.param("whole path", marks=pytest.mark.slow)])
 def named(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """How the run names its code."""
     return f"{tmp_path / 'here' / 'evil.py'}:E" if request.param == "whole path" else str(request.param)

@@ -125,6 +125,7 @@ def pages(folder: str) -> str:
     return " ".join(" ".join(page.read_text() for page in Path(folder).rglob("*.html")).split())
 
 
+@pytest.mark.slow
 def test_it_is_trained_on_and_resumed_from_elsewhere(
     stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

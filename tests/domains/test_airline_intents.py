@@ -66,6 +66,7 @@ class Call:
 # tasks
 
 
+@pytest.mark.slow
 def test_every_request_occurs_and_bookings_in_larger_worlds_only():
     kinds = {
         size: Counter(r["kind"] for t in made(size, "train", 400) for r in t.agenda["requests"])

@@ -85,7 +85,7 @@ class Call:
 # tasks
 
 
-@pytest.mark.parametrize("size", list(SIZES))
+@pytest.mark.parametrize("size", [pytest.param(s, marks=pytest.mark.slow if s == "official" else ()) for s in SIZES])
 def test_the_expert_serves_everybody_and_audits_find_nothing(size):
     for episode in (played := expert(made(size, "test", 60), size)):
         found = episode.verdict.audit
@@ -93,6 +93,7 @@ def test_the_expert_serves_everybody_and_audits_find_nothing(size):
     assert mean(played) == 1
 
 
+@pytest.mark.slow
 def test_every_request_has_its_share_and_some_occur_in_larger_shops_only():
     kinds = {
         size: Counter(t.agenda["requests"][0]["kind"] for t in made(size, "train", 400)) for size in ("tiny", "small")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from muarl.benchmarks import install
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.checks import CheckContext, run_checks
-from muarl.environments.checks.elsewhere import TaskRequest, fingerprints_elsewhere
 from muarl.environments.checks.every import CHECKS, CheckOutcome, run_check
 from muarl.environments.registry import find
 from muarl.errors import DataError
@@ -22,8 +20,10 @@ COUNT = 200
 FEW = 60
 """Tasks of environments on servers that are looked at in every run of the tests; ``COUNT`` in the slow ones."""
 ALIKE = ("insurer-knowledge-generated", "utility-knowledge-generated")
-"""Environments made by the same code as another, whose checks take long."""
-IN_TURN = [pytest.param(name, marks=pytest.mark.slow if name in ALIKE else ()) for name in MADE]
+"""Environments made by the same code as another: at their smallest size alone."""
+ALWAYS = ("retail-generated", "telecom-generated", "bfcl-generated", "bank-generated")
+"""Environments that are checked in every run of the tests; the others in the slow ones."""
+IN_TURN = [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.slow) for name in MADE]
 LARGER = [(name, size) for name in MADE if name not in ALIKE for size in find(name).sizes[1:]]
 WRONG = ("wrong_zip", "wrong_id", "wrong_phone", "wrong_password", "wrong", "impostor")
 """Fields of an agenda for what a user gets wrong."""
@@ -33,19 +33,6 @@ NO_SERVER = ("policy", "tools", "sizes", "vocabulary", "tasks", "splits", "data"
 """Checks for which no server is needed. That another process makes the same tasks is looked at below."""
 OF_BENCHMARKS = {"tools", "sizes", "tasks", "data", "scenarios"}
 """What can be checked of a benchmark, whose tasks and tools are as they are."""
-
-
-@cache
-def _elsewhere() -> dict[str, list[str]]:
-    """The first tasks of every environment at its smallest size, made in one other process."""
-    names = (*MADE, *ON_SERVERS)
-    wanted = [TaskRequest(name, find(name).sizes[0], "test", 12, 0) for name in names]
-    return dict(zip(names, fingerprints_elsewhere(wanted), strict=True))
-
-
-def _made_elsewhere(wanted: Sequence[TaskRequest]) -> list[list[str]]:
-    assert all((w.size, w.split, w.count, w.seed) == (find(w.name).sizes[0], "test", 12, 0) for w in wanted)
-    return [_elsewhere()[one.name] for one in wanted]
 
 
 def wrong(results: Sequence[CheckOutcome]) -> list[str]:
@@ -59,7 +46,7 @@ def skipped(results: Sequence[CheckOutcome]) -> set[str]:
 
 @pytest.mark.parametrize("name", IN_TURN)
 def test_a_made_environment_keeps_the_contract(name: str) -> None:
-    results = list(run_checks(CheckContext(find(name), name, count=COUNT, elsewhere=_made_elsewhere)))
+    results = list(run_checks(CheckContext(find(name), name, count=COUNT)))
     assert wrong(results) == []
     assert skipped(results) == (set() if find(name).red_team else {"red-team"})
 
@@ -70,7 +57,7 @@ def test_experts_greet_and_meet_errors_only_where_a_user_gives_a_wrong_detail(na
     assert environment.expert is not None
     greeting = environment.expert(seed=0, error_profile=ErrorProfile()).act([])
     assert greeting.role == "assistant" and greeting.content and not greeting.tool_calls
-    for task, episode in CheckContext(environment, name, count=60).expert_episodes():
+    for task, episode in CheckContext(environment, name, count=40).expert_episodes():
         assert {"intent", "persona"} <= set(task.tags) and task.tags["split"] == "test" and not task.benchmark
         agenda = task.agenda or {}
         wrong = any(agenda.get(field) for field in WRONG)
@@ -97,7 +84,7 @@ def test_an_environment_on_a_server_keeps_it_as_far_as_no_server_is_needed(name:
 
 @pytest.mark.parametrize("name", ON_SERVERS)
 def test_another_process_makes_the_same_tasks_for_a_server(name: str) -> None:
-    context = CheckContext(find(name), name, count=12, elsewhere=_made_elsewhere)
+    context = CheckContext(find(name), name, count=12)
     assert run_check(next(c for c in CHECKS if c.name == "another-process"), context).measured == "12 tasks"
 
 

@@ -54,6 +54,7 @@ def pair(group: list[MultiProcessLearner], folder: Path) -> MultiProcessLearner:
     return group[0]
 
 
+@pytest.mark.slow
 def test_two_processes_learn_what_one_does_and_either_goes_on_for_the_other(
     pair: MultiProcessLearner, folder: Path, tmp_path: Path
 ) -> None:

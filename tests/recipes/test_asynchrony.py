@@ -69,6 +69,7 @@ def weights(folder: Path) -> list[torch.Tensor]:
     return [p.detach() for p in model.parameters()]
 
 
+@pytest.mark.slow
 def test_taking_turns_is_a_plain_loop(configure: Configure) -> None:
     """Draw, play, compare, update, hand over the weights: nothing else moves the weights or the random streams."""
     config = configure("rl.steps=2", "rl.minibatches=2", "rl.dynamic_sampling=true", name="turns")

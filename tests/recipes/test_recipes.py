@@ -152,8 +152,8 @@ def test_the_same_seed_gives_the_same_training(configure: Configure) -> None:
     "options",
     [
         ["rl.method=dapo", "rl.group_size=2"],
-        ["rl.method=dr_grpo"],
-        ["rl.method=gspo"],
+        pytest.param(["rl.method=dr_grpo"], marks=pytest.mark.slow),
+        pytest.param(["rl.method=gspo"], marks=pytest.mark.slow),
         ["rl.method=rloo", "rl.kl_estimator=k2", "rl.top_p=0.95", "rl.epochs=2", "rl.minibatches=2"],
         ["rl.drop_zero_variance=false", "rl.kl_coef=0"],
     ],

@@ -110,8 +110,8 @@ def test_training_goes_on_where_it_stopped(
 @pytest.mark.parametrize(
     ("chosen", "figure"),
     [
-        ("adaptive=true", "practice/kinds"),
-        ("adaptive=true first_look=2", "practice/groups_filled"),
+        pytest.param("adaptive=true", "practice/kinds", marks=pytest.mark.slow),
+        pytest.param("adaptive=true first_look=2", "practice/groups_filled", marks=pytest.mark.slow),
         ("repeat=0.5", "practice/repeated"),
     ],
 )

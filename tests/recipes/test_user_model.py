@@ -106,6 +106,7 @@ def test_a_conversation_that_outgrows_the_model_is_given_up(chat: Qwen3Format) -
     assert asyncio.run(user.reply(TALK[:1])).message.content == "###STOP###"
 
 
+@pytest.mark.slow
 def test_a_user_model_is_trained_measured_and_trained_against(muarl: Muarl, tmp_path: Path) -> None:
     small = ("rollout.max_turns=30", "sft.demonstrations=20", "sft.steps=2", "eval.tasks=4", "model.max_context=400")
     result = muarl("sft-user", "--name", "who", *small)

@@ -133,6 +133,7 @@ def test_a_dry_run_builds_what_it_can_and_leaves_the_configuration_alone_on_stdo
         assert words in result.stderr
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_a_large_model_needs_neither_weights_nor_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     result = dry(

@@ -33,6 +33,7 @@ def kinds(tasks):
     return Counter(request["kind"] for task in tasks for request in task.agenda["requests"])
 
 
+@pytest.mark.slow
 def test_every_wish_occurs_and_both_services_have_their_share():
     tasks = made("acebench", "small", "train", 600)
     wished = kinds(tasks)

@@ -17,10 +17,12 @@ from muarl.errors import ConfigError
 from support.environments import ON_SERVERS
 from support.kit import expert, made, rehearsed, said, service
 
+LONG = ("mcp-git", "mcp-sqlite")
+"""Environments whose checks take long."""
 everywhere = pytest.mark.parametrize("name", ON_SERVERS)
 
 
-@everywhere
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in ON_SERVERS])
 @pytest.mark.parametrize("size", ["tiny", pytest.param("medium", marks=pytest.mark.slow)])
 def test_it_keeps_the_contract_when_it_is_rehearsed(name, size):
     results = list(run_checks(CheckContext(rehearsed(name, size), None, size, 40)))
