@@ -77,7 +77,7 @@ class PracticeConfig(Section):
         description="Share of a step's tasks, at most, that earlier steps have played and whose rollouts did not all "
         "succeed; 0: none. Needs `rl.asynchrony=synchronous`, and `rl.practice.first_look=0`.",
     )
-    repeats: Positive = Field(3, description="Repeat: how often a task is played again, at most.")
+    max_repeats: Positive = Field(3, description="Repeat: how often a task is played again, at most.")
     first_look: Count = Field(
         0,
         description="Rollouts of a group that are played first: if all of them succeed, the others are not played, and "

@@ -117,7 +117,7 @@ def test_it_goes_together_with_a_choice_by_kind(environment: ConfiguredEnvironme
     practice.note([(first, episodes(first.played, {t.id: 1 for t in first.tasks[:3]}))])
     second = practice.draw(environment, 8, SEED, 1)
     assert (len(second.repeated), len(second.tasks), len(second.candidates)) == (3, 5, 16)
-    assert sum(second.chances.values()) > 0 and set(second.chances) == {t.id for t in second.tasks}
+    assert set(second.chances) == {t.id for t in second.tasks} and all(0 < c <= 1 for c in second.chances.values())
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
@@ -135,6 +135,8 @@ def test_a_resumed_run_plays_the_same_tasks_again(environment: ConfiguredEnviron
     assert again.state() == practice.state()
     with pytest.raises(DataError, match="'repeats' does not say which tasks to play again"):
         Practice.resumed(config, 4, 0, {"repeats": [[8, 0]]}, environment, SEED)
+    with pytest.raises(DataError, match="names a task that is not drawn any more"):
+        Practice.resumed(config, 4, 0, {"repeats": [[8, 0, 8, 0.5, 1]]}, environment, SEED)
 
 
 def test_it_is_refused_where_it_cannot_work() -> None:

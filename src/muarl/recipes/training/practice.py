@@ -142,7 +142,7 @@ class Practice:
     ) -> None:
         self.config, self.size, self.seed = config, size, seed
         self.seen = seen or SuccessByKind(config.half_life)
-        self.repeats = repeats or Repeats(config.repeats)
+        self.repeats = repeats or Repeats(config.max_repeats)
 
     @classmethod
     def resumed(
@@ -157,7 +157,7 @@ class Practice:
         """As a checkpoint (empty: a run that begins) left it. ``task_seed``: of the training tasks. DataError if what
         it says cannot be read."""
         seen = SuccessByKind.from_state(config.half_life, checkpoint[PRACTICE]) if PRACTICE in checkpoint else None
-        repeats = Repeats.from_state(config.repeats, checkpoint.get(REPEATS, []), environment, task_seed)
+        repeats = Repeats.from_state(config.max_repeats, checkpoint.get(REPEATS, []), environment, task_seed)
         return cls(config, size, seed, seen, repeats)
 
     def state(self) -> dict[str, Any]:
@@ -221,7 +221,6 @@ class Practice:
         ``practice/repeated``, how many tasks were played again, and ``practice/repeated_success``, their success.
         """
         rows = [(choice, *_outcomes(episodes)) for choice, episodes in draws]
-        again = {task.id: right for choice, _, right in rows for task in choice.repeated}
         for choice, _, right in rows if self.config.repeat else ():
             self.repeats.note({t.id: (t, choice.places[t.id]) for t in choice.played}, right)
         self.seen.observe(
@@ -240,9 +239,9 @@ class Practice:
         whole = sum(map(len, by_intent.values()))
         out[f"{PRACTICE}/kinds"] = float(len(self.seen.state()))
         if self.config.repeat:
-            out[f"{PRACTICE}/repeated"] = float(len(again))
-            if scores := [right[name] for name, right in again.items() if name in right]:
-                out[f"{PRACTICE}/repeated_success"] = fmean(scores)
+            out[f"{PRACTICE}/repeated"] = float(sum(len(choice.repeated) for choice, _, _ in rows))
+            if again := [right[task.id] for choice, _, right in rows for task in choice.repeated if task.id in right]:
+                out[f"{PRACTICE}/repeated_success"] = fmean(again)
         for intent, expected in sorted(by_intent.items()):
             out[f"{PRACTICE}/share/{intent}"] = len(expected) / whole
             out[f"{PRACTICE}/success/{intent}"] = fmean(expected)

@@ -4,7 +4,7 @@ Where tasks are drawn anew for every step, most groups of a policy that does wel
 task that some rollouts failed is likely to have differing rewards again (prioritized level replay: Jiang, Grefenstette,
 Rocktäschel 2021, arXiv 2010.03934). So a step takes a share of its tasks from those that were played before: first
 those whose share of successes came closest to a half when they were played last, then those that always failed. A task
-that all rollouts solve is not played again, nor one that has been played ``rl.practice.repeats`` more times.
+that all rollouts solve is not played again, nor one that has been played ``rl.practice.max_repeats`` more times.
 
 A checkpoint says where each of these tasks was drawn, and a resumed run draws them once more.
 """
@@ -90,6 +90,11 @@ class Repeats:
             draw = (place.wanted, place.start)
             if draw not in drawn:
                 drawn[draw] = environment.draw("train", place.wanted, seed, place.start)
+            if not 0 <= place.offset < len(drawn[draw]):
+                raise DataError(
+                    f"the checkpoint's {REPEATS!r} names a task that is not drawn any more: are the training tasks the "
+                    "ones that the run began with?"
+                )
             task = drawn[draw][place.offset]
             found[task.id] = UnsolvedTask(task, place, success, times)
         return cls(most, found)
