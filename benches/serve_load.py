@@ -42,6 +42,7 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.chat import Message, ToolSpec
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.inference.base import SamplingParams
+from muarl.inference.sampling import spread_seed, uniform
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, load_policy
 from muarl.seeds import derive_seed
@@ -68,9 +69,9 @@ TOOLS = [
 ]
 
 
-RARE = -9.0
-"""A sampled token of a lower log-probability lies where the sum of probabilities rises by little more than a rounding
-in float32, which depends on how many conversations are computed at once: its neighbour may be sampled instead."""
+ROUNDING = 2e-5
+"""How far the order of float32 sums, which depends on how many conversations are computed at once, may move a sum of
+probabilities, or the logits of two tokens against each other: where a choice is closer than this, both are right."""
 
 
 @dataclass
@@ -175,6 +176,7 @@ class Alone:
 
     def __init__(self, policy: Policy, context: int, most: int) -> None:
         self.chat = Qwen3Format(policy.tokenizer)
+        self.model: Any = policy.model
         self.engine = TorchEngine(policy.model, max_slots=1, max_context=context)
         self.context, self.most = context, most
         self.tools = [
@@ -202,7 +204,7 @@ class Alone:
             alone = await self.engine.sample(context, params, session="alone")
             if list(alone.ids) != turn.ids:
                 at = next((n for n, (a, b) in enumerate(zip(alone.ids, turn.ids, strict=False)) if a != b), -1)
-                if at >= 0 and not talk.greedy and alone.logprobs[at] < RARE:
+                if at >= 0 and self.both_right([*context, *alone.ids[:at]], (alone.ids[at], turn.ids[at]), seed, at):
                     talk.rounded = True
                     return
                 talk.problems.append(f"turn {number}: another reply than when asked alone, from its token {at}")
@@ -210,6 +212,16 @@ class Alone:
             context += turn.ids
             calls = [c for c in self.chat.parse(turn.ids).tool_calls if c.invalid is None]
             answered = [Message("tool", f"no order {talk.line(number)}") for _ in calls]
+
+    def both_right(self, context: list[int], ids: tuple[int, int], seed: int | None, count: int) -> bool:
+        """Whether rounding alone decides which of two ids follows: as number ``count`` of a reply, with its seed."""
+        with torch.inference_mode():
+            logits = self.model(torch.tensor([context])).logits[0, -1].double()
+        if seed is None:
+            return bool((logits.max() - logits[list(ids)].min()) < ROUNDING)
+        aim = float(uniform(torch.tensor([spread_seed(seed)]), torch.tensor([count])))
+        above = logits.softmax(0).cumsum(0)
+        return all((above[n - 1] if n else 0.0) - ROUNDING < aim < above[n] + ROUNDING for n in ids)
 
 
 # ---- the server

@@ -18,6 +18,7 @@ SMALL = [
     "rl.group_size=4",
     "rl.steps=2",
     "rl.warmup=0",
+    "rl.practice.repeat=0",
     "rl.epochs=1",
     "rl.minibatches=1",
     "rl.eval_every=0",

@@ -16,6 +16,7 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
+from muarl import data
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.cli import app
 from muarl.config import load_config
@@ -61,6 +62,7 @@ def run(tmp_path: Path, marker: Path, named: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(here)
     monkeypatch.syspath_prepend(str(here))  # as `python -m` and PYTHONPATH=. do
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("MUARL_DATA", str(data.home()))  # a domain made here keeps the place of its MCP server
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     config = load_config("quickstart", ["name=theirs"]).model_dump(mode="json")
     config["domain"]["name"] = named

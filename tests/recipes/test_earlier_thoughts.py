@@ -53,7 +53,7 @@ def check(episode: Episode) -> None:
 def test_it_learns_from_every_segment(
     start: Path, configure: Callable[..., Any], muarl: Callable[..., Any], tmp_path: Path
 ) -> None:
-    cold = sft.run(configure("sft.steps=25", "sft.batch=8", "sft.demonstrations=24", *TRAINING[-2:],
+    cold = sft.run(configure("sft.steps=40", "sft.batch=8", "sft.demonstrations=24", *TRAINING[-2:],
                              f"model.checkpoint={start}", name="cold"))  # fmt: skip
     saved = checkpoint_folder(str(cold))
     assert chat_format(load_tokenizer(saved), thinking=True).drops_thoughts, "the template stays the family's"
