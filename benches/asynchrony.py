@@ -50,6 +50,7 @@ def measure(folder: Path, name: str, overrides: list[str], options: argparse.Nam
         f"rollout.concurrency={options.concurrency or options.tasks * options.group}",
         "rl.eval_every=0",
         "rl.checkpoint_every=0",
+        "rl.practice.repeat=0",  # tasks as drawn, in every mode
     ]
     run = RunDirectory.at(rl.run(load_config("quickstart", [*settings, *overrides])))
     rows = [r for r in run.read_metrics() if r["phase"] == "rl"]

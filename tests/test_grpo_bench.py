@@ -1,0 +1,27 @@
+"""benches/grpo_step.py: our side of the comparison with TRL runs, with the settings that it says."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+def test_our_side_takes_its_steps(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(repository / "benches"))
+    import grpo_step
+
+    sizes = {"hidden": 32, "layers": 1, "vocabulary": 400, "sft_steps": 2, "sft_batch": 2, "max_completion": 40}
+    options = argparse.Namespace(group=2, warmup=1, steps=1, lr=1e-5, seed=0, **sizes)
+    start = tmp_path / "start"
+    grpo_step.make_start(start, options)
+    steps = grpo_step.run_muarl(start, 2, options)
+    assert [s["episodes"] for s in steps] == [4, 4]
+    assert all(0 < s["rollout_wall"] < s["wall"] and s["sampled_tokens"] > 0 for s in steps)
+
+    rl = grpo_step.config_for(start, 2, 485, options).rl
+    assert (rl.optimizer, rl.entropy_coef, rl.kl_coef, rl.practice.repeat) == ("adamw", 0.0, 0.0, 0.0), "as TRL's side"
+    sys.modules.pop("grpo_step")
