@@ -24,6 +24,11 @@ class ReproduceConfig(Section):
     rl: tuple[str, ...] = Field(
         ("retail-generated", "airline-generated"), description="Reinforcement learning plays these."
     )
+    intents: tuple[str, ...] = Field(
+        (),
+        description="In the environments of `rl` only tasks with these intents are played, in RL and in evaluations, "
+        "such as `cancel`, which all of them must have; empty: all tasks.",
+    )
     unseen: tuple[str, ...] = Field(
         ("telecom-generated", "bfcl-generated", "acebench-generated"),
         description="Evaluated besides those of `rl`: no stage but the base has seen them.",

@@ -121,3 +121,11 @@ def test_a_missing_arm_is_a_blank_and_no_error(saved: RunConfig) -> None:
             (one.stage.folder / "status.json").unlink(missing_ok=True)
     rows = {row[0]: row for row in {s.key: s for s in sheets(measure(saved, [0, 1]))}["ablation"].rows}
     assert rows["both"][1] == rows["base"][1] == "–" and rows["RL only"][1].startswith("50.0")
+
+
+def test_the_page_says_so_where_only_some_requests_were_played(tmp_path: Path) -> None:
+    config = load_config("reproduce-cancel", [f"runs_dir={tmp_path}"])
+    rows = {row[0]: row for row in sheets(measure(config, [0]))[0].rows}
+    assert rows["RL"][2] == "retail, airline (only cancel)"
+    assert rows["evaluation"][2] == "retail, airline (only cancel), telecom, bfcl, acebench, clinic"
+    assert "cancel" not in rows["base"][2] + rows["cold start"][2]

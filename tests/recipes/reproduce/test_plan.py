@@ -50,6 +50,15 @@ def test_no_stage_sees_what_it_must_not(config: RunConfig) -> None:
     assert by_name["eval-rl-0"].config.eval.tasks == 60
 
 
+def test_only_tasks_of_some_intents_are_played_where_rl_plays(config: RunConfig) -> None:
+    wanted = config.reproduce.model_copy(update={"intents": ("cancel",)})
+    by_name = {stage.name: stage for stage in stages(config.model_copy(update={"reproduce": wanted}), [0])}
+    chosen = {name: {d.name: d.intents for d in stage.config.domains} for name, stage in by_name.items()}
+    assert set(chosen["rl-0"].values()) == {("cancel",)} == set(chosen["both-0"].values())
+    assert [n for n, intents in chosen["eval-cold-0"].items() if intents] == ["retail-generated", "airline-generated"]
+    assert not any(chosen["base"].values()) and not any(chosen["cold-0"].values())
+
+
 def test_another_user_is_met_where_it_can_be_one(config: RunConfig) -> None:
     wanted = config.reproduce.model_copy(update={"user_model": "runs/um"})
     found = [e for e in evaluations(config.model_copy(update={"reproduce": wanted}), [0]) if e.user == "model"]
@@ -68,6 +77,10 @@ def test_another_user_is_met_where_it_can_be_one(config: RunConfig) -> None:
         ("eval.trials=2", {"eval-base", "eval-cold-0", "eval-rl-0", "eval-both-0"}),
         ("eval_user.seed=7", {"eval-base", "eval-cold-0", "eval-rl-0", "eval-both-0"}),
         ("reproduce.user_model=runs/um", set()),
+        (
+            "reproduce.intents=[cancel]",
+            {"rl-0", "both-0", "eval-base", "eval-cold-0", "eval-rl-0", "eval-both-0"},
+        ),
     ],
 )
 def test_a_setting_changes_the_stages_that_come_from_it(config: RunConfig, setting: str, others: set[str]) -> None:

@@ -95,14 +95,23 @@ def _stage(
     changed: dict[str, Any] = {"name": name, "runs_dir": root_of(config), "resume": None}
     unset = RunConfig()
     changed |= {section: getattr(unset, section) for section in (*SECTIONS[BOTH], *EVALUATION) if section not in uses}
-    wanted = {"user_model": None, "user_model_in": unset.reproduce.user_model_in}
+    wanted = {"user_model": None, "user_model_in": unset.reproduce.user_model_in, "intents": ()}
     changed["reproduce"] = config.reproduce.model_copy(update=wanted)
     return Stage(name, recipe, config.model_copy(update=changed | update), needs)
 
 
 def _domains(config: RunConfig, names: Sequence[str]) -> tuple[DomainConfig, ...]:
-    """These environments in equal shares, of the size that the configuration has."""
+    """These environments in equal shares, of the size that the configuration has, with all their tasks."""
     return tuple(DomainConfig(name=name, size=config.domains[0].size) for name in names)
+
+
+def _played(config: RunConfig, names: Sequence[str]) -> tuple[DomainConfig, ...]:
+    """The same; those that RL plays with tasks of ``reproduce.intents`` only."""
+    wanted = config.reproduce
+    return tuple(
+        domain.model_copy(update={"intents": wanted.intents}) if domain.name in wanted.rl else domain
+        for domain in _domains(config, names)
+    )
 
 
 def _base(config: RunConfig) -> Stage:
@@ -136,7 +145,7 @@ def _training(
         needs,
         SECTIONS[arm],
         seed=seed,
-        domains=_domains(config, environments),
+        domains=_played(config, environments),
         model=config.model.model_copy(update={"checkpoint": str(start)}),
     )
 
@@ -160,7 +169,7 @@ def _evaluation(config: RunConfig, arm: str, name: str, folder: Path, user: str)
         "evaluate",
         (name,),
         (*SECTIONS[arm], *EVALUATION),
-        domains=_domains(config, names),
+        domains=_played(config, names),
         model=config.model.model_copy(update={"checkpoint": str(folder)}),
         **update,
     )

@@ -60,12 +60,13 @@ def _stages(found: Reproduction) -> Sheet:
     size = f"{base['parameters']:,} parameters, {base['vocabulary']:,} tokens; " if base else ""
     read = f"{size}{config.base.steps:,} steps on {config.base.conversations:,} conversations of wandering agents"
     shown = f"{sft.steps} steps on {sft.demonstrations:,} demonstrations of scripted experts"
+    only = f" (only {', '.join(wanted.intents)})" if wanted.intents else ""
     held_out = f"{config.eval.tasks} held-out tasks of each, temperature {config.eval.temperature:g}"
     rows = (
         ("base", read, _listed(wanted.read)),
         ("cold start", shown, _listed(wanted.cold_start)),
-        ("RL", f"{rl.steps} steps, {episodes:,} episodes", _listed(wanted.rl)),
-        ("evaluation", held_out, _listed(wanted.evaluated)),
+        ("RL", f"{rl.steps} steps, {episodes:,} episodes", _listed(wanted.rl) + only),
+        ("evaluation", held_out, _listed(wanted.rl) + only + ", " + _listed((*wanted.unseen, wanted.kept_out))),
     )
     note = (
         f"{'Seeds' if len(found.seeds) > 1 else 'Seed'} {', '.join(map(str, found.seeds))} of cold start and RL; one "
