@@ -63,12 +63,18 @@ def html(found: Reproduction, shown: list[Sheet]) -> str:
     return document(TITLE, join(top, tag("main", sections)))
 
 
+def _lines(cell: str) -> str | list[Html]:
+    """A cell whose parts stand under each other: a score, and the seeds' range."""
+    parts = cell.split("; ")
+    return cell if len(parts) == 1 else [tag("div", part) for part in parts]
+
+
 def _section(sheet: Sheet) -> Html:
     rows = [
         tag(
             "tr",
             tag("th", row[0], scope="row"),
-            [tag("td", cell, class_="n" if n >= sheet.words else None) for n, cell in enumerate(row[1:], 1)],
+            [tag("td", _lines(cell), class_="n" if n >= sheet.words else None) for n, cell in enumerate(row[1:], 1)],
         )
         for row in sheet.rows
     ]
