@@ -12,6 +12,8 @@ import pytest
 @pytest.mark.slow
 def test_our_side_takes_its_steps(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(repository / "benches"))
+    for name, value in (("OMP_NUM_THREADS", "1"), ("CUDA_VISIBLE_DEVICES", "")):  # it sets what is not set, for good
+        monkeypatch.setenv(name, value)
     import grpo_step
 
     sizes = {"hidden": 32, "layers": 1, "vocabulary": 400, "sft_steps": 2, "sft_batch": 2, "max_completion": 40}
