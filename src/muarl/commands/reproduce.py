@@ -41,6 +41,8 @@ def reproduce(
 
       muarl reproduce --seeds 0 --name one-seed
 
+      muarl reproduce --config reproduce-cancel               (cancellations only, which RL learns)
+
       muarl reproduce --config reproduce-smoke --seeds 0      (to see that it runs; a few minutes)
 
       muarl reproduce --page-only
