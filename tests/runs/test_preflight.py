@@ -119,7 +119,7 @@ def dry(*arguments: str) -> Any:
 
 
 def test_a_dry_run_builds_what_it_can_and_leaves_the_configuration_alone_on_stdout() -> None:
-    result = dry("--config", "quickstart")
+    result = dry("--config", "quickstart", "rl.tasks_per_step=32")
     assert result.exit_code == 0, result.output
     assert yaml.safe_load(result.stdout)["rl"]["tasks_per_step"] == 32
     for words in (
