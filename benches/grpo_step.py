@@ -16,7 +16,7 @@ everything but writing logs; loading and warm-up steps are left out. On a machin
 from __future__ import annotations
 
 import argparse
-import asyncio
+import contextlib
 import json
 import os
 import platform
@@ -27,6 +27,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +41,19 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from transformers import PreTrainedTokenizerFast
 
 import grpo_shop as shop
+from grpo_shop_environment import Shop
 from muarl.backends.engines import Backend
 from muarl.backends.local import learner_settings
-from muarl.chat import Message, ToolCall, ToolSpec
+from muarl.backends.users import make_users
+from muarl.chat import Message, ToolCall
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.config import RunConfig, load_config
-from muarl.conversation import Limits
-from muarl.domains.base import Action, Domain, Requestor, Task, tool
-from muarl.domains.database import Database
-from muarl.environments.configure import GENERATED_RULES, ConfiguredEnvironment
-from muarl.environments.playing import play
+from muarl.environments.configure import configure_environment
+from muarl.environments.playing import make_runner
+from muarl.environments.registry import approve
 from muarl.episode import Episode, TokenTrace
+from muarl.episode_runner import requests_for
+from muarl.event_loop import event_loop
 from muarl.learning.checkpoints import load_policy, save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
@@ -58,64 +61,14 @@ from muarl.learning.packing import Sample
 from muarl.metrics import episode_metrics
 from muarl.recipes.tiny import make_model
 from muarl.recipes.training.loss_settings import learner_config, samples_of
-from muarl.rewards.judge import FixedJudge
-from muarl.rollout import collect_groups
-from muarl.users.scripted import ScriptedUserFactory
+from muarl.rollout import collect_groups, rollout
 
 THREADS = int(os.environ["OMP_NUM_THREADS"])
 SFT_FIRST = 100_000
 """Number of the first errand that the start checkpoint learns from; the measured ones count from 0."""
 TURNS = 8
 """Most messages with tool calls in an episode."""
-
-
-class Shop(Domain):
-    """grpo_shop as a muarl domain; the customer's answer is a record that only ``ask_customer`` reads."""
-
-    name = "shop"
-    policy = shop.POLICY
-
-    @tool
-    def ask_customer(self, question: str) -> str:
-        return str(self.db["customer"]["errand"]["answer"])
-
-    @tool(writes=True)
-    def cancel_order(self, order_id: str, reason: str) -> str:
-        return self._close("cancel_order", order_id, reason)
-
-    @tool
-    def look_up_order(self, order_id: str) -> str:
-        if order_id not in self.db["orders"]:
-            raise ValueError("there is no such order")
-        return shop.show(dict(self.db["orders"][order_id]))
-
-    @tool(writes=True)
-    def return_order(self, order_id: str, reason: str) -> str:
-        return self._close("return_order", order_id, reason)
-
-    def _close(self, name: str, order_id: str, reason: str) -> str:
-        orders = self.db["orders"]
-        orders[order_id] = shop.closed({key: dict(order) for key, order in orders.items()}, name, order_id, reason)
-        return shop.show(dict(orders[order_id]))
-
-    def tool_specs(self, requestor: Requestor = "assistant") -> tuple[ToolSpec, ...]:
-        """The specs with TRL's keys and nothing else, so that both sides' prompts are the same ids."""
-        return tuple(ToolSpec(name, text, shop.parameters(name)) for name, (text, _) in shop.TOOLS.items())
-
-
-def task_of(errand: shop.Errand) -> Task:
-    tables = {"orders": errand.orders, "customer": {"errand": {"answer": errand.answer}}}
-    gold = Action(errand.closing, {"order_id": errand.order_id, "reason": errand.reason})
-    return Task(str(errand.number), Shop.name, shop.OPENING, (gold,), database=Database(tables))
-
-
-def environment_of(domain: Shop) -> ConfiguredEnvironment:
-    def draw(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
-        return [task_of(shop.errand(n)) for n in range(start, start + count)]
-
-    return ConfiguredEnvironment(
-        domain, draw, GENERATED_RULES, Limits(turns=TURNS + 1, tool_errors=TURNS + 1), FixedJudge(True)
-    )
+SHOP = f"{Path(__file__).resolve().with_name('grpo_shop_environment.py')}:SHOP"
 
 
 # ---- the start checkpoint
@@ -192,15 +145,21 @@ def make_start(folder: Path, options: argparse.Namespace) -> None:
 # ---- the two sides
 
 
-def config_for(start: Path, tasks: int, prompt_tokens: int, options: argparse.Namespace) -> RunConfig:
-    """Our settings, equal to those in trl_side.py."""
+def config_for(
+    start: Path, tasks: int, prompt_tokens: int, options: argparse.Namespace, processes: int = 1
+) -> RunConfig:
+    """Our settings, equal to those in trl_side.py. ``processes``: that play our episodes."""
     context = prompt_tokens + options.max_completion
     values = {
         "seed": options.seed,
         "model.checkpoint": start,
         "model.max_context": context,
         "model.device": "cpu",
-        "engine.processes": 1,  # the shop is a class of this file, which other processes do not know
+        "domain.name": SHOP,
+        "engine.processes": processes,
+        "threads": THREADS,
+        "rollout.max_turns": TURNS + 1,
+        "rollout.max_tool_errors": TURNS + 1,
         "rl.tasks_per_step": tasks,
         "rl.group_size": options.group,
         "rollout.concurrency": tasks * options.group,
@@ -227,34 +186,49 @@ def config_for(start: Path, tasks: int, prompt_tokens: int, options: argparse.Na
     return load_config("quickstart", [f"{key}={value}" for key, value in values.items()])
 
 
-def run_muarl(start: Path, tasks: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+def run_muarl(start: Path, tasks: int, options: argparse.Namespace, processes: int = 1) -> list[dict[str, Any]]:
     """Our steps: what ``muarl train`` does in each, with the time it took and what its episodes were like."""
+    approve(SHOP)
     policy = load_policy(start)
-    domain = Shop()
     opening = [Message("user", shop.OPENING)]
-    prompt = Qwen3Format(policy.tokenizer).prompt(domain.policy_text, domain.tool_specs(), opening)
-    config = config_for(start, tasks, len(prompt), options)
-    environment, users = environment_of(domain), ScriptedUserFactory([shop.OPENING])
+    prompt = Qwen3Format(policy.tokenizer).prompt(Shop().policy_text, Shop().tool_specs(), opening)
+    config = config_for(start, tasks, len(prompt), options, processes)
+    environment = configure_environment(config)
     learner = TorchLearner(
         policy.model, policy.tokenizer, learner_settings(config, learner_config(config.rl, config.model))
     )
-    engine = Backend(config).sampler(policy)
-    agent = Backend(config).agent(policy, temperature=1.0, engine=engine)
+    backend = Backend(config)
+    engine = backend.sampler(policy)
+    agent = backend.agent(policy, temperature=1.0, engine=engine)
+    runner = make_runner(environment, agent, make_users(config.user, environment))
+    executor = backend.executor(runner, environment.name)
     steps = []
-    for step in range(options.warmup + options.steps):
-        wall, cpu = time.perf_counter(), time.process_time()
-        drawn = environment.draw("train", tasks, options.seed, step * tasks)
-        played = asyncio.run(
-            play(environment, agent, users, drawn, options.group, seed=options.seed, label=str(step))
-        ).episodes
-        rollout_wall, rollout_cpu = time.perf_counter() - wall, time.process_time() - cpu
-        learner.policy_step(samples_of(collect_groups(played, options.group), config.rl))
-        engine.weights_changed()
-        episode_metrics(played)
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        times = {"wall": wall, "cpu": cpu, "rollout_wall": rollout_wall, "rollout_cpu": rollout_cpu}
-        steps.append({**times, "prompt_ids": prompt, **described(played)})
+    with event_loop() as loop, closing(backend):
+        for step in range(options.warmup + options.steps):
+            wall, cpu = time.perf_counter(), cpu_seconds()
+            drawn = environment.draw("train", tasks, options.seed, step * tasks)
+            requests = requests_for(drawn, options.group, seed=options.seed, label=str(step))
+            played = loop.run(rollout(requests, executor)).episodes
+            rollout_wall, rollout_cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+            learner.policy_step(samples_of(collect_groups(played, options.group), config.rl))
+            loop.run(engine.update(learner.weights, learner.version))
+            episode_metrics(played)
+            wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+            times = {"wall": wall, "cpu": cpu, "rollout_wall": rollout_wall, "rollout_cpu": rollout_cpu}
+            steps.append({**times, "prompt_ids": prompt, **described(played)})
     return steps
+
+
+def cpu_seconds() -> float:
+    """CPU seconds that this process and its children, which live, have taken so far: hundredths for the latter."""
+    task = Path(f"/proc/self/task/{os.getpid()}/children")
+    children = task.read_text().split() if task.exists() else []
+    ticks = 0
+    for child in children:
+        with contextlib.suppress(OSError):  # it has just ended
+            user, system = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
+            ticks += int(user) + int(system)
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def described(episodes: Sequence[Episode]) -> dict[str, float]:
@@ -315,21 +289,20 @@ def summary(steps: Sequence[Mapping[str, Any]], warmup: int) -> dict[str, Any]:
 
 
 def compare(start: Path, tasks: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Both sides at one number of tasks a step. SystemExit if their prompts differ."""
+    """Both sides at one number of tasks a step, ours with each number of processes. SystemExit if prompts differ."""
     theirs, versions = run_trl(start, tasks, options)
-    ours = run_muarl(start, tasks, options)
-    if any(step["prompt_ids"] != ours[0]["prompt_ids"] for step in [*ours, *theirs]):
-        raise SystemExit("the two sides' prompts differ, so the comparison would not be fair")
-    mine, other = summary(ours, options.warmup), summary(theirs, options.warmup)
-    return {
-        "tasks": tasks,
-        "group": options.group,
-        "prompt_tokens": len(ours[0]["prompt_ids"]),
-        "muarl": mine,
-        "trl": other,
-        "ratio_wall": other["wall"] / mine["wall"],
-        "ratio_cpu": other["cpu"] / mine["cpu"],
-        "versions": versions,
+    other = summary(theirs, options.warmup)
+    sides = {}
+    for processes in options.processes:
+        ours = run_muarl(start, tasks, options, processes)
+        if any(step["prompt_ids"] != ours[0]["prompt_ids"] for step in [*ours, *theirs]):
+            raise SystemExit("the two sides' prompts differ, so the comparison would not be fair")
+        mine = summary(ours, options.warmup)
+        ratios = {f"ratio_{kind}": other[kind] / mine[kind] for kind in ("wall", "cpu")}
+        sides[f"muarl, {processes} process{'es' if processes > 1 else ''}"] = mine | ratios
+    prompt = len(theirs[0]["prompt_ids"])
+    return {"tasks": tasks, "group": options.group, "prompt_tokens": prompt, "muarl": sides, "trl": other} | {
+        "versions": versions
     }
 
 
@@ -337,20 +310,18 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """The result as a markdown table."""
     lines = [
         "| episodes | side | wall s/step (range) | CPU s/step (range) | rollout / update, CPU s | "
-        "tokens/episode | sampled | tool calls | reward |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "tokens/episode | sampled | tool calls | reward | TRL's wall, CPU / this |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        for side in ("trl", "muarl"):
-            s = row[side]
+        for side, s in {"TRL": row["trl"], **row["muarl"]}.items():
             wall, cpu = (f"{s[k]:.2f} ({s[f'{k}_range'][0]:.2f}-{s[f'{k}_range'][1]:.2f})" for k in ("wall", "cpu"))
             parts = f"{s['rollout_cpu']:.2f} / {s['cpu'] - s['rollout_cpu']:.2f}"
+            ratio = f"**{s['ratio_wall']:.1f}**, **{s['ratio_cpu']:.1f}**" if "ratio_wall" in s else ""
             lines.append(
                 f"| {row['tasks']} x {row['group']} | {side} | {wall} | {cpu} | {parts} | {s['episode_tokens']:.0f} | "
-                f"{s['sampled_tokens']:.0f} | {s['tool_calls']:.1f} | {s['reward']:.2f} |"
+                f"{s['sampled_tokens']:.0f} | {s['tool_calls']:.1f} | {s['reward']:.2f} | {ratio} |"
             )
-        ratio = f"**{row['ratio_wall']:.1f}x** | **{row['ratio_cpu']:.1f}x**"
-        lines.append(f"| {row['tasks']} x {row['group']} | faster by | {ratio} | | | | | |")
     return "\n".join(lines)
 
 
@@ -359,6 +330,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--trl-python", type=Path, required=True, help="an interpreter that has TRL (see above)")
     parser.add_argument("--tasks", type=int, nargs="+", default=[2, 4], help="tasks a step; each is measured")
     parser.add_argument("--group", type=int, default=8, help="episodes of each task")
+    parser.add_argument(
+        "--processes", type=int, nargs="+", default=[1, 2], help="that play our episodes; each is measured"
+    )
     parser.add_argument("--warmup", type=int, default=1, help="steps before the measured ones")
     parser.add_argument("--steps", type=int, default=3, help="measured steps")
     parser.add_argument("--start", type=Path, help="start checkpoint: read if it is there, else made and kept")
