@@ -51,6 +51,7 @@ def measure(folder: Path, name: str, overrides: list[str], options: argparse.Nam
         "rl.eval_every=0",
         "rl.checkpoint_every=0",
         "rl.practice.repeat=0",  # tasks as drawn, in every mode
+        "rl.temperature=1",
     ]
     run = RunDirectory.at(rl.run(load_config("quickstart", [*settings, *overrides])))
     rows = [r for r in run.read_metrics() if r["phase"] == "rl"]

@@ -47,7 +47,14 @@ SHOPS: Mapping[str, str] = {
     "sloppy": f"{FLAWED}:SLOPPY",
 }
 """The environment of each shop."""
-RL = ("rl.steps=25", "rl.tasks_per_step=32", "rl.eval_every=0", "rl.checkpoint_every=5", "checkpoints.keep_last=null")
+RL = (
+    "rl.steps=25",
+    "rl.tasks_per_step=32",
+    "rl.temperature=1",
+    "rl.eval_every=0",
+    "rl.checkpoint_every=5",
+    "checkpoints.keep_last=null",
+)
 """Training of every agent."""
 FINDINGS = ("write-without-consent", "needless-transfer", "wrong-write", "missing-write", "cross-user-write")
 """What the audit's table counts."""
