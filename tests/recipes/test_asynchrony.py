@@ -82,7 +82,7 @@ def test_taking_turns_is_a_plain_loop(configure: Configure) -> None:
         policy.model, policy.tokenizer, learner_settings(config, updates.learner_config(config.rl, config.model))
     )
     engine = TorchEngine(policy.model, max_slots=config.rollout.concurrency, max_context=config.model.max_context)
-    agent = Backend(config).agent(policy, temperature=1.0, engine=engine)
+    agent = Backend(config).agent(policy, temperature=config.rl.temperature, engine=engine)
     users = make_users(config.user, environment)
     seen = []
     for step in range(2):
