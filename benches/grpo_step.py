@@ -8,9 +8,10 @@ Both sides start from one checkpoint folder, which a short SFT on scripted episo
 through several tool calls. Same weights (float32), tokenizer, prompts (checked id for id), tasks, tools, threads,
 temperature 1, limits, AdamW settings, loss (token mean, clip 0.2, no reference model) and number of episodes; every
 episode is learned from. The customer is a tool on both sides, as TRL's tool loop knows no user turns. Our side runs
-the code of ``muarl train``, with auditing and metrics; TRL runs in its own interpreter (trl_side.py). Steps include
-everything but writing logs; loading and warm-up steps are left out. On a machine with other jobs, trust CPU seconds
-(all threads); the table shows what the episodes were like, since each side samples its own.
+the code of ``muarl train``, with auditing and metrics, with episodes played in this process and in two others that have
+a thread each (``--processes``); TRL runs in its own interpreter (trl_side.py). Steps include everything but writing
+logs; loading and warm-up steps are left out. On a machine with other jobs, trust CPU seconds (all threads and
+processes); the table shows what the episodes were like, since each side samples its own.
 """
 
 from __future__ import annotations
