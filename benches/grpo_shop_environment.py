@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import grpo_shop as shop
 from muarl.chat import ToolSpec

@@ -17,7 +17,6 @@ processes); the table shows what the episodes were like, since each side samples
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import platform
@@ -28,7 +27,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import psutil
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
@@ -192,7 +192,8 @@ def run_muarl(start: Path, tasks: int, options: argparse.Namespace, processes: i
     approve(SHOP)
     policy = load_policy(start)
     opening = [Message("user", shop.OPENING)]
-    prompt = Qwen3Format(policy.tokenizer).prompt(Shop().policy_text, Shop().tool_specs(), opening)
+    domain = Shop()
+    prompt = Qwen3Format(policy.tokenizer).prompt(domain.policy_text, domain.tool_specs(), opening)
     config = config_for(start, tasks, len(prompt), options, processes)
     environment = configure_environment(config)
     learner = TorchLearner(
@@ -200,7 +201,7 @@ def run_muarl(start: Path, tasks: int, options: argparse.Namespace, processes: i
     )
     backend = Backend(config)
     engine = backend.sampler(policy)
-    agent = backend.agent(policy, temperature=1.0, engine=engine)
+    agent = backend.agent(policy, temperature=config.rl.temperature, engine=engine)
     runner = make_runner(environment, agent, make_users(config.user, environment))
     executor = backend.executor(runner, environment.name)
     steps = []
@@ -221,15 +222,13 @@ def run_muarl(start: Path, tasks: int, options: argparse.Namespace, processes: i
 
 
 def cpu_seconds() -> float:
-    """CPU seconds that this process and its children, which live, have taken so far: hundredths for the latter."""
-    task = Path(f"/proc/self/task/{os.getpid()}/children")
-    children = task.read_text().split() if task.exists() else []
-    ticks = 0
-    for child in children:
-        with contextlib.suppress(OSError):  # it has just ended
-            user, system = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
-            ticks += int(user) + int(system)
-    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+    """CPU seconds that this process and those that it has started, and that still run, have taken so far."""
+    seconds = time.process_time()
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has just ended
+            taken = child.cpu_times()
+            seconds += taken.user + taken.system
+    return seconds
 
 
 def described(episodes: Sequence[Episode]) -> dict[str, float]:
@@ -301,9 +300,13 @@ def compare(start: Path, tasks: int, options: argparse.Namespace) -> dict[str, A
         mine = summary(ours, options.warmup)
         ratios = {f"ratio_{kind}": other[kind] / mine[kind] for kind in ("wall", "cpu")}
         sides[f"muarl, {processes} process{'es' if processes > 1 else ''}"] = mine | ratios
-    prompt = len(theirs[0]["prompt_ids"])
-    return {"tasks": tasks, "group": options.group, "prompt_tokens": prompt, "muarl": sides, "trl": other} | {
-        "versions": versions
+    return {
+        "tasks": tasks,
+        "group": options.group,
+        "prompt_tokens": len(theirs[0]["prompt_ids"]),
+        "muarl": sides,
+        "trl": other,
+        "versions": versions,
     }
 
 
