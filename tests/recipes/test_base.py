@@ -166,6 +166,15 @@ def test_a_base_continues_in_a_world_that_it_has_not_read(hotel: Path, tmp_path:
     assert "language modelling from the checkpoint base (base)" in card
 
 
+def test_a_base_may_read_words_and_be_continued_in_them(tmp_path: Path) -> None:
+    first = pretraining.run(configured(tmp_path, "base.words=true", "base.steps=1"))
+    more = ("base.words=true", "domain.name=bank-generated", f"base.checkpoint={first}", "base.steps=1", "name=more")
+    for run, name in ((first, "hotel-generated"), (pretraining.run(configured(tmp_path, *more)), "bank-generated")):
+        known = load_tokenizer(run / "checkpoints" / "base").get_added_vocab()
+        assert set(find(name).entities()) <= set(known)
+        assert not (set(find(name).phrases()) - set(find(name).entities())) & set(known)
+
+
 def test_only_a_base_can_be_continued_with_other_words(hotel: Path, tmp_path: Path) -> None:
     policy = load_policy(hotel / "checkpoints" / "base")
     policy.model.config.tie_word_embeddings = False

@@ -16,7 +16,7 @@ from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import configure_environment
 from muarl.environments.registry import find
 from muarl.recipes.demonstrations import demonstrate
-from muarl.recipes.tiny import SPARE, make_tokenizer, pieces_of
+from muarl.recipes.tiny import SPARE, make_model, make_tokenizer, pieces_of, system_pieces
 from muarl.recipes.tiny_pieces import Values, piece_reader, straddling, untangled
 
 WORLDS = ("hotel-generated", "bank-generated", "food-delivery-generated")
@@ -121,3 +121,44 @@ def test_spare_tokens_stand_in_no_text() -> None:
     spare = {tokenizer().convert_tokens_to_ids(SPARE.format(number)) for number in range(3)}
     assert len(spare) == 3
     assert not any(spare & set(tokenizer().encode(text, add_special_tokens=False)) for text in read())
+
+
+@cache
+def reads_words() -> PreTrainedTokenizerFast:
+    """With the tools' names among the texts, as a base is made."""
+    names = [tool.name for name in WORLDS for tool in find(name).make_domain().tool_specs()]
+    return make_tokenizer([find(name) for name in WORLDS], [*read(), *names], words=True)
+
+
+def split(text: str) -> list[str]:
+    return [reads_words().decode([i]) for i in reads_words().encode(text, add_special_tokens=False)]
+
+
+def test_with_words_sentences_and_tools_are_read_in_words_that_worlds_share() -> None:
+    assert split("Shall I go ahead?") == ["Shall ", "I ", "go ", "ahead", "?"]
+    assert split("cancel_booking")[:2] == split("cancel_order")[:2] == ["cancel", "_"]
+    calls = ['\n{"name": "cancel_booking", "arguments": {"booking_id": "', '\n{"name": "cancel_order", "arguments": {']
+    assert all(split(call)[:3] == ['\n{"name": "', "cancel", "_"] for call in calls)
+    known = reads_words().get_added_vocab()
+    for name in WORLDS:
+        assert not [phrase for phrase in find(name).phrases() if phrase in known and len(phrase.split()) > 3]
+        assert all(tool.name not in known for tool in find(name).make_domain().tool_specs())
+
+
+def test_with_words_values_and_the_system_prompt_are_still_single_tokens() -> None:
+    known = reads_words().get_added_vocab()
+    for name in WORLDS:
+        own = list(dict.fromkeys(find(name).entities()))
+        assert sum(value in known for value in own) > 0.97 * len(own)
+        domain = find(name).make_domain()
+        assert all(len(split(piece)) == 1 for piece in system_pieces(domain.policy_text, domain.tool_specs()))
+
+
+def test_with_words_what_is_said_survives_the_way_to_tokens_and_back() -> None:
+    for text in read():
+        assert reads_words().decode(reads_words().encode(text, add_special_tokens=False)) == text
+
+
+def test_with_words_a_model_has_room_for_longer_conversations() -> None:
+    room = [make_model(50, hidden=32, words=words).config.max_position_embeddings for words in (False, True)]
+    assert room == [2048, 4096]

@@ -315,6 +315,13 @@ class BaseConfig(Section):
     hidden: Positive = Field(128, description="Width of the model; under `base.checkpoint` that one's.")
     layers: Positive = Field(3, description="Transformer blocks; the same.")
     heads: Positive = Field(4, description="Query heads; the same.")
+    words: bool = Field(
+        False,
+        description="Read sentences and tools' names word by word, in words that all environments share; only values "
+        "(ids, names, amounts, options) and the system prompt are single tokens then. Conversations become half as "
+        "long again, an agent's turn two to three times as long (`rollout.tokens_per_turn`). false: all are single "
+        "tokens.",
+    )
     spare_tokens: Count = Field(
         0,
         description="Tokens that stand in no text, only in copying drills: so the model learns to copy what it has "

@@ -82,7 +82,7 @@ def run(config: RunConfig) -> Path:
     with open_context(config, "base") as context:
         context.loop.closes(environment)
         episodes = conversations(context, config, environment)
-        policy = _begin(config, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS]), start)
+        policy = _begin(config, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS], names=config.base.words), start)
         chat = chat_format(policy.tokenizer)
         found = supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT)
         samples = [sample for segments in found for sample in segments]
@@ -114,10 +114,13 @@ def _begin(config: RunConfig, worlds: Sequence[Environment], texts: list[str], s
     """The model and tokenizer before the first step."""
     base = config.base
     if start is not None:
-        tokenizer = extended_tokenizer(start.tokenizer, pieces_of_all(worlds, texts), base.spare_tokens)
+        pieces = pieces_of_all(worlds, texts, words=base.words)
+        tokenizer = extended_tokenizer(start.tokenizer, pieces, base.spare_tokens)
         return Policy(extended_model(start, tokenizer, config.seed), tokenizer, start.path)
-    tokenizer = make_tokenizer(worlds, texts, base.spare_tokens)
-    model = make_model(len(tokenizer), hidden=base.hidden, layers=base.layers, heads=base.heads, seed=config.seed)
+    tokenizer = make_tokenizer(worlds, texts, base.spare_tokens, words=base.words)
+    model = make_model(
+        len(tokenizer), hidden=base.hidden, layers=base.layers, heads=base.heads, seed=config.seed, words=base.words
+    )
     lay_out_induction(model, seed=config.seed)
     return Policy(model, tokenizer, Path())
 
@@ -250,9 +253,11 @@ def _check_shape(base: BaseConfig) -> None:
         raise ConfigError(f"base.hidden is {base.hidden}: it must be a multiple of 2 x base.heads, and at least 8 x")
 
 
-def _texts(episodes: list[Episode]) -> list[str]:
+def _texts(episodes: Sequence[Episode], names: bool = False) -> list[str]:
+    """What is said and called, the tools' ``names`` too."""
     texts = []
     for message in (m for e in episodes for m in e.messages):
         texts.append(message.content or "")
         texts += [json.dumps(dict(c.arguments)) for c in message.tool_calls]
+        texts += [c.name for c in message.tool_calls if names]
     return texts

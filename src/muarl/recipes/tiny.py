@@ -26,18 +26,27 @@ EMBEDDING_SPREAD = 0.1
 from another, and ids are never copied right."""
 WORD_PIECES = 900
 """Size of the byte-level BPE below the added tokens: 256 bytes and the words of the training texts."""
+WORDS = 4000
+"""The same where sentences and tools' names are read as words."""
+CALL_PIECES = ('\n{"name": "', '", "arguments": {"', '": "', '": ["', '", "', '"], "', '"}}\n', '"]}}\n')
+"""What calls have in common, whatever the tool."""
 SPARE = "<|spare_{}|>"
 """Tokens that stand in no text."""
 
 
-def format_pieces(policy: str, tools: Sequence[ToolSpec]) -> list[str]:
-    """The chat format's fixed text: system block and tool calls."""
+def system_pieces(policy: str, tools: Sequence[ToolSpec]) -> list[str]:
+    """The chat format's fixed text around turns: system block and roles."""
     pieces = [f"system\n{policy}\n\n", "user\n", "assistant\n", "<think>\n\n</think>\n\n", "user"]
     pieces += ["# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"]
     pieces += ["You are provided with function signatures within <tools></tools> XML tags:\n<tools>"]
     pieces += ["\n" + json.dumps(t.to_openai(), ensure_ascii=False) for t in tools]
     pieces += ["\n</tools>\n\nFor each function call, return a json object with function name and arguments within "]
-    pieces += [" XML tags:\n", '\n{"name": <function-name>, "arguments": <args-json-object>}\n']
+    return [*pieces, " XML tags:\n", '\n{"name": <function-name>, "arguments": <args-json-object>}\n']
+
+
+def format_pieces(policy: str, tools: Sequence[ToolSpec]) -> list[str]:
+    """The chat format's fixed text: system block and tool calls."""
+    pieces = system_pieces(policy, tools)
     joints = set()
     for tool in tools:
         names = list(tool.parameters["properties"])
@@ -57,28 +66,42 @@ def pieces_of(world: Environment) -> list[str]:
     return list(dict.fromkeys(pieces))
 
 
-def pieces_of_all(worlds: Sequence[Environment], texts: Iterable[str]) -> list[str]:
-    """The pieces of one environment, or of several: then so that in ``texts`` none reaches into another's values."""
-    pieces = list(dict.fromkeys(piece for world in worlds for piece in pieces_of(world)))
+def value_pieces_of(world: Environment) -> list[str]:
+    """What becomes one token each where sentences and tools' names are read as words: values, and the system block."""
+    domain = world.make_domain()
+    return [*world.entities(), *system_pieces(domain.policy_text, domain.tool_specs()), *CALL_PIECES]
+
+
+def pieces_of_all(worlds: Sequence[Environment], texts: Iterable[str], *, words: bool = False) -> list[str]:
+    """The pieces of one environment, or of several: then so that in ``texts`` none reaches into another's values.
+    ``words``: see ``make_tokenizer``."""
+    of = value_pieces_of if words else pieces_of
+    pieces = list(dict.fromkeys(piece for world in worlds for piece in of(world)))
     if len(worlds) < 2:
         return pieces
     return untangled(pieces, list(dict.fromkeys(value for world in worlds for value in world.entities())), texts)
 
 
 def make_tokenizer(
-    worlds: Environment | Sequence[Environment], texts: Sequence[str], spare: int = 0
+    worlds: Environment | Sequence[Environment], texts: Sequence[str], spare: int = 0, *, words: bool = False
 ) -> PreTrainedTokenizerFast:
     """Train the tokenizer: BPE over the words of ``texts`` (a word keeps its space); the pieces of all environments are
-    added tokens, and so are ``spare`` more."""
-    pieces = pieces_of_all([worlds] if isinstance(worlds, Environment) else worlds, texts)
+    added tokens, and so are ``spare`` more.
+
+    ``words``: only values and the system block are pieces; sentences and tools' names, split at underscores, are words.
+    """
+    pieces = pieces_of_all([worlds] if isinstance(worlds, Environment) else worlds, texts, words=words)
     tokenizer = Tokenizer(models.BPE())
-    word = pre_tokenizers.Split(Regex(r"\w+ ?|[^\w\s]+ ?|\s+"), "isolated")
+    splits = r"[^\W_]+ ?|_+ ?|[^\w\s]+ ?|\s+" if words else r"\w+ ?|[^\w\s]+ ?|\s+"
+    word = pre_tokenizers.Split(Regex(splits), "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [word, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=WORD_PIECES, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=WORDS if words else WORD_PIECES,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
     probe = Tokenizer.from_str(tokenizer.to_str())
     probe.add_tokens([AddedToken(p, normalized=False) for p in pieces])
@@ -113,9 +136,10 @@ def _between_pieces(probe: Tokenizer, pieces: set[str], texts: Iterable[str]) ->
 
 
 def make_model(
-    vocabulary: int, *, hidden: int = 128, layers: int = 3, heads: int = 4, seed: int = 0
+    vocabulary: int, *, hidden: int = 128, layers: int = 3, heads: int = 4, seed: int = 0, words: bool = False
 ) -> PreTrainedModel:
-    """A tiny model with random weights: feed-forward 2x ``hidden``, half as many key/value heads, tied embeddings."""
+    """A tiny model with random weights: feed-forward 2x ``hidden``, half as many key/value heads, tied embeddings.
+    Where it reads ``words`` it has room for twice as many tokens."""
     import torch
 
     torch.manual_seed(seed)
@@ -128,7 +152,7 @@ def make_model(
         num_attention_heads=heads,
         num_key_value_heads=max(1, heads // 2),
         head_dim=hidden // heads,
-        max_position_embeddings=2048,
+        max_position_embeddings=4096 if words else 2048,
         tie_word_embeddings=True,
         rope_parameters={"rope_type": "default", "rope_theta": 1_000_000.0},
     )

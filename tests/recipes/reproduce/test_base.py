@@ -16,6 +16,7 @@ from muarl.environments.configure import configure_environment
 from muarl.environments.registry import find
 from muarl.episode import Episode
 from muarl.errors import ConfigError
+from muarl.learning.checkpoints import load_policy
 from muarl.learning.packing import Sample
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
@@ -76,6 +77,20 @@ def test_some_of_the_others_tokens_are_learnt_with_the_weight_of_all_and_every_t
     assert set(others) == {0.0, 0.1 / base.OTHERS_LEARNT}
     assert sum(others) == pytest.approx(0.1 * len(others), rel=0.15)
     assert base.thinned(read, seed=1) == [(thinned,)] != base.thinned(read, seed=2)
+
+
+def test_a_base_that_reads_words_knows_the_tools_names_by_them(
+    config: RunConfig, read: list[Episode], tmp_path: Path
+) -> None:
+    reads_words = config.model_copy(update={"base": config.base.model_copy(update={"words": True})})
+    base._make_start(reads_words, tmp_path, read)
+    policy = load_policy(tmp_path)
+    assert policy.model.config.max_position_embeddings == 4096
+    names = {call.name for e in read for m in e.messages for call in m.tool_calls}
+    tokens = {name: policy.tokenizer.tokenize(name) for name in names}
+    assert len(names) > 10 and all("_" in found for found in tokens.values()), tokens
+    whole = [word for name in names for word in name.split("_") if len(policy.tokenizer.tokenize(word)) == 1]
+    assert len(whole) > 0.9 * sum(len(name.split("_")) for name in names)
 
 
 def test_an_environment_without_expert_cannot_be_read(config: RunConfig) -> None:

@@ -124,8 +124,10 @@ def check_environments(config: RunConfig) -> None:
 def _make_start(config: RunConfig, folder: Path, episodes: Sequence[Episode]) -> None:
     """Tokenizer and random weights. The tokenizer knows the words of all environments, also of the one kept out."""
     base, worlds = config.base, [find(name) for name in (*config.reproduce.read, config.reproduce.kept_out)]
-    tokenizer = make_tokenizer(worlds, _texts(list(episodes)))
-    model = make_model(len(tokenizer), hidden=base.hidden, layers=base.layers, heads=base.heads, seed=base.seed)
+    tokenizer = make_tokenizer(worlds, _texts(episodes, names=base.words), words=base.words)
+    model = make_model(
+        len(tokenizer), hidden=base.hidden, layers=base.layers, heads=base.heads, seed=base.seed, words=base.words
+    )
     lay_out_induction(model, seed=base.seed)
     notes = ModelNotes(method="none: random weights", step=0, data="none", license=OWN_LICENSE)
     save_policy(folder, model, tokenizer, notes=notes)
