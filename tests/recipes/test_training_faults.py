@@ -309,9 +309,9 @@ def test_an_hour_of_everything_at_once(muarl: Muarl, tmp_path: Path, monkeypatch
     assert all(row["groups_dropped"] == 0 for row in steps(run))
     ran_out = (next(results) - 1) // 25
     ended = sum(e.tags.get("attempts", 1) - 1 for e in everything) + len(lost)
-    assert 5 < ran_out <= ended, "every tool that ran out of memory ended an attempt"
+    assert 10 < ran_out <= ended, "every tool that ran out of memory ended an attempt"
     again = sum(e.tags.get("attempts", 1) > 1 for e in everything)
-    assert sum(row.get("retried", 0) for row in steps(run)) == again > 0
+    assert sum(row.get("retried", 0) for row in steps(run)) == again > 10
     # No clock of the wall reaches a figure.
     seconds = [r["seconds"] for r in RunDirectory.at(run).read_metrics()]
     assert seconds == sorted(seconds) and seconds[-1] < time.monotonic() - began
