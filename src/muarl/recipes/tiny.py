@@ -26,7 +26,7 @@ EMBEDDING_SPREAD = 0.1
 from another, and ids are never copied right."""
 WORD_PIECES = 900
 """Size of the byte-level BPE below the added tokens: 256 bytes and the words of the training texts."""
-WORDS = 4000
+WORD_PIECES_BY_WORDS = 4000
 """The same where sentences and tools' names are read as words."""
 CALL_PIECES = ('\n{"name": "', '", "arguments": {"', '": "', '": ["', '", "', '"], "', '"}}\n', '"]}}\n')
 """What calls have in common, whatever the tool."""
@@ -99,7 +99,7 @@ def make_tokenizer(
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=WORDS if words else WORD_PIECES,
+        vocab_size=WORD_PIECES_BY_WORDS if words else WORD_PIECES,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
