@@ -260,7 +260,14 @@ class ServiceAgendaUser(AgendaUser):
     def _say_change(self, request: AgendaRequest, old: Mapping[str, Any]) -> str:
         slots = self._service.slots
         changed = self._changed(request, old)
+        if changed and not any(slots[s].change for s in changed) and self._names_all(request, changed):
+            return put(self._pick(templates.CORRECTIONS), self._whole(request))
         return " ".join(self._slot(request, s, several(slots[s].change) or several(slots[s].say)) for s in changed)
+
+    def _names_all(self, request: AgendaRequest, slots: Sequence[str]) -> bool:
+        """Whether a request that is said as a whole names these slots."""
+        intent = self._service.intent(request["kind"])
+        return all(intent.always_says(slot) for slot in slots)
 
     def _changed(self, request: Mapping[str, Any], old: Mapping[str, Any]) -> list[str]:
         goal = request["goal"]

@@ -187,7 +187,8 @@ class Slot:
 
     ``kind``: of its value. ``ask``: the agent's questions. ``draw``: where its value comes from; None: any of the kind.
     ``phrase``: how the value stands in a clause; ``say``: the user's answers; ``change``: what a user says who wants
-    another value now (none: it never changes). ``described``: how users speak of it who do not have it at hand.
+    another value now (none: only which of their own records it is). ``described``: how users speak of it who do not
+    have it at hand.
 
     How a question for it is known in any agent's words: it asks for one of the ``noun`` s (default: the slot's name) or
     is one of ``ask``; or else it has a match of the regular expression ``asked``. ``cue`` and ``after``: regular
@@ -276,6 +277,11 @@ class Intent:
                 if place not in known:
                     hint = one_of_them(place, known)
                     raise ConfigError(f"{where}: says: {clause!r} speaks of {place!r}, which is no slot of it{hint}")
+
+    def always_says(self, slot: str) -> bool:
+        """Whether a user who says the whole request names this slot: the clauses with the most slots all have it."""
+        places = [{place for place, _ in PLACE.findall(clause)} for clause in self.says]
+        return all(slot in found for found in places if len(found) == max(map(len, places)))
 
 
 def intent(

@@ -22,8 +22,11 @@ from muarl.language.values import normal
 
 CHANGE_OF_MIND = 0.4
 DROP = 0.15
-"""How often a user wants something else on hearing the proposal, or drops the request then (only where another one is
-left)."""
+"""How often a user has second thoughts on hearing a right proposal, and how many of these drop the request rather than
+change it where another request is left."""
+DECLINE = 0.5
+"""How many of those with second thoughts drop the request where it has nothing to change that matters in the end.
+Without them an agent that never asks would earn as much as one that does."""
 TRIES = 24
 """How many requests of one intent are drawn for a user before another user is tried."""
 
@@ -60,6 +63,16 @@ class RequestSource:
         for action in self.before:
             gold.redo(world, action)
         return world
+
+    def same_end(self, one: RequestOutcome, other: RequestOutcome) -> bool:
+        """Whether two ways for a request to end leave the world in the same state, as where a reason is not kept."""
+        states = []
+        for outcome in (one, other):
+            world = self._world()
+            for action in outcome.actions:
+                gold.redo(world, action)
+            states.append(world.digest())
+        return states[0] == states[1]
 
     def break_device(self, intent: str, goal: Mapping[str, Any], *, solvable: bool) -> bool:
         """Break what a request is about, if it is about a trouble. False where the request has no place for any, or
@@ -163,10 +176,27 @@ def _with_change(
         request.then, request.final = {"drop": True}, None
         return request, found.dropped
     found_other = other_goal(source, request.kind, request.goal)
+    if _proposed(source, request, found) and (found_other is None or source.same_end(found, found_other[1])):
+        by_record = _other_record(source, request.kind, request.goal)
+        if by_record is None and source.rng.random() < DECLINE:
+            request.then, request.final = {"drop": True}, None
+            return request, found.dropped
+        found_other = by_record or found_other
     if found_other is None:
         return request, found
     request.then = request.final = found_other[0]
     return request, found_other[1]
+
+
+def drops(request: UserRequest) -> bool:
+    """Whether a user lets a request go on hearing the proposal."""
+    return request.then is not None and bool(request.then.get("drop"))
+
+
+def _proposed(source: RequestSource, request: UserRequest, found: RequestOutcome) -> bool:
+    """Whether the user is asked before anything is written. A trouble must be over in the end, so nobody drops it."""
+    asked = source.service.consent and found.unasked is not None
+    return asked and source.service.intent(request.kind).trouble is None
 
 
 def other_goal(
@@ -174,19 +204,49 @@ def other_goal(
 ) -> tuple[dict[str, Any], RequestOutcome] | None:
     """A request that can be fulfilled as well, with another value of a slot about which users change their mind, and
     how it ends. None if there is none, or none is found."""
-    open_to_change = [s.name for s in source.service.intent(intent).slots if s.change]
+    return _with_another(source, intent, goal, [s.name for s in source.service.intent(intent).slots if s.change])
+
+
+def _other_record(
+    source: RequestSource, intent: str, goal: Mapping[str, Any]
+) -> tuple[dict[str, Any], RequestOutcome] | None:
+    """The same for who has named the wrong one of their own records, and corrects it by saying the request again."""
+    spec = source.service.intent(intent)
+    own = [
+        s.name for s in spec.slots if not s.change and s.draw is not None and s.draw.own and spec.always_says(s.name)
+    ]
+    return _with_another(source, intent, goal, own)
+
+
+def _with_another(
+    source: RequestSource, intent: str, goal: Mapping[str, Any], open_to_change: list[str]
+) -> tuple[dict[str, Any], RequestOutcome] | None:
+    """The same with another value of one of these slots."""
     source.rng.shuffle(open_to_change)
     for slot in open_to_change:
         known = known_rows(source, intent, goal)
         values = [v for v, _ in _candidates(source, slot, known) if normal(v) != normal(goal[slot])]
         for value in source.rng.sample(values, min(len(values), 3)):
             other = _with(goal, slot, value)
+            if not _all_there(source, intent, other):
+                continue
             ends = source.outcome(intent, other)
             if source.broken is not None and ends.actions == source.outcome(intent, goal).actions:
                 continue  # no proposal speaks of it
             if ends.kind == "done":
                 return other, ends
     return None
+
+
+def _all_there(source: RequestSource, intent: str, goal: Mapping[str, Any]) -> bool:
+    """Whether all that a request speaks of can be drawn together, such as an item of just this order."""
+    known: dict[str, Any] = {}
+    for slot in source.service.intent(intent).slots:
+        found = _named(source.service, slot, goal[slot.name], source.tables, source.user, known)
+        if found is None:
+            return False
+        known[slot.name] = found[1]
+    return True
 
 
 def _with(goal: Mapping[str, Any], slot: str, value: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from muarl.domains.generated import SPLITS
 from muarl.domains.kit import gold
 from muarl.domains.kit.declaration import Fact
 from muarl.domains.kit.exploring import Explored, explored
-from muarl.domains.kit.requests import RequestSource, draw_request, possible, split
+from muarl.domains.kit.requests import RequestSource, draw_request, drops, possible, split
 from muarl.domains.kit.scenario import scenario_text
 from muarl.domains.kit.service import SIZES, Service
 from muarl.domains.kit.worlds import Tables, Worlds, facts_of
@@ -31,6 +31,8 @@ from muarl.errors import ConfigError
 PERSONAS = ("terse", "chatty", "confused", "impatient")
 WRONG_DETAILS = 0.12
 REMINDS = 0.3
+BESIDES = 0.5
+"""How many of those who drop their only request want something else: else doing nothing would earn much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +158,8 @@ class TaskMaker:
         actions: list[Action] = []
         transferred = ""
         broken_first = False
-        for number in range(many):
+        while len(requests) < many:
+            number = len(requests)
             wanted = variant if number == 0 and variant != "impostor" else "done"
             taken = {r.kind for r in requests}
             taken |= {name for group in self.service.apart for name in group if group & taken}
@@ -173,6 +176,8 @@ class TaskMaker:
             if _overlap(self.service, request, requests):
                 raise Infeasible
             requests.append(request)
+            more = many == 1 and variant != "impostor" and drops(request) and len(self._fit(intents, "done")) > 1
+            many += more and source.rng.random() < BESIDES
             actions = [*actions, *outcome.actions]
             transferred = outcome.summary
         for number, request in enumerate(requests):
