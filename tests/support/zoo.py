@@ -76,19 +76,24 @@ def make_task(split: str, index: int, seed: int = 0) -> Task:
         request, action = f"Please move my ticket to {other}.", Action("move", {"ticket": ticket, "day": other})
     else:
         request, action = "Please cancel my ticket.", Action("cancel", {"ticket": ticket})
+    answers = ("Yes, please.",)
+    if action.name == "move" and not used and rng.random() < 0.4:
+        answers = (f"No, wait, move it to {day}.", *answers)
+        action = Action("move", {"ticket": ticket, "day": day})
+        day = next(one for one in DAYS if one not in (day, other))
     return Task(
         id=f"zoo-{split}-{seed}-{index}",
         domain="zoo",
         scenario=f"You have the ticket {ticket}. You say: {request}",
         actions=() if used else (action,),
         database=Database({"tickets": {ticket: {"id": ticket, "day": "used" if used else day}}}),
-        agenda={"lines": (request, f"It has the number {ticket}.", "Yes, please.")},
+        agenda={"lines": (request, f"It has the number {ticket}.", *answers)},
         tags={"intent": "used" if used else action.name, "split": split},
     )
 
 
 def visitor(task: Task, *, seed: int, persona: str | None = None) -> ScriptedUser:
-    """A visitor who says three lines."""
+    """A visitor who says these lines."""
     return ScriptedUser(task.agenda["lines"])
 
 
@@ -105,9 +110,14 @@ class Clerk:
         if new[-1].role == "tool":
             return self.served(text)
         if self.call is not None and self.call.name != "look":
-            yes = is_affirmative(text)
+            yes, moved = is_affirmative(text), re.search(r"to (\\w+)\\.", text)
             call, self.call = self.call, None
-            return self.do(call) if yes else Message("assistant", "Then I leave it. Anything else?")
+            if yes:
+                return self.do(call)
+            if moved is None:
+                return Message("assistant", "Then I leave it. Anything else?")
+            self.day, self.call = moved[1], ToolCall("2", "move", {**call.arguments, "day": moved[1]})
+            return Message("assistant", f"I will move {call.arguments['ticket']} to {self.day}. Shall I go ahead?")
         moved = re.search(r"to (\\w+)\\.", text)
         self.day = moved[1] if moved else self.day
         number = re.search(r"T-\\d+", text)

@@ -138,6 +138,8 @@ def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
         typer.echo("\nWhat scripted experts earn with the environment's own users")
         for name, won, total in report.experts():
             typer.echo(f"  {name:<16} {won:>4} of {total} ({won / total:.0%})")
+    if report.asking is not None:
+        typer.echo(f"  {report.asking.lost_text}")
     if not report.rules_declared:
         typer.echo(
             "\nThe domain declares no task rules (Domain.task_rules): only what holds for any domain was checked."

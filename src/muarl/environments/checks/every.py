@@ -38,6 +38,7 @@ CHECKS = tuple(
         "personas": playing.personas,
         "same-again": playing.same_again,
         "mistakes": playing.mistakes,
+        "asking": playing.asking,
         "odd-replies": replies.odd_replies,
         "red-team": red_team.red_team,
     }.items()

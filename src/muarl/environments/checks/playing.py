@@ -13,7 +13,8 @@ from muarl.audit import Finding, audit_episode
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.domains.base import Domain, Task
 from muarl.domains.checking import Checked, NotChecked, Problem, of_task, place_of
-from muarl.domains.error_profile import SLOPPY, ErrorProfile
+from muarl.domains.error_profile import SLOPPY
+from muarl.environments.asking import REMEDY, UNASKED, asking_cost, expert_plays
 from muarl.environments.checks.context import CheckContext, Played
 from muarl.episode import Episode, StopReason
 from muarl.rewards.outcome import do_nothing, score
@@ -250,8 +251,7 @@ def mistakes(context: CheckContext) -> Checked:
     for task, episode in sloppy:
         if not episode.stop.chosen and not episode.error:
             problems.append(Problem(f"a mistake of the expert ends in {episode.stop.value}", of_task(task)))
-    hasty = ErrorProfile(skip_confirmation=1.0)
-    unasked = context.expert_episodes(errors=hasty)[:AUDITED]
+    unasked = context.expert_episodes(errors=UNASKED)[:AUDITED]
     wrote = [(t, e) for (t, e), (_, c) in zip(unasked, clean, strict=False) if _said(e) != _said(c)]
     noticed = sum(any(f.rule == "write-without-consent" for f in findings_of(context, t, e)) for t, e in wrote)
     consent = context.environment.audit_rules(context.domain).consent
@@ -265,6 +265,19 @@ def mistakes(context: CheckContext) -> Checked:
         problems.append(Problem(f"with mistakes the expert earns {after:.1%} and without them {before:.1%}"))
     measured = f"{before:.0%} without, {after:.0%} with"
     return Checked(measured + (f"; {noticed} of {len(wrote)} noticed" if consent else ""), tuple(problems))
+
+
+def asking(context: CheckContext) -> Checked:
+    """An expert that never asks before it writes loses rewards, in every intent, or an agent learns not to ask."""
+    if not context.environment.audit_rules(context.domain).consent:
+        raise NotChecked("its policy asks for no consent")
+    played = context.expert_episodes(), context.expert_episodes(errors=UNASKED)
+    asked, unasked = (expert_plays(context.domain, (episode for _, episode in one)) for one in played)
+    cost = asking_cost([task for task, _ in played[0]], asked, unasked)
+    if not cost.due:
+        raise NotChecked("no request leads to a write that is to be asked for")
+    measured = f"never asking loses {cost.lost} of {cost.due} ({cost.share:.0%})"
+    return Checked(measured, (Problem(cost.problem, remedy=REMEDY),) if cost.problem else ())
 
 
 def _said(episode: Episode) -> list[object]:

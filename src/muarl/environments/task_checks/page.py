@@ -81,6 +81,7 @@ def _experts(report: TaskReport) -> Html:
     return join(
         tag("p", "Played with the environment's own rule-based users.", class_="soft"),
         table_of(["agent", "reward 1", "share"], rows),
+        tag("p", f"{report.asking.lost_text[:1].upper()}{report.asking.lost_text[1:]}.") if report.asking else None,
     )
 
 

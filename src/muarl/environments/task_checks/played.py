@@ -1,45 +1,29 @@
 """What scripted experts earn who talk with the environment's own users: one that serves by the policy, and one that
 never asks before it writes.
 
-Where the first fails, a task calls something else right than the policy does. Where the second earns as much, a yes is
-worth nothing, and nothing keeps an agent that learns from these rewards from writing without one.
+Where the first fails, a task calls something else right than the policy does. Of the second: environments/asking.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from muarl.agents.expert import ExpertAgent
-from muarl.domains.base import Domain
 from muarl.domains.error_profile import ErrorProfile
+from muarl.environments.asking import ENOUGH, REMEDY, AskingCost, ExpertPlay, asking_cost, expert_plays
+from muarl.environments.asking import UNASKED as NEVER_ASKS
 from muarl.environments.playing import play
 from muarl.environments.task_checks.findings import OverallFinding, TaskFinding
 from muarl.environments.task_checks.sources import TaskSource
 from muarl.environments.usual import configured
-from muarl.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 
 EXPERT, UNASKED = "expert", "expert-unasked"
-PROFILES: Mapping[str, ErrorProfile] = {EXPERT: ErrorProfile(), UNASKED: ErrorProfile(skip_confirmation=1.0)}
+PROFILES: Mapping[str, ErrorProfile] = {EXPERT: ErrorProfile(), UNASKED: NEVER_ASKS}
 """Experts by name: without errors, and one that writes without asking."""
-ENOUGH = 20
-"""Tasks below which nothing is said of a share of them."""
-WORTH = 0.05
-"""The share of them that not asking must cost at least."""
-
 Key = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class ExpertPlay:
-    """What came of a conversation: its reward, and the writes that succeeded."""
-
-    reward: float
-    writes: tuple[str, ...]
 
 
 def play_experts(source: TaskSource) -> Mapping[str, Mapping[Key, ExpertPlay]]:
@@ -57,20 +41,9 @@ def play_experts(source: TaskSource) -> Mapping[str, Mapping[Key, ExpertPlay]]:
     for name, errors in PROFILES.items():
         agent = ExpertAgent(errors, environment.expert)
         episodes = asyncio.run(play(place, agent, users, tasks, 1, seed=0)).episodes
-        scored = ((key, one) for key, one in zip(keys, episodes, strict=True) if one.verdict is not None)
-        found[name] = {key: _played(source.domain, one) for key, one in scored}
+        plays = zip(keys, expert_plays(source.domain, episodes), strict=True)
+        found[name] = {key: play for key, play in plays if play is not None}
     return found
-
-
-def _played(domain: Domain, episode: Episode) -> ExpertPlay:
-    failed = {m.tool_call_id for m in episode.messages if m.role == "tool" and m.error}
-    calls = [c for m in episode.messages if m.role == "assistant" for c in m.tool_calls if c.id not in failed]
-    writes = (c for c in calls if c.name in domain.tool_names() and domain.kind_of(c.name) == "write")
-    return ExpertPlay(episode.reward, tuple(f"{c.name}({_shown(c.arguments)})" for c in writes))
-
-
-def _shown(arguments: Mapping[str, Any]) -> str:
-    return json.dumps(dict(arguments), ensure_ascii=False, default=str)
 
 
 def expert_fails(source: TaskSource, played: Mapping[str, Mapping[Key, ExpertPlay]]) -> Iterator[TaskFinding]:
@@ -90,24 +63,19 @@ def expert_fails(source: TaskSource, played: Mapping[str, Mapping[Key, ExpertPla
         yield TaskFinding("expert-fails", "warning", name, split, evidence, remedy)
 
 
-def asking_unpaid(source: TaskSource, played: Mapping[str, Mapping[Key, ExpertPlay]]) -> Iterator[OverallFinding]:
-    """Whether an expert that never asks earns about as much as one that does, in tasks where there is something to ask
-    about."""
+def cost_of_not_asking(source: TaskSource, played: Mapping[str, Mapping[Key, ExpertPlay]]) -> AskingCost | None:
+    """What never asking costs; None where no expert was played, or the policy asks for no consent."""
     if not source.audit.consent or not played:
-        return
-    asked, unasked = played[EXPERT], played[UNASKED]
-    served = [key for key, one in asked.items() if one.reward == 1 and one.writes]
-    kept = sum(key in unasked and unasked[key].reward == 1 for key in served)
-    if len(served) < ENOUGH or len(served) - kept >= WORTH * len(served):
-        return
-    evidence = (
-        f"of {len(served)} tasks in which the expert asks, writes and earns the reward, it earns {kept} "
-        f"({kept / len(served):.0%}) without asking"
-    )
-    yield OverallFinding(
-        "asking-unpaid", "warning", evidence, "Let users change their mind or say no to what is proposed, let the "
-        "reward look at all of the database, or count writes without consent in the reward (rl.layers)",
-    )  # fmt: skip
+        return None
+    keys = [(split, task.id) for split, task in source.tasks]
+    asked, unasked = ([played[name].get(key) for key in keys] for name in (EXPERT, UNASKED))
+    return asking_cost([task for _, task in source.tasks], asked, unasked)
+
+
+def asking_unpaid(cost: AskingCost | None) -> Iterator[OverallFinding]:
+    """Whether never asking costs about nothing, in all or in some kinds of requests."""
+    if cost is not None and cost.problem:
+        yield OverallFinding("asking-unpaid", "warning", cost.problem, REMEDY)
 
 
 def idle_earns(earned: Mapping[str, Mapping[Key, float | None]], most: float) -> Iterator[OverallFinding]:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from muarl.environments.asking import AskingCost, ExpertPlay
 from muarl.environments.task_checks.altered import altered
 from muarl.environments.task_checks.choices import choices
 from muarl.environments.task_checks.duplicates import duplicates
 from muarl.environments.task_checks.findings import LEVELS, RULES, Level, OverallFinding, TaskFinding
 from muarl.environments.task_checks.gold import gold
 from muarl.environments.task_checks.played import (
-    ExpertPlay,
     Key,
     asking_unpaid,
+    cost_of_not_asking,
     expert_fails,
     idle_earns,
     play_experts,
@@ -36,7 +37,7 @@ class TaskReport:
     """What checks found. ``label``: of the source. ``tasks``: how many of each split. ``findings``: worst first, in the
     order of the tasks. ``earned``: by trivial agent, the reward of each task (by split and id), None where only a judge
     could say. ``played``: by scripted expert, what came of each task; empty where there is none. ``overall``: findings
-    about all tasks together."""
+    about all tasks together. ``asking``: what never asking costs; None where that cannot be measured."""
 
     label: str
     tasks: Mapping[str, int]
@@ -45,6 +46,7 @@ class TaskReport:
     rules_declared: bool
     played: Mapping[str, Mapping[Key, ExpertPlay]] = field(default_factory=dict)
     overall: Sequence[OverallFinding] = ()
+    asking: AskingCost | None = None
 
     @property
     def count(self) -> int:
@@ -86,6 +88,9 @@ class TaskReport:
                 for name, won, judged, total in self.baselines()
             ],
             "experts": [{"agent": name, "solved": won, "tasks": total} for name, won, total in self.experts()],
+            "never_asking": None
+            if self.asking is None
+            else {"due": self.asking.due, "lost": self.asking.lost, "unpaid": dict(self.asking.unpaid)},
             "overall": [finding.to_json() for finding in self.overall],
             "rules": [
                 {"rule": rule, "level": level, "findings": n, "tasks": tasks, "about": RULES[rule]}
@@ -115,11 +120,12 @@ def check_source(source: TaskSource, *, progress: Callable[[int], None] = lambda
     found += duplicates(source)
     played = play_experts(source)
     found += expert_fails(source, played)
-    overall = [*idle_earns(rewards, MOST_IDLE), *asking_unpaid(source, played)]
+    cost = cost_of_not_asking(source, played)
+    overall = [*idle_earns(rewards, MOST_IDLE), *asking_unpaid(cost)]
     place = {(split, task.id): n for n, (split, task) in enumerate(source.tasks)}
     found.sort(key=lambda f: (LEVELS.index(f.level), place[f.split, f.task]))
     sizes = {split: len(tasks) for split, tasks in source.splits.items()}
-    return TaskReport(source.label, sizes, found, rewards, source.rules.declared, played, overall)
+    return TaskReport(source.label, sizes, found, rewards, source.rules.declared, played, overall, cost)
 
 
 def check_task(checked: CheckedTask, rewards: Mapping[str, float | None] | None = None) -> list[TaskFinding]:
