@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 from muarl.domains.base import Domain, Task
@@ -22,6 +23,8 @@ ENOUGH = 20
 """Tasks below which nothing is said of a share of them."""
 WORTH = 0.1
 """The share of the tasks with something to ask about that never asking must cost at least."""
+MANY = 80
+"""Tasks from which on a share is judged as it is; of fewer it may be lower by two standard errors."""
 OF_ONE_INTENT = 30
 """Tasks with one request of one kind below which nothing is said of that kind."""
 REMEDY = (
@@ -56,7 +59,8 @@ class AskingCost:
     @property
     def problem(self) -> str:
         """Why asking is worth too little, in a sentence without its full stop; empty if it is not."""
-        if self.due >= ENOUGH and self.share < WORTH:
+        slack = 0.0 if self.due >= MANY else 2 * sqrt(WORTH * (1 - WORTH) / max(1, self.due))
+        if self.due >= ENOUGH and self.share < WORTH - slack:
             return f"{self.lost_text}: an agent that is paid by the outcome alone learns not to ask"
         if self.unpaid:
             kinds = ", ".join(f"{name} (0 of {count})" for name, count in self.unpaid.items())
