@@ -192,7 +192,7 @@ def outcomes(bench: Bench) -> tuple[dict[str, Outcome], Comparison]:
         p, verdict = _against_honest(compared, shop)
         found[shop] = Outcome(
             success(own[shop]),
-            float(own[shop].read_json("summary")["audit"]["decent"]["value"]),
+            float(own[shop].read_json("summary")["audit"]["success_without_violation"]["value"]),
             success(run),
             evaluation["interval"],
             {k: evaluation["behaviour"].get(k, 0.0) for k in ("writes_without_consent", "needless_transfers", "turns")},

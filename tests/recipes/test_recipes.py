@@ -201,6 +201,10 @@ def test_quickstart_leaves_everything_the_summary_promises(
         low, high = summary[block]["interval"]
         assert 0 <= low <= summary[block]["success"] <= high <= 1
         assert summary[block]["tasks"] == 4
+        assert summary[block]["success_without_violation"] == summary["audit"][block]["success_without_violation"]
+        assert summary[block]["success_without_violation"]["value"] <= summary[block]["success"]
+    assert "without any violation" in said.partition("After reinforcement learning")[2]
+    assert all("violations" in e.verdict.audit for e in RunDirectory.at(run).read_episodes("eval-after") if e.verdict)
     assert isinstance(summary["do_nothing"], float)
     assert summary["seconds"] > 0
     assert summary["peak_memory_bytes"] > 50e6

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muarl.audit.coverage import NOT_CHECKED
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding
 from muarl.audit.report import QUESTIONS
+from muarl.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.observe.charts import percent
 from muarl.observe.markup import Html, as_figure, join, table_of, tag
 from muarl.observe.report_tables import bounds
@@ -37,7 +37,7 @@ def audit_section(summary: Summary) -> Html | None:
         return None
     heads = [name for name, _ in audits]
     figures = [("Catastrophic failures", "conversations with something that must never happen", ("catastrophic",)),
-               ("Solved without any violation", "", ("decent",)),
+               ("Solved without any violation", "", (SUCCESS_WITHOUT_VIOLATION,)),
                *((layer.capitalize(), QUESTIONS[layer], ("layers", layer)) for layer in LAYERS[1:])]  # fmt: skip
     rows = [
         tag(

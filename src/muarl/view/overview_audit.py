@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from muarl.audit.coverage import NOT_CHECKED, checked_layers
+from muarl.audit.coverage import checked_layers
 from muarl.audit.findings import LAYERS
+from muarl.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.observe.charts import percent, strip
 from muarl.observe.markup import Child, Html, as_figure, join, table_of, tag
 from muarl.view import audit_queries, queries
@@ -163,7 +164,7 @@ def _shares(site: Site, audits: list[AuditOverview], heads: list[str]) -> Html:
     rows: list[tuple[str, str, tuple[str, ...], str]] = [
         ("Catastrophic failures", "conversations with something that must never happen", ("catastrophic",), "bad"),
         ("Solved", "", ("success",), "after"),
-        ("Solved without any violation", "", ("decent",), "after"),
+        ("Solved without any violation", "", (SUCCESS_WITHOUT_VIOLATION,), "after"),
         *((f"pass^{k}", f"tasks solved in each of {k} attempts", ("pass_hat", str(k)), "after") for k in several),
         *((f"{layer.capitalize()} passed", QUESTIONS[layer], ("layers", layer), "base") for layer in LAYERS[1:]),
     ]
