@@ -366,14 +366,17 @@ def evaluate_summary(episodes: Iterable[Episode]) -> dict[str, Any]:
     return _block(report) | ({"by_domain": parts} if parts else {})
 
 
-def clean_text(block: Mapping[str, Any]) -> str:
-    """What an evaluation's block says of success without any violation, for a line: "without any violation 46.0% (95%
-    interval 36.6% to 55.7%)", or "without any violation: not checked"."""
-    found = block.get(SUCCESS_WITHOUT_VIOLATION)
-    if found is None:
-        return f"{CLEAN.removeprefix('success ')}: {NOT_CHECKED}"
-    low, high = found["interval"]
-    return f"{CLEAN.removeprefix('success ')} {found['value']:.1%} (95% interval {low:.1%} to {high:.1%})"
+def score_text(block: Mapping[str, Any]) -> str:
+    """What an evaluation's block comes to, for a line: "success 64.0% (95% interval 54.2% to 72.7%), without any
+    violation 46.0% (95% interval 36.6% to 55.7%)"; "without any violation: not checked" where nothing was audited."""
+    success = f"success {_spoken(block['success'], block['interval'])}"
+    clean, called = block.get(SUCCESS_WITHOUT_VIOLATION), CLEAN.removeprefix("success ")
+    told = f"{called}: {NOT_CHECKED}" if clean is None else f"{called} {_spoken(clean['value'], clean['interval'])}"
+    return f"{success}, {told}"
+
+
+def _spoken(value: float, interval: Sequence[float]) -> str:
+    return f"{value:.1%} (95% interval {interval[0]:.1%} to {interval[1]:.1%})"
 
 
 def _block(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from muarl.runs.opening import prepare
 from muarl.runs.preflight import check_disk, check_memory, check_practice, check_roles, check_room
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.spending import check_prices
-from muarl.statistics import clean_text, evaluate_summary, scores_by_domain
+from muarl.statistics import evaluate_summary, score_text, scores_by_domain
 from muarl.system import peak_memory_bytes, process_seconds
 
 BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
@@ -174,8 +174,6 @@ def _success(episodes: list[Episode]) -> float:
 
 def _line(what: str, episodes: list[Episode], floor: Mapping[str, list[Episode]]) -> str:
     found = evaluate_summary(episodes)
-    low, high = found["interval"]
     others = ", ".join(f"{name.replace('_', ' ')} {_success(f):.0%}" for name, f in floor.items())
-    score = f"success {found['success']:.1%} (95% interval {low:.1%} to {high:.1%}), {clean_text(found)}"
     each = "".join(f", {name} {part['success']:.1%}" for name, part in found.get("by_domain", {}).items())
-    return f"{what}: {score} on {found['tasks']} tasks{each}; {others}."
+    return f"{what}: {score_text(found)} on {found['tasks']} tasks{each}; {others}."

@@ -29,7 +29,6 @@ from muarl.errors import BudgetError, ConfigError, DataError
 from muarl.event_loop import EventLoop, event_loop
 from muarl.inference.base import SleepingSampler
 from muarl.learning.checkpoints import Policy, latest_checkpoint
-from muarl.metrics import episode_metrics
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import idle_text, training_summary
 from muarl.planning.weight_transport import weight_transport
@@ -226,7 +225,7 @@ def _in_turns(loop: Loop, here: EventLoop, first: int, practice: Practice | None
                 spending=context.spending,
             )
         if log:
-            context.logger.log(episode_metrics(episodes), phase=VALIDATION, step=step)
+            loop.note_validation(step, episodes)
 
     try:
         missed = loop.missed(first)
