@@ -19,6 +19,7 @@ from muarl.environments.configure import ConfiguredEnvironment, configure_enviro
 from muarl.episode import Episode
 from muarl.episode_runner import requests_for
 from muarl.metrics import SUCCESS_WITHOUT_VIOLATION, episode_metrics
+from muarl.observe.headline import last_lines
 from muarl.observe.last_screen import before_and_after
 from muarl.observe.report import collect, write_report
 from muarl.observe.rundir import RunDirectory
@@ -118,6 +119,7 @@ def run(config: RunConfig) -> Path:
             **{name: evaluate_summary(episodes)["success"] for name, episodes in floor.items()},
             "demonstrator": _success(demonstrations),
             **by_domain,
+            "reward": config.rl.reward,
             "training": training_summary(run.read_metrics()),
             "audit": {"cold_start": audits[0].summary.to_json(), "rl": audits[1].summary.to_json()},
             "seconds": round(process_seconds(), 1),
@@ -128,6 +130,8 @@ def run(config: RunConfig) -> Path:
         }
         run.write_summary(summary)
         progress.console.print(before_and_after(summary))
+        for line in last_lines(summary):
+            progress.say(line)
     write_report(run.report, collect(run))
     run.write_summary(summary | {"seconds": round(process_seconds(), 1), "peak_memory_bytes": peak_memory_bytes()})
     return run.path

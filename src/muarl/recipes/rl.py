@@ -95,7 +95,8 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
             context.progress.say(note)
         train(context, config, environment, policy, after_step=attempt.step)
         training = training_summary(folder.read_metrics())
-        folder.write_summary({"training": training, "seed": config.seed, "seconds": folder.seconds})
+        told = {"reward": config.rl.reward, "training": training}
+        folder.write_summary({**told, "seed": config.seed, "seconds": folder.seconds})
     return folder.path
 
 

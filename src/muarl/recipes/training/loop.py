@@ -20,6 +20,7 @@ from muarl.learning.checkpoint_paths import checkpoint_path
 from muarl.learning.learner import Learner
 from muarl.learning.packing import Sample, episode_numbers
 from muarl.metrics import DOMAIN, SUCCESS_WITHOUT_VIOLATION, episode_metrics
+from muarl.observe.headline import AFTER, cost_text
 from muarl.observe.progress import Phase
 from muarl.observe.training import GapWatch, IdleSteps, differing_text, no_update
 from muarl.recipes.evaluation.auditing import audit_episodes
@@ -176,10 +177,14 @@ class Loop:
 
     def note_validation(self, step: int, episodes: Sequence[Episode]) -> None:
         """Audit a validation's episodes, log their figures, and say what they come to."""
-        audit_episodes(self.environment, self.validation.tasks(), episodes)
+        audited = audit_episodes(self.environment, self.validation.tasks(), episodes)
         self.context.logger.log(episode_metrics(episodes), phase=VALIDATION, step=step)
         found = evaluate_summary(episodes)
         self.context.progress.say(f"Validation after step {step + 1}: {score_text(found)} on {found['tasks']} tasks.")
+        last = step + 1 + self.rl.eval_every >= self.rl.steps
+        told = {"reward": self.rl.reward, AFTER: found, "audit": {AFTER: audited.summary.to_json()}}
+        if last and (cost := cost_text(told)) is not None:
+            self.context.progress.say(cost)
 
     def validated(self) -> dict[int, float]:
         """See ``validation_scores``."""
