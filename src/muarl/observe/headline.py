@@ -92,6 +92,11 @@ def clean_of(block: Summary) -> ShownShare | None:
     return estimate_of(block.get(SUCCESS_WITHOUT_VIOLATION, block.get(FORMER)))
 
 
+def clean_in(summary: Summary, key: str, domain: str) -> ShownShare | None:
+    """The same of one domain, of a run with several."""
+    return clean_of(_mapping(_mapping(_mapping(summary.get(key)).get("by_domain")).get(domain)))
+
+
 def estimate_of(found: Any) -> ShownShare | None:
     """A share from ``{"value", "interval", "n"}``; None from anything else."""
     part = _mapping(found)

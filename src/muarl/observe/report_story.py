@@ -105,8 +105,8 @@ def _beside(stages: Sequence[ReportStage]) -> list[Child]:
     out: list[Child] = []
     clean = [s.headline.clean for s in stages]
     if any(clean):
-        shares = [tag("b", NOT_CHECKED if c is None else percent(c.value)) for c in clean]
-        out += ["; without any violation ", _both(shares), ". "]
+        bold = [tag("b", NOT_CHECKED if c is None else percent(c.value)) for c in clean]
+        out += ["; without any violation ", _both(bold), ". "]
     else:
         out.append("; whether it kept the rules meanwhile was not checked. ")
     catastrophic = [s.headline.catastrophic for s in stages]
