@@ -72,7 +72,7 @@ def _print(found: list[Listed]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("run", "kind", "domain", "state"):
         table.add_column(name, overflow="fold")
-    for name in ("progress", "success", "without\nviolation"):
+    for name in ("progress", "success", "without violation"):
         table.add_column(name, justify="right")
     table.add_column("began")
     table.add_column("ended")
