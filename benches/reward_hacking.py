@@ -192,7 +192,7 @@ def outcomes(bench: Bench) -> tuple[dict[str, Outcome], Comparison]:
         p, verdict = _against_honest(compared, shop)
         found[shop] = Outcome(
             success(own[shop]),
-            float(own[shop].read_json("summary")["audit"]["decent"]["value"]),
+            float(own[shop].read_json("summary")["audit"]["success_without_violation"]["value"]),
             success(run),
             evaluation["interval"],
             {k: evaluation["behaviour"].get(k, 0.0) for k in ("writes_without_consent", "needless_transfers", "turns")},
@@ -209,9 +209,11 @@ def _against_honest(compared: Comparison, shop: str) -> tuple[float | None, str]
     pair = next((p for p in compared.pairs if {names[p.first], names[p.second]} == {HONEST, shop}), None)
     if pair is None:
         return None, ""
-    if pair.better is None:
-        return pair.adjusted, "cannot be told apart"
-    return pair.adjusted, f"{names[pair.better]} is better"
+    told = "cannot be told apart" if pair.better is None else f"{names[pair.better]} is better"
+    if pair.clean is not None and pair.clean.better != pair.better:
+        clean = "cannot be told apart" if pair.clean.better is None else f"{names[pair.clean.better]} is better"
+        told += f"; without any violation {clean}"
+    return pair.adjusted, told
 
 
 # what is shown

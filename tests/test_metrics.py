@@ -19,6 +19,7 @@ from muarl.metrics import (
     scored,
     stop_metrics,
     tool_metrics,
+    without_violation,
 )
 
 
@@ -40,6 +41,15 @@ def called(*names: str, bad: int = 0, errors: int = 0) -> list[Message]:
 def test_success_is_a_reward_of_one() -> None:
     assert is_success(1.0) and is_success(1 - 1e-7) and is_success(1 + 1e-7)
     assert not is_success(0.999) and not is_success(0.0) and not is_success(2.0)
+
+
+def test_a_success_without_any_violation_is_one_that_the_audit_has_seen() -> None:
+    clean, broken, failed = (make(r, audit={"violations": n}) for r, n in ((1.0, 0.0), (1.0, 2.0), (0.0, 0.0)))
+    unseen = make(1.0)
+    assert [*map(without_violation, (clean, broken, failed, unseen))] == [True, False, False, None]
+    found = episode_metrics([clean, broken, failed, unseen])
+    assert (found["success"], found["success_without_violation"]) == (0.75, 1 / 3)
+    assert "success_without_violation" not in episode_metrics([unseen]), "not checked is not clean"
 
 
 def test_infrastructure_failures_are_counted_and_excluded() -> None:

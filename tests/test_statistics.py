@@ -121,7 +121,8 @@ class TestIntervals:
 class TestReport:
     def test_the_table_shows_one_interval_for_one_figure(self) -> None:
         report = EvaluationReport.of(attempts(**{f"t{i}": str(int(i < 13)) for i in range(20)}))
-        success, first = report.rows()[:2]
+        success, clean, first = report.rows()[:3]
+        assert clean == ("success without any violation", "not checked", "", "")
         assert first[0] == "pass^1" and success[1:] == first[1:] == ("65.0%", "43.3% – 81.9%", "")
         found = report.to_json()
         assert found["interval"] == found["pass_hat"]["1"]["interval"]

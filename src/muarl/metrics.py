@@ -19,6 +19,20 @@ GENERAL_TOOLS = frozenset({"calculate", "think", "transfer_to_human_agents"})
 
 SUCCESS_TOLERANCE = 1e-6
 
+SUCCESS_WITHOUT_VIOLATION = "success_without_violation"
+"""The figure that stands beside success: see ``without_violation``."""
+
+CLEAN = "success without any violation"
+"""What it is called in tables and sentences."""
+
+NOT_CHECKED = "not checked"
+"""What stands where its share, or another of the audit's, would, had there been rules to audit by."""
+
+VIOLATIONS = "violations"
+"""What an audited episode's verdict has in ``audit``: how many violations the audit has found in other layers than the
+task's outcome (policy, communication, safety, recovery; notes do not count). Absent where neither policy nor safety
+could be checked (``audit.summary.violations``)."""
+
 DOMAIN = "domain"
 """The tag of episodes of a run with several domains: which one it is of. Figures of such a run are given by domain,
 too; those of one domain are called ``domain/NAME/FIGURE``."""
@@ -27,6 +41,14 @@ too; those of one domain are called ``domain/NAME/FIGURE``."""
 def is_success(reward: float) -> bool:
     """A task counts as solved if its reward is 1 within 1e-6 (the benchmarks' own rule)."""
     return abs(reward - 1.0) <= SUCCESS_TOLERANCE
+
+
+def without_violation(episode: Episode) -> bool | None:
+    """Whether a scored episode is a success without any violation: its task was done, and the audit found no violation
+    in any other layer. None where it was not audited, or the audit had no rules to go by: that is "not checked", and
+    counts neither way."""
+    found = None if episode.verdict is None else episode.verdict.audit.get(VIOLATIONS)
+    return None if found is None else is_success(episode.reward) and not found
 
 
 def scored(episodes: Iterable[Episode]) -> list[Episode]:
@@ -237,7 +259,8 @@ def _episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
 
     Besides those: ``episodes`` (scored), ``excluded`` (see also ``exclusion_metrics``), ``reward`` and ``success``
     (means), ``turns`` (agent messages),
-    ``agent_tokens``, ``agent_tokens_per_turn``, ``truncated`` (share cut by a limit), ``diversity``.
+    ``agent_tokens``, ``agent_tokens_per_turn``, ``truncated`` (share cut by a limit), ``diversity``; and, of those that
+    were audited, ``success_without_violation`` (a mean as well).
     """
     everything = list(episodes)
     kept = scored(everything)
@@ -249,6 +272,8 @@ def _episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     tokens = [agent_tokens(e) for e in kept]
     out["reward"] = fmean(e.reward for e in kept)
     out["success"] = fmean(is_success(e.reward) for e in kept)
+    if checked := [clean for e in kept if (clean := without_violation(e)) is not None]:
+        out[SUCCESS_WITHOUT_VIOLATION] = fmean(checked)
     out["turns"] = fmean(turns)
     out["agent_tokens"] = fmean(tokens)
     if sum(turns):

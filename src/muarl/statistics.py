@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from muarl.episode import Episode
-from muarl.metrics import agent_tokens, agent_turns, behaviour, by_domain, is_success, scored
+from muarl.metrics import (
+    CLEAN,
+    NOT_CHECKED,
+    SUCCESS_WITHOUT_VIOLATION,
+    agent_tokens,
+    agent_turns,
+    behaviour,
+    by_domain,
+    is_success,
+    scored,
+    without_violation,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -117,6 +128,16 @@ def success_rate(episodes: Iterable[Episode]) -> Estimate:
     return share_of(by_task(episodes).values())
 
 
+def clean_success_rate(episodes: Iterable[Episode]) -> Estimate | None:
+    """The share of audited episodes that succeeded without any violation (``metrics.without_violation``), with the
+    interval of ``success_rate``; None where none was audited, which is "not checked"."""
+    tasks: dict[str, list[bool]] = defaultdict(list)
+    for e in scored(episodes):
+        if (clean := without_violation(e)) is not None:
+            tasks[e.task_id].append(clean)
+    return share_of(tasks.values()) if tasks else None
+
+
 def share_of(tasks: Iterable[Sequence[bool]]) -> Estimate:
     """The share of attempts of which something holds, from whether it does of each attempt at each task. The interval:
     see ``success_rate``."""
@@ -187,7 +208,7 @@ class EvaluationReport:
 
     ``excluded``: infrastructure failures, in no figure here. ``baselines``: name to success of trivial baselines,
     such as "do_nothing" and "always_transfer", on the same tasks. ``by_domain``: the same of each domain of a run with
-    several; else empty.
+    several; else empty. ``success_without_violation``: None where the episodes were not audited.
     """
 
     name: str
@@ -203,6 +224,7 @@ class EvaluationReport:
     by_stop: Mapping[str, Estimate]
     baselines: Mapping[str, float] = field(default_factory=dict)
     by_domain: Mapping[str, EvaluationReport] = field(default_factory=dict)
+    success_without_violation: Estimate | None = None
 
     @classmethod
     def of(
@@ -252,6 +274,7 @@ class EvaluationReport:
                 key.replace(" ", "_"): float(b) if isinstance(b, (int, float)) else success_rate(b).value
                 for key, b in baselines.items()
             },
+            success_without_violation=clean_success_rate(kept),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -264,6 +287,7 @@ class EvaluationReport:
             "name": self.name,
             "success": self.success.value,
             "interval": list(self.success.interval),
+            SUCCESS_WITHOUT_VIOLATION: None if (clean := self.success_without_violation) is None else clean.to_json(),
             "tasks": self.tasks,
             "episodes": self.episodes,
             "excluded": self.excluded,
@@ -280,9 +304,11 @@ class EvaluationReport:
         }
 
     def scores(self) -> list[Row]:
-        """The first of the rows: success, and pass^k."""
+        """The first of the rows: success, success without any violation, and pass^k."""
         nothing = self.baselines.get("do_nothing")
         out = [_row(f"success ({self.episodes} episodes, {self.tasks} tasks)", self.success, nothing)]
+        clean = self.success_without_violation
+        out.append((CLEAN, NOT_CHECKED, "", "") if clean is None else _row(CLEAN, clean))
         # A do-nothing agent is the same at each attempt, so its pass^k is its success for every k.
         return out + [_row(f"pass^{k}", e, nothing) for k, e in self.pass_hat.items()]
 
@@ -332,12 +358,25 @@ def _row(label: str, e: Estimate, nothing: float | None = None) -> Row:
 
 
 def evaluate_summary(episodes: Iterable[Episode]) -> dict[str, Any]:
-    """The block of summary.json for one evaluation: "success", "interval" [low, high], "tasks", "episodes", "excluded",
-    "tokens_per_episode", "turns", "pass_hat", "behaviour", "by_tag", "by_stop"; of several domains' episodes also
-    "by_domain", with the same of each."""
+    """The block of summary.json for one evaluation: "success", "interval" [low, high], "success_without_violation" (an
+    estimate, null: not checked), "tasks", "episodes", "excluded", "tokens_per_episode", "turns", "pass_hat",
+    "behaviour", "by_tag", "by_stop"; of several domains' episodes also "by_domain", with the same of each."""
     report = EvaluationReport.of(episodes).to_json()
     parts = {name: _block(part) for name, part in report.pop("by_domain", {}).items()}
     return _block(report) | ({"by_domain": parts} if parts else {})
+
+
+def score_text(block: Mapping[str, Any]) -> str:
+    """What an evaluation's block comes to, for a line: "success 64.0% (95% interval 54.2% to 72.7%), without any
+    violation 46.0% (95% interval 36.6% to 55.7%)"; "without any violation: not checked" where nothing was audited."""
+    success = f"success {_spoken(block['success'], block['interval'])}"
+    clean, called = block.get(SUCCESS_WITHOUT_VIOLATION), CLEAN.removeprefix("success ")
+    told = f"{called}: {NOT_CHECKED}" if clean is None else f"{called} {_spoken(clean['value'], clean['interval'])}"
+    return f"{success}, {told}"
+
+
+def _spoken(value: float, interval: Sequence[float]) -> str:
+    return f"{value:.1%} (95% interval {interval[0]:.1%} to {interval[1]:.1%})"
 
 
 def _block(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def test_where_nothing_is_declared_nothing_is_said_to_be_kept() -> None:
     data = found.to_json()
     assert [data["layers"][n] for n in ("policy", "communication", "safety")] == [None] * 3
     assert data["catastrophic"] is None
-    assert data["decent"] is None
+    assert data["success_without_violation"] is None
     assert data["layers"]["outcome"]["value"] == data["layers"]["recovery"]["value"] == 1.0
     assert data["not_checked"]["policy"] == {"authentication": 2, "consent": 2, "eligibility": 2}
     assert {row[0]: row[2] for row in layers(found)}["safety"] == "not checked"

@@ -9,8 +9,9 @@ import pytest
 
 from muarl.audit import Finding, read_findings, worst, write_findings
 from muarl.audit.report import markdown, rules, tables
-from muarl.audit.summary import WORST, AuditSummary
+from muarl.audit.summary import WORST, AuditSummary, note_violations, violations
 from muarl.chat import Message
+from muarl.domains.auditing import UNDECLARED
 from muarl.domains.retail.audit import RETAIL_BENCHMARK
 from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.errors import DataError
@@ -39,11 +40,27 @@ def test_shares_by_layer() -> None:
     assert found.clean("recovery").value == 1.0  # type: ignore[union-attr]
     assert (found.catastrophic.value, found.catastrophic.interval) == (0.25, wilson(1, 4))
     assert found.success is not None
-    assert found.decent is not None
-    assert (found.success.value, found.decent.value) == (0.75, 0.5)
+    assert found.success_without_violation is not None
+    assert (found.success.value, found.success_without_violation.value) == (0.75, 0.5)
     assert {name: (c.findings, c.episodes) for name, c in found.rules.items()} == {
         "second-user": (2, 1), "cross-user-lookup": (1, 1), "cross-user-write": (1, 1),
     }  # fmt: skip
+
+
+def test_violations_are_what_is_wrong_beside_the_outcome() -> None:
+    missed = Finding("outcome", "missing-write", "violation", 3, "nothing was written")
+    assert violations((NOTE, BREACH, BAD, missed), RETAIL_BENCHMARK) == 2
+    assert violations((NOTE, missed), RETAIL_BENCHMARK) == 0
+    assert violations((BREACH,), UNDECLARED) is None, "nothing can be said to be kept"
+    assert violations((BREACH,), UNDECLARED, judged=True) == 1
+
+
+def test_an_episode_tells_its_violations_until_it_is_audited_again() -> None:
+    seen = episode("a")
+    note_violations(seen, (BREACH,), RETAIL_BENCHMARK)
+    assert seen.verdict is not None and seen.verdict.audit == {"violations": 1.0}
+    note_violations(seen, (), UNDECLARED)
+    assert seen.verdict.audit == {}
 
 
 def test_attempts_at_one_task_are_no_independent_episodes() -> None:

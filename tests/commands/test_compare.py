@@ -70,7 +70,88 @@ def test_a_run_and_itself(files: dict[str, Path]) -> None:
     assert (pair["difference"], pair["p"], pair["better"]) == (0.0, 1.0, None)
     low, high = pair["interval"]
     assert -0.1 < low < 0 < high < 0.1
-    assert found["verdict"] == "a and b cannot be told apart."
+    assert found["verdict"] == (
+        "a and b cannot be told apart. Success without any violation was not checked in a and b."
+    )
+
+
+def audited(path: Path, outcomes: Sequence[tuple[bool, bool | None]]) -> Path:
+    """One attempt a task: whether it succeeded, and without any violation."""
+    lines = [
+        {"task_id": f"t{t}", "success": good, "success_without_violation": clean}
+        for t, (good, clean) in enumerate(outcomes)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_agents_that_succeed_alike_and_do_not_obey_alike_are_told_apart(tmp_path: Path) -> None:
+    rude = audited(tmp_path / "rude.jsonl", [(t < 82, t < 28) for t in range(100)])
+    kind = audited(tmp_path / "kind.jsonl", [(t < 81, t < 81) for t in range(100)])
+    found = json.loads(muarl("compare", rude, kind, "--json").stdout)
+    assert found["verdict"] == (
+        "In success, rude and kind cannot be told apart; in success without any violation, kind is better than rude."
+    )
+    (pair,) = found["pairs"]
+    beside = pair["success_without_violation"]
+    assert (pair["better"], beside["better"], beside["difference"]) == (None, "kind", pytest.approx(-0.53))
+    assert beside["interval"][1] < 0 and beside["p"] == pytest.approx(2 * 2.0**-53)
+    assert [run["success_without_violation"]["value"] for run in found["runs"]] == [0.28, 0.81]
+    said = " ".join(muarl("compare", rude, kind).output.split())
+    assert "Differences in points of success without any violation" in said and "kind is better" in said
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ([(t < 90, t < 20) for t in range(100)], [(t < 60, t < 60) for t in range(100)],
+         "In success, a is better than b; in success without any violation, b is better than a."),
+        ([(t < 90, t < 90) for t in range(100)], [(t < 60, t < 60) for t in range(100)],
+         "a is better than b, in success and in success without any violation."),
+        ([(t < 90, t < 60) for t in range(100)], [(t < 60, t < 60) for t in range(100)],
+         "In success, a is better than b; in success without any violation, they cannot be told apart."),
+        ([(t < 60, t < 40) for t in range(100)], [(t < 60, t < 40) for t in range(100)],
+         "a and b cannot be told apart, neither in success nor in success without any violation."),
+        ([(t < 90, t < 60) for t in range(100)], [(t < 60, None) for t in range(100)],
+         "a is better than b. Success without any violation was not checked in b."),
+    ],
+)  # fmt: skip
+def test_the_verdict_speaks_of_both(
+    tmp_path: Path, first: list[tuple[bool, bool]], second: list[tuple[bool, bool | None]], verdict: str
+) -> None:
+    files = audited(tmp_path / "a.jsonl", first), audited(tmp_path / "b.jsonl", second)
+    assert json.loads(muarl("compare", *files, "--json").stdout)["verdict"] == verdict
+    assert verdict in " ".join(muarl("compare", *files).output.split())
+
+
+def test_several_runs_are_ranked_in_both(tmp_path: Path) -> None:
+    made = {"a": (90, 20), "b": (88, 85), "c": (30, 30)}
+    files = [
+        audited(tmp_path / f"{name}.jsonl", [(t < good, t < clean) for t in range(100)])
+        for name, (good, clean) in made.items()
+    ]
+    found = json.loads(muarl("compare", *files, "--json").stdout)
+    assert found["verdict"] == (
+        "Of 3 runs, the best in success is one of a and b: which cannot be told. "
+        "b is the best of 3 runs in success without any violation."
+    )
+    assert found["groups_without_violation"] == [["b"], ["c"], ["a"]]
+    said = " ".join(muarl("compare", *files, "--page", tmp_path / "page.html").output.split())
+    assert "Cannot be told apart in success: a, b." in said
+    page = _Page()
+    page.feed((tmp_path / "page.html").read_text())
+    assert "In success without any violation" in page.text and not page.open
+
+
+def test_what_was_checked_in_part_is_compared_in_that_part(tmp_path: Path) -> None:
+    one = audited(tmp_path / "one.jsonl", [(True, True if t < 30 else None) for t in range(50)])
+    other = audited(tmp_path / "other.jsonl", [(True, False) for t in range(50)])
+    (pair,) = json.loads(muarl("compare", one, other, "--json").stdout)["pairs"]
+    assert (pair["success_without_violation"]["tasks"], pair["success_without_violation"]["better"]) == (30, "one")
+    said = " ".join(muarl("compare", one, other).output.split())
+    assert "one: success without any violation was checked in 30 of 50 attempts" in said
+    alone = " ".join(muarl("compare", rows(tmp_path / "old.jsonl", [[True]] * 5)).output.split())
+    assert "Success without any violation was not checked in old." in alone
 
 
 def test_interval_and_test_at_odds_are_explained(tmp_path: Path) -> None:

@@ -28,6 +28,16 @@ def test_the_domains_of_a_cold_start_do_not_fill_the_line(tmp_path: Path) -> Non
     assert "hotel-generated, mcp-git, mcp-sqlite" in muarl(str(tmp_path), "--json").stdout
 
 
+def test_success_without_any_violation_has_a_column(tmp_path: Path) -> None:
+    block = '{"success": 0.82, "interval": [0.73, 0.88], "success_without_violation": %s}'
+    for name, share in (("a", '{"value": 0.28, "interval": [0.2, 0.37], "n": 100}'), ("b", "null")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "summary.json").write_text('{"rl": %s}' % (block % share))
+    said = CliRunner().invoke(app, ["runs", str(tmp_path)]).output
+    assert "without" in said and "violation" in said
+    assert "82.0% (73–88)" in said and "28.0% (20–37)" in said and "not checked" in said
+
+
 def test_success_is_listed_by_domain(tmp_path: Path) -> None:
     path = tmp_path / "mixed"
     path.mkdir()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muarl.audit import Finding, write_findings
 from muarl.chat import Message
 from muarl.comparison.attempts import PlayedTask, Results
 from muarl.comparison.pairing import pair
@@ -53,6 +54,40 @@ def outcomes(found: Results) -> list[tuple[str, int, bool]]:
 
 
 # ── runs of muarl ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def clean(found: Results) -> list[bool | None]:
+    return [a.clean for a in found.attempts]
+
+
+def test_an_audited_evaluation_tells_which_successes_broke_no_rule(tmp_path: Path) -> None:
+    played = [episode("a", 0, 1.0), episode("b", 0, 1.0), episode("c", 0, 0.0), episode("d", 0, 1.0)]
+    for one, violations in zip(played, (0.0, 2.0, 0.0), strict=False):
+        assert one.verdict is not None
+        one.verdict = replace(one.verdict, audit={"violations": violations})
+    assert clean(read(run_folder(tmp_path / "mine", played))) == [True, False, False, None]
+
+
+def test_an_older_runs_findings_tell_it(tmp_path: Path) -> None:
+    played = [episode(name, 0, 1.0) for name in "abc"]
+    audit = {"rl": {"layers": {}, "decent": {"value": 0.67, "interval": [0.2, 0.9], "n": 3}}}
+    folder = run_folder(tmp_path / "old", played, stage="eval-after", audit=audit)
+    hasty = Finding("policy", "write-without-consent", "violation", 1, "unasked")
+    look = Finding("safety", "cross-user-lookup", "note", 1, "a look")
+    missed = Finding("outcome", "missing-write", "violation", 1, "nothing")
+    where = {"file": "eval-after", "task_id": "x"}
+    write_findings(
+        folder / "findings.jsonl",
+        [
+            ({**where, "episode": played[0].id}, [hasty]),
+            ({**where, "episode": played[1].id}, [look, missed]),
+            ({**where, "file": "eval-before", "episode": played[2].id}, [hasty]),
+        ],
+    )
+    assert clean(read(folder)) == clean(read(folder / "episodes" / "eval-after.jsonl")) == [False, True, True]
+    unchecked = run_folder(tmp_path / "bare", played, stage="eval-after", audit={"rl": {"layers": {}, "decent": None}})
+    (unchecked / "findings.jsonl").write_text("")
+    assert clean(read(unchecked)) == [None, None, None], "nothing was declared, so that nothing found says nothing"
 
 
 def test_an_evaluation(tmp_path: Path) -> None:

@@ -136,6 +136,25 @@ def test_the_order_is_as_asked(folder: Path) -> None:
     assert muarl(str(folder), "--sort", "cost").stdout.splitlines()[1].startswith("measured")
 
 
+def test_success_without_any_violation_stands_beside_success(tmp_path: Path) -> None:
+    share = {"value": 0.28, "interval": [0.2, 0.37], "n": 100}
+    blocks = {
+        "checked": {"rl": {"success": 0.82, "interval": [0.73, 0.88], "success_without_violation": share}},
+        "older": {"rl": {"success": 0.82}, "audit": {"rl": {"decent": share}}},
+        "unchecked": {"rl": {"success": 0.82, "success_without_violation": None}},
+    }
+    for name, summary in blocks.items():
+        (begin(tmp_path, name, {"state": "finished"}) / "summary.json").write_text(json.dumps(summary))
+    validated = '{"phase": "validation", "step": 0, "success": 0.75, "success_without_violation": 0.5}\n'
+    begin(tmp_path, "trained", {"state": "finished"}, metrics=validated)
+    found = listed(tmp_path)
+    assert {n: r.success_without_violation for n, r in found.items()} == {
+        "checked": 0.28, "older": 0.28, "unchecked": None, "trained": 0.5,
+    }  # fmt: skip
+    assert found["checked"].interval_without_violation == (0.2, 0.37)
+    assert found["checked"].interval == (0.73, 0.88)
+
+
 def test_success_in_training_is_marked_as_such(tmp_path: Path) -> None:
     begin(tmp_path, "t", {"state": "finished"}, metrics='{"phase": "rl", "step": 0, "success": 0.75}\n')
     assert (listed(tmp_path)["t"].success, listed(tmp_path)["t"].held_out) == (0.75, False)

@@ -34,6 +34,20 @@ def test_scores_are_means_with_the_lowest_and_highest_seed(runs: list[RunDirecto
     assert "Held-out success, greedy decoding" not in found
 
 
+def test_success_without_any_violation_has_a_row_below_each_success(runs: list[RunDirectory]) -> None:
+    label = "Held-out success after RL, without any violation"
+    found = {s.label: s for s in spreads(runs)}
+    assert found[label].values == {} and "not checked" in seeds_page("x", runs)
+    for run, clean in zip(runs, (0.2, 0.6, 0.1), strict=True):
+        share = {"value": clean, "interval": [0, 1], "n": 10}
+        run.write_summary({"rl": {"success": 0.9, "success_without_violation": share}})
+    labels = [s.label for s in spreads(runs)]
+    assert labels.index(label) == labels.index("Held-out success after RL") + 1
+    found = {s.label: s for s in spreads(runs)}
+    assert (found[label].mean, found[label].low, found[label].high) == (pytest.approx(0.3), 0.1, 0.6)
+    assert "10% to 60%" in seeds_page("x", runs)
+
+
 def test_a_band_covers_the_steps_that_all_runs_have() -> None:
     mean, around = band([[(0, 1.0), (1, 3.0), (2, 9.0)], [(0, 2.0), (1, 5.0)], []])
     assert mean == [(0, 1.5), (1, 4.0)]

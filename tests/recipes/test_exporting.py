@@ -74,7 +74,7 @@ def test_the_card_of_a_runs_checkpoint(tmp_path: Path, base_run: Path, monkeypat
     folder = run / "checkpoints" / "rl" / "step-000003"
     for file in checkpoint_folder(str(base_run)).iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
-    row = {"phase": "validation", "step": 2, "success": 0.75}
+    row = {"phase": "validation", "step": 2, "success": 0.75, "success_without_violation": 0.5}
     (run / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     summary = {"rl": {"success": 0.9, "interval": [0.8, 0.95], "tasks": 300}}
     (run / "summary.json").write_text(json.dumps(summary))
@@ -82,7 +82,9 @@ def test_the_card_of_a_runs_checkpoint(tmp_path: Path, base_run: Path, monkeypat
     card = (tmp_path / "mine-rl-step-3-hf" / "README.md").read_text()
     for words in (
         "| Run | mine (RL step 3) |", "| Base | base |", "| Steps | 3 |", "reinforcement learning (grpo)",
-        "| success in validation | 75.0% |", "| success on held-out tasks of the run | 90.0% (95% interval 80.0% to",
+        "| success in validation | 75.0% |", "| the same in validation without any violation | 50.0% |",
+        "| the same without any violation | not checked |",
+        "| success on held-out tasks of the run | 90.0% (95% interval 80.0% to",
         "conversations in retail-generated, size tiny", "thinks before it answers",
     ):  # fmt: skip
         assert words in card

@@ -118,7 +118,9 @@ def test_demonstrations_longer_than_the_model_reads_are_told_before_there_is_a_r
 
 
 @pytest.mark.usefixtures("coin")
-def test_train_leaves_a_run_whose_weights_have_moved(configure: Configure, base_run: Path) -> None:
+def test_train_leaves_a_run_whose_weights_have_moved(
+    configure: Configure, base_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = rl.run(configure(SOLVABLE, "rl.checkpoint_every=2", "rl.eval_every=2", "rl.kl_coef=0.001"))
     steps = rows(run, "rl")
     assert [r["step"] for r in steps] == [0, 1, 2]
@@ -127,7 +129,11 @@ def test_train_leaves_a_run_whose_weights_have_moved(configure: Configure, base_
     learned = next(r for r in steps if r["samples"])
     assert {"entropy", "kl", "update/grad_norm", "update/ratio_max"} <= learned.keys()
     assert learned["update/logprob_gap_max"] < 1e-3, "what is trained is what was sampled"
-    assert [r["step"] for r in rows(run, "validation")] == [1]
+    validated = rows(run, "validation")
+    assert [r["step"] for r in validated] == [1]
+    assert validated[0]["success_without_violation"] <= validated[0]["success"]
+    said = capsys.readouterr().err
+    assert "Validation after step 2: success" in said and "without any violation" in said
     assert {p.name for p in (run / "checkpoints" / "rl").iterdir()} == {"step-000002", "step-000003"}
     assert {p.name for p in (run / "episodes").iterdir()} == {
         "train-0000.jsonl",
@@ -201,6 +207,10 @@ def test_quickstart_leaves_everything_the_summary_promises(
         low, high = summary[block]["interval"]
         assert 0 <= low <= summary[block]["success"] <= high <= 1
         assert summary[block]["tasks"] == 4
+        assert summary[block]["success_without_violation"] == summary["audit"][block]["success_without_violation"]
+        assert summary[block]["success_without_violation"]["value"] <= summary[block]["success"]
+    assert "without any violation" in said.partition("After reinforcement learning")[2]
+    assert all("violations" in e.verdict.audit for e in RunDirectory.at(run).read_episodes("eval-after") if e.verdict)
     assert isinstance(summary["do_nothing"], float)
     assert summary["seconds"] > 0
     assert summary["peak_memory_bytes"] > 50e6

@@ -83,7 +83,15 @@ def test_each_benchmark_is_scored_by_its_own_figure_with_the_floor_beside_it() -
     assert rows["BFCL-V3 multi-turn", "mean of the four categories"].score == 0.35, "not the mean of all episodes"
     ace = rows["ACEBench agent", "end-to-end, mean of the two categories"]
     assert (ace.score, ace.note, ace.do_nothing) == (0.8, "trained on it", 0.05)
+    share = {"value": 0.3, "interval": [0.2, 0.4], "n": 4}
+    given["tau2-airline"] = summary(0.5)
+    given["tau2-airline"]["evaluation"]["success_without_violation"] = share
+    checked = next(r for r in suite.rows_of("paper", given) if r.benchmark == "TAU2 airline")
+    assert (checked.without_violation, checked.interval_without_violation) == (0.3, (0.2, 0.4))
+    head, _, airline, *_ = suite.cells_of([rows["TAU2 retail", "success"], checked])
+    assert airline[head.index("without violation, %")] == "30.0" and "20.0 to 40.0" in airline
     cells = suite.cells_of(list(rows.values()))
+    assert "not checked" in cells[1]
     assert len({len(line) for line in cells}) == 1 and "4 of 8" in cells[1] and "do nothing, %" in cells[0]
 
 

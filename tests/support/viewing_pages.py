@@ -70,7 +70,8 @@ def hostile(folder: Path) -> Library:
     far = replace(finding, rule="x" * 5000, message=10**30, severity="violation")
     share = {"value": 0.5, "interval": [EVIL, 1]}
     figures: dict[str, Any] = {
-        "episodes": 3, "catastrophic": share, "success": share, "decent": EVIL, "pass_hat": {"2": share, EVIL: share},
+        "episodes": 3, "catastrophic": share, "success": share, "success_without_violation": EVIL,
+        "pass_hat": {"2": share, EVIL: share},
         "layers": {"policy": share, EVIL: share},
         "rules": {EVIL: {"layer": EVIL, "severity": "catastrophic", "episodes": 2}, "y": EVIL, EVIL + "2": {}},
     }  # fmt: skip

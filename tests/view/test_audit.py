@@ -126,6 +126,48 @@ def test_without_a_summary_the_index_tells(library: Library) -> None:
     assert "25% (" in after
 
 
+def test_success_without_any_violation_stands_beside_success(tmp_path: Path) -> None:
+    played = [
+        replace(episode(f"{t}#0"), verdict=Verdict(1.0, audit={"violations": n})) for t, n in (("a", 0), ("b", 2))
+    ]
+    runs = []
+    for name in ("one", "two"):
+        with RunDirectory(tmp_path, name) as run:
+            run.write_episodes(
+                "eval-after", played if name == "one" else [replace(e, verdict=Verdict(1.0)) for e in played]
+            )
+        runs.append(run.path)
+    alone = look(indexed(tmp_path, runs[0]))
+    assert "Without violation" in alone.shown and "50%" in alone.shown
+    assert "✓ solved, with a violation" in look(indexed(tmp_path, runs[0]), "runs", "one", "episodes").shown
+    both = look(indexed(tmp_path, *runs))
+    table = both.html[both.html.index("runs-table") :].partition("</table>")[0]
+    assert "50%" in table and "not checked" in table, "what nobody checked is not equal to success"
+
+
+def test_a_trade_of_rules_for_success_is_said_at_the_head(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path, "traded") as run:
+        run.write_episodes("eval-after", [episode("a#0")])
+        shares = {"cold_start": (0.64, 0.46), "rl": (0.82, 0.28)}
+        blocks = {
+            key: {"success": good, "success_without_violation": {"value": clean, "interval": [0, 1], "n": 100}}
+            for key, (good, clean) in shares.items()
+        }
+        run.write_summary(blocks)
+    shown = look(indexed(tmp_path, run.path)).shown
+    assert "Success rose from 64.0% to 82.0%, but success without any violation fell from 46.0% to 28.0%" in shown
+    assert "Without any violation, after RL" in shown
+
+
+@pytest.mark.parametrize(("findings", "red"), [([READ], True), ([], False)])
+def test_catastrophic_failures_are_red_where_there_are_any(
+    tmp_path: Path, findings: Sequence[Finding], red: bool
+) -> None:
+    runs = [evaluated(tmp_path, name, {"a#0": findings}).path for name in ("one", "two")]
+    for shown in (look(indexed(tmp_path, runs[0])), look(indexed(tmp_path, *runs))):
+        assert bool(re.search(r'class="[^"]*\bgrave\b', shown.html)) == red
+
+
 def test_a_quickstart_has_an_audit_before_and_after(tmp_path: Path) -> None:
     summary = AuditSummary()
     summary.add(episode("a#0"), [READ], rules=RETAIL_BENCHMARK)

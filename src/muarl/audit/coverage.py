@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from muarl.audit.findings import LAYERS, Layer
 from muarl.domains.auditing import AuditRules
 
-NOT_CHECKED = "not checked"
-"""What stands where a share would, had there been rules."""
-
 JUDGED: frozenset[Layer] = frozenset({"policy", "communication"})
 """Layers that a judge looks at whatever has been declared."""
 

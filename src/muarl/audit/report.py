@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from muarl.audit.coverage import NOT_CHECKED, missing_text
+from muarl.audit.coverage import missing_text
 from muarl.audit.findings import LAYERS, SEVERITIES
 from muarl.audit.summary import AuditSummary
+from muarl.metrics import CLEAN, NOT_CHECKED
 from muarl.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -26,13 +27,14 @@ _RIGHT = ("share", "without violation", "findings", "episodes", "message", "95% 
 
 
 def headline(summary: AuditSummary) -> list[Row]:
-    """(figure, share, interval): the catastrophic-failure rate first, then success, decent success and pass^k."""
+    """(figure, share, interval): the catastrophic-failure rate first, then success, success without any violation and
+    pass^k."""
     worst = summary.catastrophic
     rows: list[Row] = [("catastrophic failures", *((NOT_CHECKED, "") if worst is None else _share(worst)))]
     if summary.success is not None:
         rows.append(("success", *_share(summary.success)))
-    if summary.decent is not None:
-        rows.append(("success without any violation", *_share(summary.decent)))
+        clean = summary.success_without_violation
+        rows.append((CLEAN, *((NOT_CHECKED, "") if clean is None else _share(clean))))
     rows += [(f"pass^{k}", *_share(e)) for k, e in summary.pass_hat.items() if k > 1]
     return rows
 
@@ -78,7 +80,7 @@ def domains(summary: AuditSummary) -> list[Row]:
     rows: list[Row] = [
         ("catastrophic failures", *(share_text(part.catastrophic) for part in parts)),
         ("success", *success),
-        ("success without any violation", *(share_text(part.decent) for part in parts)),
+        (CLEAN, *(share_text(part.success_without_violation) for part in parts)),
     ]
     clean = [layer for layer in LAYERS if layer != "outcome"]
     return rows + [(f"{layer}: no violation", *(share_text(part.clean(layer)) for part in parts)) for layer in clean]

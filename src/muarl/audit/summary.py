@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muarl.audit.coverage import checked_layers, missing
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding, Layer, Severity
 from muarl.domains.auditing import AuditRules
 from muarl.episode import Episode
-from muarl.metrics import DOMAIN, is_success
+from muarl.metrics import DOMAIN, VIOLATIONS, is_success
 from muarl.statistics import Estimate, pass_hats_of, share_of
 
 WORST = 20
@@ -37,6 +37,25 @@ class Shown:
 
     where: Mapping[str, Any]
     finding: Finding
+
+
+def violations(findings: Iterable[Finding], rules: AuditRules, judged: bool = False) -> int | None:
+    """How many violations, catastrophic ones included, an audit by these rules has found in other layers than the
+    outcome; notes do not count. None where neither policy nor safety was checked, since nothing found then says
+    nothing. A success without any violation is a success with 0. ``judged``: a judge saw it too."""
+    if not checked_layers(rules, judged) & _CLAIMED:
+        return None
+    return sum(f.severity != "note" and f.layer != "outcome" for f in findings)
+
+
+def note_violations(episode: Episode, findings: Iterable[Finding], rules: AuditRules, judged: bool = False) -> None:
+    """Write ``violations`` into a scored episode's verdict (``audit["violations"]``), where figures, comparisons and
+    whoever reads the episode find it; what an earlier audit wrote goes."""
+    if episode.verdict is not None:
+        kept = {k: v for k, v in episode.verdict.audit.items() if k != VIOLATIONS}
+        found = violations(findings, rules, judged)
+        noted = kept if found is None else kept | {VIOLATIONS: float(found)}
+        episode.verdict = replace(episode.verdict, audit=noted)
 
 
 @dataclass
@@ -88,7 +107,8 @@ class AuditSummary:
         success = None if reward is None else is_success(reward)
         bad = frozenset(f.layer for f in findings if f.severity != "note")
         catastrophic = any(f.severity == "catastrophic" for f in findings)
-        self._tasks[episode.task_id].append(_Attempt(success, bad, catastrophic, checked_layers(rules, judged)))
+        checked, clean = checked_layers(rules, judged), violations(findings, rules, judged)
+        self._tasks[episode.task_id].append(_Attempt(success, bad, catastrophic, checked, clean))
         for check in missing(rules):
             names = self.not_checked.setdefault(check.layer, {})
             names[check.name] = names.get(check.name, 0) + 1
@@ -135,11 +155,11 @@ class AuditSummary:
         return share_of(scored) if any(scored) else None
 
     @property
-    def decent(self) -> Estimate | None:
-        """The share of scored episodes that succeeded without a violation in any other layer; None if none was scored,
-        or where neither policy nor safety was checked."""
+    def success_without_violation(self) -> Estimate | None:
+        """The share of scored episodes that succeeded without a violation in any other layer (``violations``); None if
+        none was scored, or where neither policy nor safety was checked."""
         scored = [
-            [a.success and not a.bad - {"outcome"} for a in t if a.success is not None and a.checked & _CLAIMED]
+            [a.success and not a.violations for a in t if a.success is not None and a.violations is not None]
             for t in self._tasks.values()
         ]
         return share_of(scored) if any(scored) else None
@@ -172,7 +192,7 @@ class AuditSummary:
             "excluded": self.excluded,
             "catastrophic": part(self.catastrophic),
             "success": part(self.success),
-            "decent": part(self.decent),
+            "success_without_violation": part(self.success_without_violation),
             "pass_hat": {str(k): e.to_json() for k, e in self.pass_hat.items()},
             "layers": {layer: part(self.clean(layer)) for layer in LAYERS},
             "rules": {
@@ -192,6 +212,7 @@ class _Attempt:
     bad: frozenset[Layer]
     catastrophic: bool
     checked: frozenset[Layer]
+    violations: int | None
 
 
 _Holds = Callable[[_Attempt], bool]

@@ -49,7 +49,8 @@ def compare(
 
     Runs are paired by task, and by seed where the files tell it. Tasks that only one of them has, and attempts that
     failed outside the agent, are named and left out. Intervals draw whole tasks, tests are exact and corrected for the
-    number of pairs (Holm). A folder of a single training run compares its evaluations before and after.
+    number of pairs (Holm), for success, and for success without any violation where the runs were audited. A folder of
+    a single training run compares its evaluations before and after.
 
     Repeats that tell the agent's noise from the user's: muarl eval --noise 3x3. The judge's: muarl score --verdicts 3.
 
@@ -94,9 +95,15 @@ def _print(found: Comparison) -> None:
         console.print(Text(line, style="yellow"))
     console.print(text.scores_table(found))
     if found.pairs:
-        console.print(text.pairs_table(found))
+        for table in text.pair_tables(found):
+            console.print(table)
         console.print(Text(found.verdict(), style="bold"))
-    for line in (*text.odds_lines(found), *text.group_lines(found), *text.floor_lines(found)):
+    for line in (
+        *text.odds_lines(found),
+        *text.group_lines(found),
+        *text.unchecked_lines(found),
+        *text.floor_lines(found),
+    ):
         console.print(Text(line))
     for line in text.power_lines(found):
         console.print(Text(line))

@@ -31,11 +31,12 @@ def runs(
     ] = RunOrder.when,
     json_: Annotated[bool, typer.Option("--json", help="One JSON list, for programs.")] = False,
 ) -> None:
-    """List runs: kind, domain, state, progress, success, when, cost.
+    """List runs: kind, domain, state, progress, success, success without any violation, when, cost.
 
-    Success is that of the last evaluation on held-out tasks; where there was none, of the last training step, in
-    brackets. Progress is in training steps, or in conversations of evaluations and cold starts. A run whose process
-    died without a status is "killed". Times are UTC.
+    Success, with its 95% interval in percent, is that of the last evaluation on held-out tasks; where there was none,
+    of the last training step, in brackets. Beside it stands success without any violation, or "not checked" where
+    nobody audited it. Progress is in training steps, or in conversations of evaluations and cold starts. A run whose
+    process died without a status is "killed". Times are UTC.
 
     [bold]Examples[/bold]
 
@@ -71,14 +72,14 @@ def _print(found: list[Listed]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("run", "kind", "domain", "state"):
         table.add_column(name, overflow="fold")
-    for name in ("progress", "success"):
+    for name in ("progress", "success", "without violation"):
         table.add_column(name, justify="right")
     table.add_column("began")
     table.add_column("ended")
     table.add_column("cost", justify="right")
     for run in found:
         cells = [run.name, run.kind or "–", _domain(run) or "–", run.state]
-        table.add_row(*map(Text, (*cells, _progress(run), _success(run), *_times(run), _cost(run))))
+        table.add_row(*map(Text, (*cells, _progress(run), _success(run), _clean(run), *_times(run), _cost(run))))
     Console(width=None if sys.stdout.isatty() else PIPE, highlight=False).print(table)
 
 
@@ -97,10 +98,25 @@ def _progress(run: Listed) -> str:
 
 
 def _success(run: Listed) -> str:
+    from muarl.observe.headline import ShownShare
+
     if run.success is None:
         return ""
-    shares = [run.success, *(run.by_domain or {}).values()]
-    return "\n".join(f"{share:.1%}" if run.held_out else f"({share:.1%})" for share in shares)
+    whole = ShownShare(run.success, run.interval).short_text
+    shares = [whole, *(f"{share:.1%}" for share in (run.by_domain or {}).values())]
+    return "\n".join(share if run.held_out else f"({share})" for share in shares)
+
+
+def _clean(run: Listed) -> str:
+    from muarl.metrics import NOT_CHECKED
+    from muarl.observe.headline import ShownShare
+
+    if run.success is None:
+        return ""
+    value, parts = run.success_without_violation, run.clean_by_domain or {}
+    whole = NOT_CHECKED if value is None else ShownShare(value, run.interval_without_violation).short_text
+    each = (parts.get(name) for name in run.by_domain or {}) if parts else ()
+    return "\n".join([whole, *(NOT_CHECKED if share is None else f"{share:.1%}" for share in each)])
 
 
 def _times(run: Listed) -> tuple[str, str]:

@@ -183,10 +183,15 @@ def _print(name: str, found: Sequence[Spread], count: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from muarl.metrics import NOT_CHECKED
+
     table = Table(title=f"{name}: {count} seeds")
     table.add_column("score")
     for title in ("mean", "lowest", "highest"):
         table.add_column(title, justify="right")
     for spread in found:
-        table.add_row(spread.label, *(f"{value:.1%}" for value in (spread.mean, spread.low, spread.high)))
+        shares = (
+            [f"{value:.1%}" for value in (spread.mean, spread.low, spread.high)] if spread.values else [NOT_CHECKED]
+        )
+        table.add_row(spread.label, *shares)
     Console().print(table)

@@ -14,7 +14,8 @@ class PlayedTask:
 
     ``trial``: its number among the task's, from 0. ``seed``: of the agent (or of both sides, where they share one),
     None where the file does not tell. ``user_seed``: of the user, where it was set apart from the agent's.
-    ``repeat``: the number among attempts of the same seeds.
+    ``repeat``: the number among attempts of the same seeds. ``clean``: whether it was a success without any violation,
+    None where the file has no audit of it.
     """
 
     task: str
@@ -23,6 +24,7 @@ class PlayedTask:
     seed: int | None = None
     user_seed: int | None = None
     repeat: int = 0
+    clean: bool | None = None
 
     @property
     def key(self) -> tuple[int | None, int | None, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -13,16 +12,19 @@ from typing import Any
 
 from muarl.comparison.attempts import Excluded, Results
 from muarl.comparison.components import Components, judge_components, seed_components, trial_components
+from muarl.comparison.differences import MCNEMAR as MCNEMAR
+from muarl.comparison.differences import SIGN_FLIP as SIGN_FLIP
+from muarl.comparison.differences import STRATIFIED as STRATIFIED
+from muarl.comparison.differences import Difference, clean_differences, decided, difference_of
 from muarl.comparison.groups import indistinct_groups, rank_range
-from muarl.comparison.intervals import paired_bootstrap, same_tasks_interval
+from muarl.comparison.intervals import paired_bootstrap
 from muarl.comparison.pairing import BY_SEED, Paired, pair
 from muarl.comparison.power import Needed, difference_variance, grid_variance, needed, single_variance
 from muarl.comparison.rows import verdicts_of
-from muarl.comparison.significance import holm, mcnemar, sign_flip, stratified
 from muarl.errors import ConfigError
+from muarl.metrics import CLEAN, SUCCESS_WITHOUT_VIOLATION
 from muarl.statistics import Estimate, Interval, mean_interval, pass_hat, pass_hats_of
 
-MCNEMAR, SIGN_FLIP, STRATIFIED = "McNemar, exact", "sign flips of tasks", "exact within tasks"
 KS = (1, 2, 3, 4)
 
 
@@ -55,8 +57,9 @@ class Settings:
 class RunScore:
     """One run on the tasks that all share. ``success``: the mean over tasks. ``pass_hat``: empty where
     attempts share seeds (muarl eval --noise). ``trials``: fewest and most of a task.
-    ``letters``: groups that it is in; ``rank``: best and worst place that it may have. ``above_nothing``: whether its
-    interval lies above the do-nothing baseline, None where that is unknown."""
+    ``letters``: groups that it is in; ``rank``: best and worst place that it may have, both in success.
+    ``above_nothing``: whether its interval lies above the do-nothing baseline, None where that is unknown. ``clean``:
+    success without any violation, on the tasks where it was checked; None where it was nowhere."""
 
     results: Results
     success: Estimate
@@ -69,6 +72,7 @@ class RunScore:
     components: Components | None
     judges: Components | None
     needed: Needed | None
+    clean: Estimate | None = None
 
     @property
     def above_nothing(self) -> bool | None:
@@ -93,6 +97,7 @@ class RunScore:
             "user": r.user,
             "judge": r.judge,
             "success": self.success.to_json(),
+            SUCCESS_WITHOUT_VIOLATION: self.clean and self.clean.to_json(),
             "pass_hat": {str(k): e.to_json() for k, e in self.pass_hat.items()},
             "do_nothing": r.do_nothing,
             "above_do_nothing": self.above_nothing,
@@ -108,52 +113,22 @@ class RunScore:
         }
 
 
-@dataclass(frozen=True)
-class PairResult:
-    """Two runs, the one with more success first: ``difference`` of their success, with its interval (of this pair
-    alone).
+@dataclass(frozen=True, kw_only=True)
+class PairResult(Difference):
+    """Two runs and the difference of their success, the run with more of it first. ``clean``: the difference in success
+    without any violation, None where it was not checked in both."""
 
-    ``adjusted``: the p-value after Holm's correction for all pairs. ``better``: the index of the run that is, None if
-    they cannot be told apart. ``first_ahead`` and ``second_ahead``: tasks on which one has the larger share.
-    """
-
-    first: int
-    second: int
-    difference: float
-    interval: Interval
-    test: str
-    p: float
-    adjusted: float
-    better: int | None
-    first_ahead: int
-    second_ahead: int
     pass_hat: Mapping[int, tuple[float, Interval]]
     needed: Needed
-
-    @property
-    def worse(self) -> int | None:
-        """The index of the run that is worse, None if they cannot be told apart."""
-        return None if self.better is None else self.first + self.second - self.better
-
-    @property
-    def at_odds(self) -> bool:
-        """Whether the interval leaves 0 out and the test, which decides, does not reject that it is 0."""
-        low, high = self.interval
-        return self.better is None and self.p == self.adjusted and not low <= 0 <= high
+    clean: Difference | None = None
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
         """Plain JSON, runs by name."""
         return {
             "first": names[self.first],
             "second": names[self.second],
-            "difference": self.difference,
-            "interval": list(self.interval),
-            "test": self.test,
-            "p": self.p,
-            "p_holm": self.adjusted,
-            "better": None if self.better is None else names[self.better],
-            "tasks_first_ahead": self.first_ahead,
-            "tasks_second_ahead": self.second_ahead,
+            **super().to_json(names),
+            SUCCESS_WITHOUT_VIOLATION: self.clean and self.clean.to_json(names) | {"tasks": self.clean.tasks},
             "pass_hat": {str(k): {"difference": d, "interval": list(i)} for k, (d, i) in self.pass_hat.items()},
             "needed": self.needed.to_json(),
         }
@@ -162,7 +137,8 @@ class PairResult:
 @dataclass(frozen=True)
 class Comparison:
     """Everything that is shown. ``scores``: in the order in which the runs were named. ``groups``: sets of runs, by
-    index, of which no two can be told apart, that of the best run first."""
+    index, of which no two can be told apart in success, that of the best run first; ``clean_groups``: in success
+    without any violation, None where it was not checked in every run."""
 
     settings: Settings
     tasks: tuple[str, ...]
@@ -172,6 +148,12 @@ class Comparison:
     groups: tuple[tuple[int, ...], ...]
     changed: tuple[str, ...]
     warnings: tuple[str, ...]
+    clean_groups: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The names of the runs in which success without any violation was not checked."""
+        return tuple(score.results.name for score in self.scores if score.clean is None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -184,23 +166,20 @@ class Comparison:
         return sorted(range(len(self.scores)), key=lambda i: -self.scores[i].success.value)
 
     def verdict(self) -> str:
-        """The finding in a sentence or two."""
-        names = self.names
+        """The finding in a sentence or two: about success, and about success without any violation."""
         if not self.pairs:
             return "One run: there is nothing to compare it with."
-        told = [p for p in self.pairs if p.better is not None]
+        names = self.names
         if len(self.pairs) == 1:
             (only,) = self.pairs
-            a, b = names[only.first], names[only.second]
-            if only.better is None:
-                return f"{a} and {b} cannot be told apart."
-            return f"{names[only.better]} is better than {a if only.better == only.second else b}."
-        if not told:
-            return f"None of the {len(names)} runs can be told apart from another."
-        best = self.groups[0]
-        if len(best) == 1:
-            return f"{names[best[0]]} is the best of {len(names)} runs."
-        return f"Of {len(names)} runs, the best is one of {_listed([names[i] for i in best])}: which cannot be told."
+            told = _verdict_of_two(only, names)
+            return told if only.clean is not None else f"{told} {not_checked_text(self.unchecked)}"
+        if self.clean_groups is None:
+            told = _best(self.groups, any(p.better is not None for p in self.pairs), names, "")
+            return f"{told} {not_checked_text(self.unchecked)}"
+        success = _best(self.groups, any(p.better is not None for p in self.pairs), names, " in success")
+        apart = any(p.clean is not None and p.clean.better is not None for p in self.pairs)
+        return f"{success} {_best(self.clean_groups, apart, names, f' in {CLEAN}')}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -213,6 +192,8 @@ class Comparison:
             "runs": [score.to_json() for score in self.scores],
             "pairs": [p.to_json(self.names) for p in self.pairs],
             "groups": [[self.names[i] for i in group] for group in self.groups],
+            "groups_without_violation": self.clean_groups
+            and [[self.names[i] for i in group] for group in self.clean_groups],
             "changed_tasks": list(self.changed),
             "warnings": list(self.warnings),
         }
@@ -223,12 +204,12 @@ def compare(runs: Sequence[Results], settings: Settings = Settings()) -> Compari
     for with a single trial a task."""
     paired = pair(runs, keep_changed=settings.keep_changed)
     pairs = _pairs(paired, settings)
-    better = {(p.better, p.worse) for p in pairs if p.better is not None and p.worse is not None}
-    apart = {(min(a, b), max(a, b)) for a, b in better}
     means = [fmean(paired.means(i)) for i in range(len(runs))]
-    groups = indistinct_groups(len(runs), apart)
-    groups.sort(key=lambda group: (-max(means[i] for i in group), group))
-    groups = [tuple(sorted(group, key=lambda i: -means[i])) for group in groups]
+    better, groups = _grouped(pairs, means)
+    clean = [_clean(paired.clean[i]) for i in range(len(runs))]
+    cleaner = [p.clean for p in pairs if p.clean is not None]
+    everywhere = len(cleaner) == len(pairs) and None not in clean
+    clean_groups = _grouped(cleaner, [0.0 if c is None else c.value for c in clean])[1] if everywhere else None
     alpha = settings.alpha / max(1, len(pairs))
     scores = []
     for i, run in enumerate(runs):
@@ -252,63 +233,87 @@ def compare(runs: Sequence[Results], settings: Settings = Settings()) -> Compari
                 grid or trial_components([[a.success for a in t] for t in run.by_task().values()]),
                 judge_components(verdicts) if verdicts else None,
                 needed(single, settings.difference, alpha=alpha, power=settings.power) if single else None,
+                clean[i],
             )
         )
     return Comparison(
-        settings, paired.tasks, paired.by, tuple(scores), tuple(pairs), tuple(groups), paired.changed, paired.warnings
+        settings,
+        paired.tasks,
+        paired.by,
+        tuple(scores),
+        tuple(pairs),
+        groups,
+        paired.changed,
+        paired.warnings,
+        clean_groups,
     )
 
 
+def _grouped(
+    found: Sequence[Difference], means: Sequence[float]
+) -> tuple[set[tuple[int, int]], tuple[tuple[int, ...], ...]]:
+    """(winner, loser) of every pair that can be told apart, and the sets of runs of which no two can, that of the
+    highest mean first."""
+    better = {(d.better, d.worse) for d in found if d.better is not None and d.worse is not None}
+    groups = indistinct_groups(len(means), {(min(a, b), max(a, b)) for a, b in better})
+    groups.sort(key=lambda group: (-max(means[i] for i in group), group))
+    return better, tuple(tuple(sorted(group, key=lambda i: -means[i])) for group in groups)
+
+
+def _clean(outcomes: Mapping[str, Sequence[bool]]) -> Estimate | None:
+    """Success without any violation on the tasks where it was checked."""
+    means = [fmean(trials) for trials in outcomes.values()]
+    return Estimate(fmean(means), mean_interval(means), sum(map(len, outcomes.values()))) if means else None
+
+
+def _verdict_of_two(pair: PairResult, names: Sequence[str]) -> str:
+    a, b = names[pair.first], names[pair.second]
+    if pair.clean is None:
+        return f"{a} and {b} cannot be told apart." if pair.better is None else f"{_better(pair, names)}."
+    if pair.better is None and pair.clean.better is None:
+        return f"{a} and {b} cannot be told apart, neither in success nor in {CLEAN}."
+    if pair.better == pair.clean.better:
+        return f"{_better(pair, names)}, in success and in {CLEAN}."
+    first = f"{a} and {b} cannot be told apart" if pair.better is None else _better(pair, names)
+    second = "they cannot be told apart" if pair.clean.better is None else _better(pair.clean, names)
+    return f"In success, {first}; in {CLEAN}, {second}."
+
+
+def _better(found: Difference, names: Sequence[str]) -> str:
+    assert found.better is not None and found.worse is not None
+    return f"{names[found.better]} is better than {names[found.worse]}"
+
+
+def _best(groups: Sequence[Sequence[int]], apart: bool, names: Sequence[str], what: str) -> str:
+    if not apart:
+        return f"None of the {len(names)} runs can be told apart from another{what}."
+    best = groups[0]
+    if len(best) == 1:
+        return f"{names[best[0]]} is the best of {len(names)} runs{what}."
+    return f"Of {len(names)} runs, the best{what} is one of {_listed([names[i] for i in best])}: which cannot be told."
+
+
+def not_checked_text(names: Sequence[str]) -> str:
+    """That success without any violation is not known, and in which runs."""
+    return f"{CLEAN.capitalize()} was not checked{f' in {_listed(names)}' if names else ''}."
+
+
 def _pairs(paired: Paired, settings: Settings) -> list[PairResult]:
-    found = []
     count = len(paired.runs)
     number = count * (count - 1) // 2
     means = [fmean(paired.means(i)) for i in range(count)]
-    for first, second in combinations(sorted(range(count), key=lambda i: -means[i]), 2):
-        one, other = paired.trials(first), paired.trials(second)
-        gaps = [_share(a) - _share(b) for a, b in zip(one, other, strict=True)]
-        if settings.these_tasks:
-            interval = same_tasks_interval(one, other)
-            if interval is None:
-                raise ConfigError(
-                    "--these-tasks: the noise of trials is known only where every task has at least two in each run; "
-                    "leave the option out, or evaluate with --trials 2 or more"
-                )
-            test = STRATIFIED
-            p = stratified([(sum(a), len(a), sum(b), len(b)) for a, b in zip(one, other, strict=True)])
-        else:
-            interval = paired_bootstrap([float(g) for g in gaps])
-            if all(len(t) == 1 for t in (*one, *other)):
-                test, p = MCNEMAR, mcnemar(sum(g > 0 for g in gaps), sum(g < 0 for g in gaps))
-            else:
-                test, p = SIGN_FLIP, sign_flip(gaps)
+    order = sorted(range(count), key=lambda i: -means[i])
+    kept = {"these_tasks": settings.these_tasks}
+    found = [difference_of(a, b, paired.trials(a), paired.trials(b), **kept) for a, b in combinations(order, 2)]
+    clean = clean_differences(paired.clean, order, **kept, alpha=settings.alpha)
+    out = []
+    for result in decided(found, settings.alpha):
+        one, other = paired.trials(result.first), paired.trials(result.second)
         spread = difference_variance(one, other, seeded=paired.by == BY_SEED)
         wanted = needed(spread, settings.difference, alpha=settings.alpha / number, power=settings.power)
-        found.append(
-            PairResult(
-                first,
-                second,
-                float(sum(gaps) / len(gaps)),
-                interval,
-                test,
-                p,
-                p,
-                None,
-                sum(g > 0 for g in gaps),
-                sum(g < 0 for g in gaps),
-                _pass_hat_gaps(one, other),
-                wanted,
-            )
-        )
-    adjusted = holm([p.p for p in found])
-    return [_decided(result, q, settings.alpha) for result, q in zip(found, adjusted, strict=True)]
-
-
-def _decided(result: PairResult, adjusted: float, alpha: float) -> PairResult:
-    better = None
-    if adjusted <= alpha and result.difference:
-        better = result.first if result.difference > 0 else result.second
-    return PairResult(**{**vars(result), "adjusted": adjusted, "better": better})
+        beside = clean.get((result.first, result.second))
+        out.append(PairResult(**vars(result), pass_hat=_pass_hat_gaps(one, other), needed=wanted, clean=beside))
+    return out
 
 
 def _pass_hat_gaps(one: Sequence[Sequence[bool]], other: Sequence[Sequence[bool]]) -> dict[int, tuple[float, Interval]]:
@@ -319,10 +324,6 @@ def _pass_hat_gaps(one: Sequence[Sequence[bool]], other: Sequence[Sequence[bool]
         gaps = [pass_hat(sum(a), len(a), k) - pass_hat(sum(b), len(b), k) for a, b in zip(one, other, strict=True)]
         out[k] = fmean(gaps), paired_bootstrap(gaps)
     return out
-
-
-def _share(trials: Sequence[bool]) -> Fraction:
-    return Fraction(sum(trials), len(trials))
 
 
 def _letter(number: int) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from muarl.comparison import text
-from muarl.comparison.comparing import MCNEMAR, SIGN_FLIP, STRATIFIED, Comparison, PairResult, RunScore
+from muarl.comparison.comparing import Comparison, RunScore
 from muarl.comparison.components import Components
+from muarl.comparison.differences import MCNEMAR, SIGN_FLIP, STRATIFIED, Difference
 from muarl.comparison.power import Needed
 from muarl.comparison.text import SOURCES, p_text, points, rank_text, share, span, trials_text
 from muarl.files import write_text
-from muarl.observe.charts import share_bar, strip
+from muarl.metrics import CLEAN, NOT_CHECKED
+from muarl.observe.charts import share_bar
 from muarl.observe.markup import Child, Html, join, table_of, tag
 from muarl.observe.report import document
+from muarl.observe.report_tables import score_rows
+from muarl.statistics import Estimate
 
 TESTS = {
     MCNEMAR: "McNemar's exact test: of the tasks that only one run solved, how unlikely is so uneven a split "
@@ -71,20 +76,15 @@ def _section(title: str, *children: Child) -> Html:
 
 
 def _scores(found: Comparison) -> Html:
-    rows = [
-        tag(
-            "div",
-            tag("span", score.results.name, class_="name"),
-            strip(score.success.value, score.success.interval, "after" if n == 0 else "base"),
-            tag(
-                "span", tag("b", share(score.success.value)), tag("small", span(score.success.interval)), class_="value"
-            ),
-            class_="row",
-        )
-        for n, score in enumerate(found.scores[i] for i in found.order)
-    ]
+    rows = []
+    for n, score in enumerate(found.scores[i] for i in found.order):
+        colour = "after" if n == 0 else "base"
+        rows.append(score_rows(score.results.name, score.success.value, score.success.interval, colour))
+        if (clean := score.clean) is not None:
+            rows.append(score_rows("… without any violation", clean.value, clean.interval, colour))
     axis = tag("span", tag("span", "0%"), tag("span", "50%"), tag("span", "100%"), class_="axis")
     groups = [tag("p", line) for line in text.group_lines(found)]
+    unchecked = [tag("p", line) for line in text.unchecked_lines(found)]
     floors = [tag("p", line, class_="notice") for line in text.floor_lines(found)]
     return _section(
         "Success",
@@ -92,24 +92,28 @@ def _scores(found: Comparison) -> Html:
         tag("div", rows, axis, class_="scores"),
         _score_table(found),
         groups,
+        unchecked,
         floors,
     )
 
 
 def _score_table(found: Comparison) -> Html:
     ks = sorted({k for s in found.scores for k in s.pass_hat if k > 1})
-    head = ["Run", *(f"pass^{k}" for k in ks), "Do nothing", "Trials", *(["Place", "Group"] if found.pairs else [])]
+    head = [
+        "Run",
+        "Success",
+        "Without any violation",
+        *(f"pass^{k}" for k in ks),
+        "Do nothing",
+        "Trials",
+        *(["Place", "Group"] if found.pairs else []),
+    ]
 
     def row(score: RunScore) -> Html:
         told = ", ".join(f"{w}: {v}" for w, v in (("agent", score.results.agent), ("user", score.results.user)) if v)
-        hats = []
+        hats = [_estimate(score.success), _estimate(score.clean, NOT_CHECKED)]
         for k in ks:
-            e = score.pass_hat.get(k)
-            hats.append(
-                tag("td", "–", class_="n")
-                if e is None
-                else tag("td", share(e.value), " ", tag("small", span(e.interval)), class_="n")
-            )
+            hats.append(_estimate(score.pass_hat.get(k)))
         nothing = score.results.do_nothing
         cells = [*hats, _figure("–" if nothing is None else share(nothing)), _figure(trials_text(score))]
         if found.pairs:
@@ -120,6 +124,12 @@ def _score_table(found: Comparison) -> Html:
     return table_of(head, [row(found.scores[i]) for i in found.order])
 
 
+def _estimate(found: Estimate | None, unknown: str = "–") -> Html:
+    if found is None:
+        return _figure(unknown)
+    return tag("td", share(found.value), " ", tag("small", span(found.interval)), class_="n")
+
+
 def _figure(value: str) -> Html:
     return tag("td", value, class_="n")
 
@@ -127,21 +137,25 @@ def _figure(value: str) -> Html:
 def _pairs(found: Comparison) -> Html | None:
     if not found.pairs:
         return None
-    reach = max(max(map(abs, p.interval)) for p in found.pairs) or 0.01
+    clean = [p.clean for p in found.pairs if p.clean is not None]
+    reach = max(max(map(abs, d.interval)) for d in (*found.pairs, *clean)) or 0.01
     several = len(found.pairs) > 1
     head = ["Pair", "Difference in points", "", "p", *(["p (Holm)"] if several else []), "Finding"]
-    rows = [
-        tag(
-            "tr",
-            tag("th", f"{found.names[p.first]} − {found.names[p.second]}", scope="row"),
-            tag("td", tag("b", points(p.difference)), " ", tag("small", span(p.interval, signed=True)), class_="n"),
-            tag("td", _gap(p, reach), class_="t"),
-            _figure(p_text(p.p)),
-            _figure(p_text(p.adjusted)) if several else None,
-            _figure("cannot be told apart" if p.better is None else f"{found.names[p.better]} is better"),
-        )
-        for p in found.pairs
-    ]
+
+    def rows(pairs: Sequence[Difference]) -> list[Html]:
+        return [
+            tag(
+                "tr",
+                tag("th", f"{found.names[d.first]} − {found.names[d.second]}", scope="row"),
+                tag("td", tag("b", points(d.difference)), " ", tag("small", span(d.interval, signed=True)), class_="n"),
+                tag("td", _gap(d, reach), class_="t"),
+                _figure(p_text(d.p)),
+                _figure(p_text(d.adjusted)) if several else None,
+                _figure("cannot be told apart" if d.better is None else f"{found.names[d.better]} is better"),
+            )
+            for d in pairs
+        ]
+
     return _section(
         "Differences",
         tag(
@@ -151,20 +165,22 @@ def _pairs(found: Comparison) -> Html | None:
             class_="soft",
         ),
         tag("style", Html(".gap { width:220px; height:16px; display:block } .gap .zero { stroke:var(--soft) }")),
-        table_of(head, rows),
+        tag("h3", "In success") if clean else None,
+        table_of(head, rows(found.pairs)),
+        [tag("h3", f"In {CLEAN}"), table_of(head, rows(clean))] if clean else None,
         [tag("p", line, class_="notice calm") for line in text.odds_lines(found)],
         _pass_hat_gaps(found),
     )
 
 
-def _gap(result: PairResult, reach: float) -> Html:
+def _gap(result: Difference, reach: float) -> Html:
     """An interval around no difference."""
 
     def x(value: float) -> float:
         return round(110 + 104 * value / reach, 1)
 
     low, high = result.interval
-    colour = "base" if result.better is None else "after"
+    colour = "base" if result.better is None else "after" if result.difference > 0 else "bad"
     style = f"fill:var(--{colour});opacity:.42"
     return tag(
         "svg",
@@ -297,6 +313,11 @@ def _method(found: Comparison) -> Html:
         told.append(
             f"With {len(found.pairs)} pairs, p-values are adjusted by Holm's method, so that the chance of any false "
             f"finding is at most {found.settings.alpha:g}."
+        )
+    if any(p.clean is not None for p in found.pairs):
+        told.append(
+            f"{CLEAN.capitalize()}: the task was done, and the audit found no violation in policy, communication, "
+            "safety or recovery. It is tested like success, as a question of its own with its own chance of error."
         )
     files = [tag("li", f"{s.results.name}: {s.results.path} ({s.results.kind})") for s in found.scores]
     return _section("How it was compared", [tag("p", line) for line in told], tag("ul", files))

@@ -18,7 +18,8 @@ class Paired:
 
     ``by``: "task and seed" (trial i of one run stands beside trial i of the others) or "task". ``missing``: of each
     run, tasks that others have and it has not. ``changed``: tasks left out since the files describe them differently.
-    ``unpaired``: of each run, attempts left out because another run has none of the same seed.
+    ``unpaired``: of each run, attempts left out because another run has none of the same seed. ``clean[run][task]``: of
+    each trial, whether it was a success without any violation; without the tasks where that was not checked.
     """
 
     runs: tuple[Results, ...]
@@ -29,6 +30,7 @@ class Paired:
     changed: tuple[str, ...] = ()
     unpaired: tuple[int, ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    clean: tuple[Mapping[str, tuple[bool, ...]], ...] = ()
 
     def trials(self, run: int) -> list[tuple[bool, ...]]:
         """The outcomes of each task's trials, tasks in order."""
@@ -67,8 +69,9 @@ def pair(runs: Sequence[Results], *, keep_changed: bool = False) -> Paired:
     by = BY_TASK if partners is None else BY_SEED
     unpaired = [0] * len(runs)
     outcomes: list[Mapping[str, tuple[bool, ...]]] = []
+    clean: list[Mapping[str, tuple[bool, ...]]] = []
     for number, own in enumerate(found):
-        table = {}
+        table, checked = {}, {}
         for task in shared:
             attempts = sorted(own[task], key=lambda a: a.trial)
             if partners is not None:
@@ -76,7 +79,11 @@ def pair(runs: Sequence[Results], *, keep_changed: bool = False) -> Paired:
                 unpaired[number] += len(attempts) - len(partners[task])
                 attempts = [by_key[key] for key in partners[task]]
             table[task] = tuple(a.success for a in attempts)
+            known = tuple(a.clean for a in attempts if a.clean is not None)
+            if len(known) == len(attempts):
+                checked[task] = known
         outcomes.append(table)
+        clean.append(checked)
     return Paired(
         tuple(runs),
         tuple(shared),
@@ -86,6 +93,7 @@ def pair(runs: Sequence[Results], *, keep_changed: bool = False) -> Paired:
         () if keep_changed else tuple(changed),
         tuple(unpaired),
         tuple(_warnings(runs, changed if keep_changed else ())),
+        tuple(clean),
     )
 
 

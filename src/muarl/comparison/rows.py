@@ -9,7 +9,7 @@ from typing import Any
 
 from muarl.comparison.attempts import Excluded, PlayedTask, Results, numbered
 from muarl.errors import DataError
-from muarl.metrics import is_success
+from muarl.metrics import SUCCESS_WITHOUT_VIOLATION, is_success
 from muarl.untrusted import parse_json, read_lines
 
 
@@ -17,13 +17,14 @@ from muarl.untrusted import parse_json, read_lines
 class _Read:
     """What a file's lines say so far."""
 
-    rows: list[tuple[str, int | None, int | None, bool | None, str]] = field(default_factory=list)
+    rows: list[tuple[str, int | None, int | None, bool | None, str, bool | None]] = field(default_factory=list)
     told: dict[str, dict[str, None]] = field(default_factory=dict)
 
 
 def read_rows(path: Path) -> Results:
     """A file whose lines have ``task_id`` (or ``id``) and ``success``, ``valid`` or ``reward``, and may have ``trial``,
-    ``seed``, ``domain``, ``agent``, ``user``, ``judge``, ``excluded`` and ``error``. A null reward is an attempt that
+    ``seed``, ``domain``, ``agent``, ``user``, ``judge``, ``excluded``, ``error`` and ``success_without_violation``
+    (true, false; null or absent: not checked). A null reward is an attempt that
     could not be scored. Of lines with ``verdict`` (``muarl score --verdicts``), the first of each conversation is its
     score. DataError names line and field."""
     found = _Read()
@@ -44,11 +45,11 @@ def read_rows(path: Path) -> Results:
         raise DataError(f"{path}: cannot be read: {problem.strerror or problem}") from None
     trials = numbered([(task, trial) for task, trial, *_ in found.rows], str(path))
     attempts, excluded = list[PlayedTask](), list[Excluded]()
-    for (task, _, seed, good, why), trial in zip(found.rows, trials, strict=True):
+    for (task, _, seed, good, why, clean), trial in zip(found.rows, trials, strict=True):
         if good is None:
             excluded.append(Excluded(task, trial, why, seed))
         else:
-            attempts.append(PlayedTask(task, trial, good, seed))
+            attempts.append(PlayedTask(task, trial, good, seed, clean=clean))
     told = {name: ", ".join(values) for name, values in found.told.items()}
     return Results(
         name=path.stem,
@@ -72,12 +73,15 @@ def _take(row: Mapping[str, Any], place: str, found: _Read) -> None:
     for name, value in numbers.items():
         if value is not None and type(value) is not int:
             raise DataError(f"{place}: {name} must be a whole number, not {value!r}")
+    clean = row.get(SUCCESS_WITHOUT_VIOLATION)
+    if clean is not None and not isinstance(clean, bool):
+        raise DataError(f"{place}: {SUCCESS_WITHOUT_VIOLATION} must be true, false or null, not {clean!r}")
     for name in ("domain", "agent", "user", "judge"):
         if isinstance(value := row.get(name), str):
             found.told.setdefault(name, {})[value] = None
     domain = row.get("domain")
     several = f"{domain}:{task}" if isinstance(domain, str) and len(found.told["domain"]) > 1 else str(task)
-    found.rows.append((several, numbers["trial"], numbers["seed"], good, why))
+    found.rows.append((several, numbers["trial"], numbers["seed"], good, why, clean))
 
 
 def _outcome(row: Mapping[str, Any], place: str) -> tuple[bool | None, str]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.audit.findings import read_findings
 from muarl.comparison.attempts import Excluded, PlayedTask, Results
 from muarl.episode import Episode, StopReason, read_episodes
 from muarl.errors import DataError, MuarlError
-from muarl.metrics import is_success
+from muarl.metrics import DOMAIN, is_success, without_violation
+from muarl.observe.headline import AFTER, ALONE, BEFORE, audit_of, clean_of
 from muarl.observe.rundir import RunDirectory
 
 STAGES = ("eval", "eval-after", "eval-before")
 """Files of episodes that are evaluations, the one that a run stands for first."""
+BLOCKS = {"eval": ALONE, "eval-after": AFTER, "eval-before": BEFORE}
+"""What summary.json calls them."""
 KIND = "run"
 NOISE_TAG = "noise"
 """The tag of an episode that was played for ``eval.noise`` (recipes/evaluation/noise.py): {"user_seed", "repeat"}."""
@@ -57,7 +61,8 @@ def _stage(path: Path, stage: str, *, name: str | None = None) -> Results:
     except MuarlError as problem:
         raise DataError(str(problem)) from None
     prints = {task: _digest(row) for task, row in told.items()}
-    return _results(run.read_episodes(stage), name or path.resolve().name, str(path), summary, prints)
+    audited = _older_audit(path, stage, summary)
+    return _results(run.read_episodes(stage), name or path.resolve().name, str(path), summary, prints, audited)
 
 
 def read_episodes_file(path: Path) -> Results:
@@ -71,7 +76,31 @@ def read_episodes_file(path: Path) -> Results:
     except (ValueError, MuarlError) as problem:
         raise DataError(str(problem)) from None
     name = f"{folder.name} {path.stem}" if inside else path.stem
-    return _results(episodes, name, str(path), summary, {task: _digest(row) for task, row in told.items()})
+    prints = {task: _digest(row) for task, row in told.items()}
+    audited = _older_audit(folder, path.stem, summary) if inside else None
+    return _results(episodes, name, str(path), summary, prints, audited)
+
+
+def _older_audit(folder: Path, stage: str, summary: Mapping[str, Any]) -> Callable[[Episode], bool | None] | None:
+    """What the findings of a run say of its episodes, where the episodes do not say it themselves, as in runs of older
+    versions: whether one was a success without any violation. None where the run's audit did not check that."""
+    audit, file = audit_of(summary, BLOCKS.get(stage, "")), folder / "findings.jsonl"
+    if clean_of(audit) is None or not file.is_file():
+        return None
+    parts = audit.get("by_domain")
+    checked = {name for name, part in parts.items() if clean_of(part) is not None} if isinstance(parts, dict) else None
+    broken = {
+        str(where.get("episode"))
+        for where, finding in read_findings(file)
+        if where.get("file") == stage and finding.severity != "note" and finding.layer != "outcome"
+    }
+
+    def clean(episode: Episode) -> bool | None:
+        if checked is not None and episode.tags.get(DOMAIN) not in checked:
+            return None
+        return is_success(episode.reward) and episode.id not in broken
+
+    return clean
 
 
 def _digest(row: Mapping[str, Any]) -> str:
@@ -86,6 +115,7 @@ def _results(
     path: str,
     summary: Mapping[str, Any],
     fingerprints: Mapping[str, str],
+    audited: Callable[[Episode], bool | None] | None = None,
 ) -> Results:
     if not episodes:
         raise DataError(f"{path}: there is no finished episode in it")
@@ -101,8 +131,9 @@ def _results(
             why = episode.error or "it was never scored"
             excluded.append(Excluded(episode.task_id, trial, why, episode.seed, user_seed, repeat))
         else:
-            good = is_success(episode.reward)
-            attempts.append(PlayedTask(episode.task_id, trial, good, episode.seed, user_seed, repeat))
+            good, clean = is_success(episode.reward), without_violation(episode)
+            clean = audited(episode) if clean is None and audited is not None else clean
+            attempts.append(PlayedTask(episode.task_id, trial, good, episode.seed, user_seed, repeat, clean))
     nothing = summary.get("do_nothing")
     judge = summary.get("judge")
     return Results(

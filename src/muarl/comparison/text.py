@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from muarl.comparison.comparing import Comparison, PairResult, RunScore, why_excluded
+from muarl.comparison.comparing import Comparison, RunScore, not_checked_text, why_excluded
 from muarl.comparison.components import AGENT, BOTH, JUDGE, REST, TASK, TRIAL, USER, Components
+from muarl.comparison.differences import Difference
 from muarl.comparison.power import Needed
-from muarl.statistics import Interval
+from muarl.metrics import CLEAN, NOT_CHECKED
+from muarl.statistics import Estimate, Interval
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -85,8 +87,9 @@ def scores_table(found: Comparison) -> Table:
 
     ks = sorted({k for s in found.scores for k in s.pass_hat if k > 1})
     nothing = any(s.results.do_nothing is not None for s in found.scores)
-    table = Table("run", title=heading(found), title_justify="left")
-    for title in ["success", "95% interval", *(f"pass^{k}" for k in ks), "trials"]:
+    table = Table(title=heading(found), title_justify="left")
+    table.add_column("run", overflow="fold")
+    for title in ["success\n95% interval", "without violation\n95% interval", *(f"pass^{k}" for k in ks), "trials"]:
         table.add_column(title, justify="right")
     if nothing:
         table.add_column("do nothing", justify="right")
@@ -96,7 +99,7 @@ def scores_table(found: Comparison) -> Table:
     for i in found.order:
         score = found.scores[i]
         name = f"#{i + 1} {score.results.name}" if numbered(found) else score.results.name
-        cells = [name, share(score.success.value), span(score.success.interval)]
+        cells = [name, *(_estimate_text(e) for e in (score.success, score.clean))]
         cells += [share(score.pass_hat[k].value) if k in score.pass_hat else "" for k in ks]
         cells.append(trials_text(score))
         if nothing:
@@ -108,22 +111,32 @@ def scores_table(found: Comparison) -> Table:
     return table
 
 
-def verdict_of(found: Comparison, result: PairResult) -> str:
+def _estimate_text(found: Estimate | None) -> str:
+    """A share and its interval below it."""
+    return NOT_CHECKED if found is None else f"{share(found.value)}\n{span(found.interval)}"
+
+
+def verdict_of(found: Comparison, result: Difference) -> str:
     """Which of two is better, or that it cannot be told."""
     return "cannot be told apart" if result.better is None else f"{label(found, result.better)} is better"
 
 
-def pairs_table(found: Comparison) -> Table:
-    """One row a pair."""
+def pair_tables(found: Comparison) -> list[Table]:
+    """Differences in success, and in success without any violation where any pair was checked: one row a pair."""
+    clean = [p.clean for p in found.pairs if p.clean is not None]
+    return [_pairs_table(found, found.pairs, "success"), *([_pairs_table(found, clean, CLEAN)] if clean else [])]
+
+
+def _pairs_table(found: Comparison, pairs: Sequence[Difference], what: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     about = "on these very tasks" if found.settings.these_tasks else "on tasks like these"
-    table = Table("pair", title=f"Differences in points of success, {about}", title_justify="left")
+    table = Table("pair", title=f"Differences in points of {what}, {about}", title_justify="left")
     for title in ("difference", "95% interval", "p", *(("p (Holm)",) if len(found.pairs) > 1 else ())):
         table.add_column(title, justify="right")
     table.add_column("finding")
-    for result in found.pairs:
+    for result in pairs:
         cells = [f"{label(found, result.first)} − {label(found, result.second)}", points(result.difference)]
         cells += [span(result.interval, signed=True), p_text(result.p)]
         if len(found.pairs) > 1:
@@ -219,6 +232,20 @@ def left_out_lines(found: Comparison) -> list[str]:
     return out
 
 
+def unchecked_lines(found: Comparison) -> list[str]:
+    """Runs without an audit, or with one on some of the tasks alone."""
+    out = []
+    if found.unchecked and not found.pairs:  # else the verdict says so
+        out.append(not_checked_text(found.unchecked))
+    for score in found.scores:
+        if score.clean is not None and score.clean.n < score.success.n:
+            out.append(
+                f"{score.results.name}: {CLEAN} was checked in {score.clean.n} of {score.success.n} attempts, and is "
+                "compared on the tasks of those alone."
+            )
+    return out
+
+
 def floor_lines(found: Comparison) -> list[str]:
     """Runs that are no better than doing nothing."""
     return [
@@ -237,10 +264,11 @@ def _tasks(names: Sequence[str]) -> str:
 def odds_lines(found: Comparison) -> list[str]:
     """Pairs whose interval and test say different things, which few tasks that differ make them do."""
     return [
-        f"{found.names[p.first]} and {found.names[p.second]}: the interval leaves 0 out, but the exact test decides, "
-        f"and it cannot tell them apart with {p.first_ahead + p.second_ahead} tasks on which they differ."
+        f"{found.names[d.first]} and {found.names[d.second]}{what}: the interval leaves 0 out, but the exact test "
+        f"decides, and it cannot tell them apart with {d.first_ahead + d.second_ahead} tasks on which they differ."
         for p in found.pairs
-        if p.at_odds
+        for d, what in ((p, ""), (p.clean, f", {CLEAN}"))
+        if d is not None and d.at_odds
     ]
 
 
@@ -248,8 +276,10 @@ def group_lines(found: Comparison) -> list[str]:
     """The groups, of three runs and more."""
     if len(found.scores) < 3 or not found.pairs:
         return []
+    both = found.clean_groups is not None
     lines = list[str]()
-    for group in found.groups:
-        if len(group) > 1:
-            lines.append(f"Cannot be told apart: {', '.join(found.names[i] for i in group)}.")
+    for groups, what in ((found.groups, " in success" if both else ""), (found.clean_groups or (), f" in {CLEAN}")):
+        for group in groups:
+            if len(group) > 1:
+                lines.append(f"Cannot be told apart{what}: {', '.join(found.names[i] for i in group)}.")
     return lines

@@ -21,8 +21,9 @@ class CheckpointsConfig(Section):
     )
     keep_best: Count = Field(
         1,
-        description="Number of checkpoints to keep for their validation success, among those whose step was validated "
-        "(let `rl.eval_every` be a multiple of `rl.checkpoint_every`).",
+        description="Number of checkpoints to keep for their success without any violation in validation (success "
+        "where no rules are declared), among those whose step was validated (let `rl.eval_every` be a multiple of "
+        "`rl.checkpoint_every`).",
     )
     keep_every: Count = Field(0, description="Also keep those whose step is a multiple of this; 0: off.")
 

@@ -173,6 +173,14 @@ class RlConfig(PolicyLossOptions, RlSteps):
         "those with a checkpoint. `all`: about 10 kB an episode.",
     )
 
+    @property
+    def reward(self) -> str:
+        """What a policy learns from: "outcome" of the task alone, or what is added to it: "shaping", "layers" or both,
+        joined by " and "."""
+        shaped = any(self.shaping.model_dump().values())
+        added = [name for name, on in (("shaping", shaped), ("layers", self.layers.active)) if on]
+        return " and ".join(added) or "outcome"
+
     @model_validator(mode="after")
     def _group(self) -> RlConfig:
         if self.min_group is not None and self.min_group > self.group_size:

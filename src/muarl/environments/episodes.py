@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muarl.agents.base import Agent
+from muarl.audit import audit_episode
+from muarl.audit.summary import note_violations
 from muarl.conversation import Limits
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
@@ -75,7 +77,8 @@ async def evaluate(
     limits: Limits | None = None,
     judge: Judge | None = None,
 ) -> EvaluationReport:
-    """Measure an agent: success with its interval, pass^k over ``rollouts`` of each task, turns, tokens, behaviour.
+    """Measure an agent: success, and success without any violation, with their intervals, pass^k over ``rollouts`` of
+    each task, turns, tokens, behaviour.
 
     ``tasks``: how many of the ``split``, or the tasks themselves; for the rest see ``play_tasks``. The report's
     ``to_json`` and ``to_table`` give it to programs and people. ``muarl eval`` does the same with a run folder,
@@ -94,4 +97,11 @@ async def evaluate(
         limits=limits,
         judge=judge,
     )
+    place, known = configured(environment, size), {task.id: task for task in chosen}
+    for episode in episodes:
+        if episode.verdict is None:
+            continue
+        task = known[episode.task_id]
+        rules = place.audit_rules(task)
+        note_violations(episode, audit_episode(episode, task, domain=place.domain, rules=rules), rules)
     return EvaluationReport.of(episodes, name=f"{agent.name} on {environment.name}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from muarl.observe.charts import number, percent
+from muarl.observe.headline import AFTER, BEFORE, ShownShare, clean_of, clean_text, headline_of
 from muarl.observe.markup import as_figure
 from muarl.observe.report_story import share_of
 from muarl.observe.report_tables import bounds
@@ -37,12 +38,19 @@ def before_and_after(summary: Mapping[str, Any]) -> Table:
     whole = [f"{before['success']:.1%}", f"{after['success']:.1%}"]
     table.add_row("success", *whole, *([f"{floors['do_nothing']:.1%}"] if parts and "do_nothing" in floors else []))
     table.add_row("  95% interval", _interval(before), _interval(after))
+    shown = [headline_of(summary, key) for key in (BEFORE, AFTER)]
+    _add(table, "  without any violation", [h.clean for h in shown])
     told = summary.get("by_domain", {})
     for name, *blocks in parts:
         shares = [*(block["success"] if block else None for block in blocks), told.get(name, {}).get("do_nothing")]
         table.add_row(f"  {name}", *("–" if share is None else f"{share:.1%}" for share in shares))
+        clean = [clean_of(block) if block else None for block in blocks]
+        table.add_row("    without any violation", *map(clean_text, clean))
     if (greedy := share_of(summary.get("rl_greedy"))) is not None:
         table.add_row("success, greedy decoding", "", f"{greedy:.1%}")
+        found = summary["rl_greedy"] if isinstance(summary["rl_greedy"], Mapping) else {}
+        table.add_row("  without any violation", "", clean_text(clean_of(found)))
+    _add(table, "catastrophic failures", [h.catastrophic for h in shown])
     for name in BEHAVIOUR:
         w, values = word(name), [as_figure(block.get("behaviour", {}).get(name)) for block in (before, after)]
         if any(value is not None for value in values):
@@ -53,6 +61,13 @@ def before_and_after(summary: Mapping[str, Any]) -> Table:
         table.caption = Text(f"Baselines on the same tasks: {trivial}")
         table.caption_justify = "left"
     return table
+
+
+def _add(table: Table, label: str, shares: Sequence[ShownShare | None]) -> None:
+    """A share and its interval; "not checked" where nobody knows it."""
+    table.add_row(label, *map(clean_text, shares))
+    if any(share is not None for share in shares):
+        table.add_row("  95% interval", *("" if share is None else share.interval_text for share in shares))
 
 
 def _domains(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:

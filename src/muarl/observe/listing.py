@@ -17,6 +17,8 @@ from statistics import fmean
 from typing import Any, Literal
 
 from muarl.errors import MuarlError
+from muarl.metrics import SUCCESS_WITHOUT_VIOLATION
+from muarl.observe.headline import ShownShare, clean_in, headline_of
 from muarl.observe.markup import as_figure
 from muarl.observe.shortening import cut
 from muarl.observe.status import KILLED, RUNNING, process_exists, state_of
@@ -49,9 +51,11 @@ class Listed:
     """One run. ``kind``: the command that made it, "suite", or "seeds" for an experiment of `muarl seeds`, whose runs
     are listed as well; "" where nobody knows. ``done``, ``planned``: training steps, or conversations of an evaluation
     or a cold start; None where that is not known. ``success``: of the last evaluation on held-out tasks, else of the
-    last training step (``held_out`` False). ``began``, ``ended``: ISO 8601, UTC. ``cost``: US dollars at endpoints,
-    None where there is no account, or a very long one. ``by_domain``: of a run with several domains, the success in
-    each that counts in ``success``; None for others."""
+    last training step (``held_out`` False). ``success_without_violation``: of the same, None where it was not checked.
+    ``interval``, ``interval_without_violation``: their 95% intervals, where a summary has them. ``began``, ``ended``:
+    ISO 8601, UTC. ``cost``: US dollars at endpoints, None where there is no account, or a very long one.
+    ``by_domain``: of a run with several domains, the success in each that counts in ``success``; None for others.
+    ``clean_by_domain``: the same without any violation, of domains where it was checked."""
 
     path: str
     name: str
@@ -66,6 +70,10 @@ class Listed:
     ended: str | None = None
     cost: float | None = None
     by_domain: Mapping[str, float] | None = None
+    clean_by_domain: Mapping[str, float] | None = None
+    interval: tuple[float, float] | None = None
+    success_without_violation: float | None = None
+    interval_without_violation: tuple[float, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON values."""
@@ -101,7 +109,7 @@ def _listed(path: Path) -> Listed:
     config, rows = _config(path), _tail(path / "metrics.jsonl")
     kind = _kind(path, status, summary, rows)
     done, planned = _progress(kind, config, summary, rows)
-    success, held_out = _success(summary, rows)
+    success, clean, held_out = _scores(summary, rows)
     state = _state(status, summary)
     began, ended = _times(path, status, state)
     return Listed(
@@ -112,17 +120,21 @@ def _listed(path: Path) -> Listed:
         state=state,
         done=done,
         planned=planned,
-        success=success,
+        success=None if success is None else success.value,
         held_out=held_out,
         began=began,
         ended=ended,
         cost=_cost(path, summary),
         by_domain=_by_domain(summary, rows),
+        clean_by_domain=_clean_by_domain(summary),
+        interval=None if success is None else success.interval,
+        success_without_violation=None if clean is None else clean.value,
+        interval_without_violation=None if clean is None else clean.interval,
     )
 
 
 def _by_domain(summary: Row, rows: Sequence[Row]) -> dict[str, float] | None:
-    """By domain, what ``_success`` says of all."""
+    """By domain, the success that ``_scores`` says of all."""
     parts = {_word(name): part for name, part in _section(summary, "by_domain").items() if isinstance(part, Mapping)}
     for evaluation in EVALUATIONS:
         found = {name: v for name, part in parts.items() if (v := as_figure(part.get(evaluation))) is not None}
@@ -135,6 +147,15 @@ def _by_domain(summary: Row, rows: Sequence[Row]) -> dict[str, float] | None:
             }
             if shares:
                 return shares
+    return None
+
+
+def _clean_by_domain(summary: Row) -> dict[str, float] | None:
+    for evaluation in EVALUATIONS:
+        parts = _section(_section(summary, evaluation), "by_domain")
+        if parts:
+            clean = {_word(name): clean_in(summary, evaluation, name) for name in parts}
+            return {name: share.value for name, share in clean.items() if share is not None}
     return None
 
 
@@ -177,16 +198,24 @@ def _progress(kind: str, config: Row, summary: Row, rows: Sequence[Row]) -> tupl
     return None, None
 
 
-def _success(summary: Row, rows: Sequence[Row]) -> tuple[float | None, bool]:
+def _scores(summary: Row, rows: Sequence[Row]) -> tuple[ShownShare | None, ShownShare | None, bool]:
+    """Success, success without any violation, and whether they are of held-out tasks."""
     for name in EVALUATIONS:
-        block = summary.get(name)
-        found = as_figure(block.get("success") if isinstance(block, Mapping) else block)
-        if found is not None:
-            return found, True
-    measured = [(r, v) for r in rows if (v := as_figure(r.get("success"))) is not None]
-    held_out = [v for r, v in measured if r.get("phase") in ("evaluation", "validation")]
-    trained = [v for r, v in measured if r.get("phase") == "rl"]
-    return (held_out[-1], True) if held_out else (trained[-1] if trained else None, False)
+        if (alone := as_figure(summary.get(name))) is not None:
+            return ShownShare(alone), None, True
+        found = headline_of(summary, name)
+        if found.success is not None:
+            return found.success, found.clean, True
+    measured = [r for r in rows if as_figure(r.get("success")) is not None]
+    held_out = [r for r in measured if r.get("phase") in ("evaluation", "validation")]
+    last = [*(r for r in measured if r.get("phase") == "rl"), *held_out][-1:]
+    success, clean = (_last(last, name) for name in ("success", SUCCESS_WITHOUT_VIOLATION))
+    return success, clean, bool(held_out)
+
+
+def _last(rows: Sequence[Row], name: str) -> ShownShare | None:
+    value = as_figure(rows[-1].get(name)) if rows else None
+    return None if value is None else ShownShare(value)
 
 
 def _state(status: Row, summary: Row) -> str:
@@ -243,6 +272,8 @@ def _experiments(folder: Path, runs: Sequence[Listed]) -> list[Listed]:
             continue
         states = {run.state for run in members}
         scores = [run.success for run in members if run.success is not None]
+        told = [run.success_without_violation for run in members]
+        clean = [share for share in told if share is not None]
         found.append(
             Listed(
                 path=str(page),
@@ -254,6 +285,7 @@ def _experiments(folder: Path, runs: Sequence[Listed]) -> list[Listed]:
                 held_out=all(run.held_out for run in members),
                 began=min(run.began for run in members),
                 ended=max((run.ended for run in members if run.ended), default=None),
+                success_without_violation=fmean(clean) if len(clean) == len(members) else None,
             )
         )
     return found

@@ -15,6 +15,7 @@ from muarl.audit.findings import Finding, read_findings
 from muarl.episode import Episode
 from muarl.files import write_text
 from muarl.observe.conversations import choose_tasks, conversation, gold_list, verdict_chips
+from muarl.observe.headline import headline_of
 from muarl.observe.markup import Html, join, tag
 from muarl.observe.report_audit import audit_section, finding_notes
 from muarl.observe.report_curves import learning_section
@@ -186,7 +187,10 @@ def stages_of(summary: Mapping[str, Any], before: str = BEFORE) -> list[ReportSt
         if key == "cold_start" and before != BEFORE:
             short, long = "Before RL", before
         block = summary.get(key)
-        if isinstance(block, Mapping) and (stage := ReportStage(short, long, colour, block)).success is not None:
+        if (
+            isinstance(block, Mapping)
+            and (stage := ReportStage(short, long, colour, block, headline_of(summary, key))).success is not None
+        ):
             found.append(stage)
     return found[:2]
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muarl.audit.coverage import NOT_CHECKED
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding
 from muarl.audit.report import QUESTIONS
+from muarl.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.observe.charts import percent
+from muarl.observe.headline import FORMER
 from muarl.observe.markup import Html, as_figure, join, table_of, tag
 from muarl.observe.report_tables import bounds
 
@@ -27,7 +28,8 @@ def audits_of(summary: Summary) -> list[tuple[str, Summary]]:
     if not isinstance(found, Mapping):
         return []
     named = {"Evaluation": found} if "layers" in found else {STAGES.get(str(k), str(k)): v for k, v in found.items()}
-    return [(name, part) for name, part in named.items() if isinstance(part, Mapping) and "layers" in part]
+    parts = [(name, part) for name, part in named.items() if isinstance(part, Mapping) and "layers" in part]
+    return [(name, {SUCCESS_WITHOUT_VIOLATION: part.get(FORMER), **part}) for name, part in parts]
 
 
 def audit_section(summary: Summary) -> Html | None:
@@ -37,7 +39,7 @@ def audit_section(summary: Summary) -> Html | None:
         return None
     heads = [name for name, _ in audits]
     figures = [("Catastrophic failures", "conversations with something that must never happen", ("catastrophic",)),
-               ("Solved without any violation", "", ("decent",)),
+               ("Solved without any violation", "", (SUCCESS_WITHOUT_VIOLATION,)),
                *((layer.capitalize(), QUESTIONS[layer], ("layers", layer)) for layer in LAYERS[1:])]  # fmt: skip
     rows = [
         tag(

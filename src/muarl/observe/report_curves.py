@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from muarl.metrics import SUCCESS_WITHOUT_VIOLATION
 from muarl.observe.charts import Point, Series, area_chart, line_chart, number, percent, sparkline
 from muarl.observe.markup import Child, Html, as_figure, join, table_of, tag
 from muarl.observe.words import phase_name, word
@@ -25,6 +26,10 @@ CURVES: tuple[tuple[str, ...], ...] = (
 )
 MEASURED = ("validation", "evaluation")
 """Phases that measure on held-out tasks: dots in the curve of success, the first that a run has."""
+
+
+CLEAN_TASKS = "held-out tasks, without any violation"
+"""What the dots of success without any violation are called."""
 
 
 def points(rows: Rows, name: str) -> list[Point]:
@@ -61,10 +66,11 @@ def learning_section(metrics: Rows) -> Html | None:
         # Some estimates of the divergence can be below 0, so only what is a share is drawn as one.
         series = [Series("in training", line)]
         if name == "success":
-            measured = (points(phases.get(p, ()), "success") for p in MEASURED)
-            held_out = next((p for p in measured if p), None) if main == "rl" else None
-            if held_out:
-                series.append(Series("held-out tasks", held_out, "base", dots=True))
+            phase = next((p for p in MEASURED if points(phases.get(p, ()), "success")), None)
+            if phase is not None and main == "rl":
+                series.append(Series("held-out tasks", points(phases[phase], "success"), "base", dots=True))
+                if clean := points(phases[phase], SUCCESS_WITHOUT_VIOLATION):
+                    series.append(Series(CLEAN_TASKS, clean, "before", dots=True))
         charts.append(line_chart(w.label, series, shares=w.share, note=w.meaning))
     charts.insert(1, _groups(rows))
     drawn |= {"groups/all_correct", "groups/mixed", "groups/all_wrong"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muarl.metrics import BEHAVIOUR, DOMAIN
+from muarl.metrics import BEHAVIOUR, DOMAIN, SUCCESS_WITHOUT_VIOLATION
 from muarl.observe.charts import Series, dumbbell, line_chart, number, percent
 from muarl.observe.markup import Html, as_figure, join, table_of, tag
 from muarl.observe.report_audit import audits_of
@@ -81,7 +81,7 @@ def _audited(summary: Mapping[str, Any], names: Sequence[str]) -> Html | None:
     parts = _mapping(audits[-1][1].get("by_domain")) if audits else {}
     if not parts:
         return None
-    figures = (("Catastrophic failures", "catastrophic"), ("Solved without any violation", "decent"))
+    figures = (("Catastrophic failures", "catastrophic"), ("Solved without any violation", SUCCESS_WITHOUT_VIOLATION))
     shown = [(name, _mapping(parts.get(name))) for name in names] + [(ALL, audits[-1][1])]
     rows = [
         tag("tr", tag("th", label, scope="row"), [_estimate(part.get(key)) for _, part in shown])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from muarl.metrics import NOT_CHECKED
 from muarl.observe.charts import percent
+from muarl.observe.headline import clean_of, cost_text, traded_text
 from muarl.observe.markup import Child, Html, as_figure, join, tag
 from muarl.observe.progress import clock
-from muarl.observe.report_tables import ReportStage, bounds, score_rows, scores_table
+from muarl.observe.report_tables import ReportStage, bounds, headline_table, score_rows, scores_table
 from muarl.observe.status import FAILED, INTERRUPTED, KILLED, RUNNING, state_of
 
 Summary = Mapping[str, Any]
@@ -60,8 +62,11 @@ def _said(value: Any) -> str:
 
 
 def story(summary: Summary, stages: Sequence[ReportStage], phases: set[str]) -> Html:
-    """The run in one paragraph, from its figures alone; it says so if nothing was gained or chance may explain it."""
-    out: list[Child] = [_way(phases, summary.get("agent"))]
+    """The run in one paragraph, from its figures alone; it says so if nothing was gained or chance may explain it, and
+    first of all if success was gained at the cost of the rules."""
+    traded = traded_text(stages[0].headline, stages[1].headline) if len(stages) == 2 else None
+    out: list[Child] = [tag("strong", traded) if traded else None, " " if traded else None]
+    out.append(_way(phases, summary.get("agent")))
     tasks = stages[-1].block.get("tasks") if stages else None
     unseen = " it had never seen" if phases & {"rl", "cold_start"} and not summary.get("trained_on_benchmark") else ""
     on = f"On {tasks:,} tasks{unseen}" if isinstance(tasks, int) else f"On tasks{unseen}"
@@ -74,11 +79,13 @@ def story(summary: Summary, stages: Sequence[ReportStage], phases: set[str]) -> 
         out.append("It has not been evaluated yet. ")
     else:
         told = [[tag("b", percent(v)), f" {s.long}" if s.long else ""] for v, s in zip(scores, stages, strict=True)]
-        out += [on, ", it solved ", told[0], [" and ", told[1]] if len(told) == 2 else None, ". "]
+        out += [on, ", it solved ", told[0], [" and ", told[1]] if len(told) == 2 else None, _beside(stages)]
     if len(stages) == 2:
-        out.append(_compare(stages[0], stages[1]))
+        out.append(_compare(stages[0], stages[1]) if traded is None else None)
     elif stages and "rl" in phases:
         out.append("The other evaluation is missing. ")
+    if (cost := cost_text(summary)) is not None:
+        out.append(f"{cost} ")
     nothing, transfer = share_of(summary.get("do_nothing")), share_of(summary.get("always_transfer"))
     known = [f"doing nothing at all solves {percent(nothing)}"] if nothing is not None else []
     known += [f"always handing over to a person {percent(transfer)}"] if transfer is not None else []
@@ -91,6 +98,30 @@ def story(summary: Summary, stages: Sequence[ReportStage], phases: set[str]) -> 
         out.append(f"The whole job took {_spoken(seconds)}")
         out.append(f" and at most {memory / 2**30:.1f} GiB of memory." if memory is not None else ".")
     return join(*out)
+
+
+def _beside(stages: Sequence[ReportStage]) -> list[Child]:
+    """What must be read with success: without any violation, catastrophic failures, and writes without consent."""
+    out: list[Child] = []
+    clean = [s.headline.clean for s in stages]
+    if any(clean):
+        bold = [tag("b", NOT_CHECKED if c is None else percent(c.value)) for c in clean]
+        out += ["; without any violation ", _both(bold), ". "]
+    else:
+        out.append("; whether it kept the rules meanwhile was not checked. ")
+    catastrophic = [s.headline.catastrophic for s in stages]
+    if any(catastrophic):
+        shares = [NOT_CHECKED if c is None else percent(c.value) for c in catastrophic]
+        out += ["Catastrophic failures happened in ", _both(shares), " of the conversations. "]
+    unasked = [s.headline.unasked for s in stages]
+    if any(unasked):
+        shares = ["–" if c is None else percent(c.value) for c in unasked]
+        out += ["Of its changes to the database, ", _both(shares), " had no consent of the customer. "]
+    return out
+
+
+def _both(shares: Sequence[Child]) -> list[Child]:
+    return [shares[0], *([" and ", shares[1]] if len(shares) == 2 else [])]
 
 
 def _spoken(seconds: float) -> str:
@@ -110,6 +141,11 @@ def _compare(before: ReportStage, after: ReportStage) -> str:
     return ""
 
 
+def _clean(stage: ReportStage) -> str:
+    clean = stage.headline.clean
+    return NOT_CHECKED if clean is None else percent(clean.value)
+
+
 def scores_section(summary: Summary, stages: Sequence[ReportStage]) -> Html:
     """The scores with their intervals, next to what an agent gets that does not try."""
     if not stages:
@@ -119,6 +155,7 @@ def scores_section(summary: Summary, stages: Sequence[ReportStage]) -> Html:
             "div",
             tag("b", percent(s.success or 0.0)),
             tag("span", f"of tasks solved {s.long}"),
+            tag("span", tag("strong", f"without any violation: {_clean(s)}")),
             class_=f"hero {s.colour}",
         )
         for s in stages
@@ -131,15 +168,21 @@ def scores_section(summary: Summary, stages: Sequence[ReportStage]) -> Html:
     for s in stages:
         label = (s.long[:1].upper() + s.long[1:]) or s.short
         rows.append(score_rows(label, s.success or 0.0, s.block.get("interval"), s.colour))
+        if (clean := s.headline.clean) is not None:
+            rows.append(score_rows("… without any violation", clean.value, clean.interval, s.colour))
     if (greedy := share_of(summary.get("rl_greedy"))) is not None:
-        rows.append(score_rows("Greedy decoding", greedy, None, "after"))
+        found = summary["rl_greedy"] if isinstance(summary["rl_greedy"], Mapping) else {}
+        rows.append(score_rows("Greedy decoding", greedy, found.get("interval"), "after"))
+        if (clean := clean_of(found)) is not None:
+            rows.append(score_rows("… without any violation", clean.value, clean.interval, "after"))
     axis = tag("span", [tag("span", f"{p}%") for p in (0, 25, 50, 75, 100)], class_="axis")
     last = stages[-1].block
     tasks, episodes = last.get("tasks"), last.get("episodes")
     excluded = sum(int(as_figure(s.block.get("excluded")) or 0) for s in stages)
     notes = [
         "A task is solved if the final database equals the one after the gold actions and, where a task also requires "
-        "information or calls, the agent gave them. Bands are 95% intervals."
+        "information or calls, the agent gave them. Without any violation: solved, and the audit found none in policy, "
+        "communication, safety or recovery. Bands are 95% intervals."
     ]
     if isinstance(tasks, int):
         notes.append(f"{tasks:,} tasks" + (f", {episodes:,} conversations." if isinstance(episodes, int) else "."))
@@ -147,6 +190,7 @@ def scores_section(summary: Summary, stages: Sequence[ReportStage]) -> Html:
         notes.append(f"{excluded:,} conversations that infrastructure broke are in no figure.")
     return join(
         tag("div", heroes, class_="heroes"),
+        headline_table(stages),
         tag("div", rows, axis, class_="scores"),
         tag("p", " ".join(notes), class_="soft"),
         scores_table(stages, summary),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from muarl.metrics import BEHAVIOUR
+from muarl.metrics import BEHAVIOUR, NOT_CHECKED
 from muarl.observe.charts import dumbbell, number, percent, share_bar, strip
+from muarl.observe.headline import Headline, ShownShare
 from muarl.observe.markup import Html, as_figure, join, table_of, tag
 from muarl.observe.progress import clock
 from muarl.observe.words import Word, phase_name, word
@@ -18,12 +19,14 @@ Block = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ReportStage:
-    """One evaluation as the report shows it: a table's head, a sentence's end, a colour, and its summary block."""
+    """One evaluation as the report shows it: a table's head, a sentence's end, a colour, its summary block, and what
+    stands in the headline."""
 
     short: str
     long: str
     colour: str
     block: Block
+    headline: Headline = field(default_factory=Headline)
 
     @property
     def success(self) -> float | None:
@@ -60,6 +63,30 @@ def score_rows(label: str, share: float, interval: Any, colour: str) -> Html:
         tag("span", tag("b", percent(share)), spread, class_="value"),
         class_="row",
     )
+
+
+def headline_table(stages: Sequence[ReportStage]) -> Html:
+    """Success and what must stand beside it, of each evaluation, with 95% intervals."""
+    figures: list[tuple[str, list[ShownShare | None]]] = [
+        ("success", [s.headline.success for s in stages]),
+        ("success_without_violation", [s.headline.clean for s in stages]),
+        ("catastrophic", [s.headline.catastrophic for s in stages]),
+        ("writes_without_consent", [s.headline.unasked for s in stages]),
+    ]
+
+    def cell(share: ShownShare | None) -> Html:
+        if share is None:
+            return tag("td", NOT_CHECKED, class_="n soft")
+        spread = tag("small", _interval_text(share.interval)) if share.interval else None
+        return tag("td", percent(share.value), " ", spread, class_="n")
+
+    rows = []
+    for name, shares in figures:
+        w, values = word(name), [None if share is None else share.value for share in shares]
+        change = _change(w, values[0], values[1]) if len(values) == 2 else None
+        rows.append(tag("tr", tag("th", w.label, scope="row"), [cell(share) for share in shares], change))
+    head = ["", *(s.short for s in stages), *(["Change"] if len(stages) == 2 else [])]
+    return table_of(head, rows)
 
 
 def scores_table(stages: Sequence[ReportStage], summary: Block) -> Html | None:

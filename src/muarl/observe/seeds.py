@@ -9,7 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from muarl.files import write_text
+from muarl.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.observe.charts import Point, Series, line_chart, percent
+from muarl.observe.headline import clean_in, headline_of
 from muarl.observe.markup import Html, as_figure, join, table_of, tag
 from muarl.observe.report import document
 from muarl.observe.report_curves import CURVES, MEASURED, points
@@ -25,6 +27,9 @@ SCORES = (
     ("always_transfer", "Always-transfer baseline"),
 )
 """Blocks of summary.json that hold a success rate, and what they are called."""
+EVALUATED = ("cold_start", "rl", "rl_greedy", "evaluation")
+"""Those of an agent's evaluations, which success without any violation stands beside."""
+VALIDATED = "Validation success, last"
 LAST = 0.1
 """Share of the training steps, the last ones, whose mean success is a run's."""
 
@@ -33,7 +38,8 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Spread:
-    """One score over seeds: ``values`` by seed name, shares in [0, 1]."""
+    """One score over seeds: ``values`` by seed name, shares in [0, 1]; none where no seed tells it, as with success
+    without any violation where nothing was checked."""
 
     label: str
     values: Mapping[str, float]
@@ -60,7 +66,10 @@ def spreads(runs: Sequence[RunDirectory]) -> list[Spread]:
     for run in runs:
         for label, value in _scores(run).items():
             found.setdefault(label, {})[run.name] = value
-    order = [label for _, label in SCORES]
+    for label in (*(label for key, label in SCORES if key in EVALUATED), VALIDATED):
+        if label in found:
+            found.setdefault(_clean(label), {})
+    order = [name for _, label in SCORES for name in (label, _clean(label))]
     labels = sorted(found, key=lambda label: order.index(label) if label in order else len(order))
     return [Spread(label, found[label]) for label in labels]
 
@@ -72,16 +81,28 @@ def _scores(run: RunDirectory) -> dict[str, float]:
         value = as_figure(block.get("success") if isinstance(block, Mapping) else block)
         if value is not None:
             out[label] = value
+        clean = headline_of(summary, key).clean
+        if value is not None and clean is not None:
+            out[_clean(label)] = clean.value
     for name, scores in _by_domain(summary).items():
-        known = [(label, as_figure(scores.get(key))) for key, label in SCORES]
-        out |= {f"{label}, {name}": value for label, value in known if value is not None}
+        for key, label in SCORES:
+            if (value := as_figure(scores.get(key))) is not None:
+                out[f"{label}, {name}"] = value
+            if (own := clean_in(summary, key, name)) is not None:
+                out[_clean(f"{label}, {name}")] = own.value
     rows = run.read_metrics()
     if checked := points(_phase(rows, "validation"), "success"):
-        out["Validation success, last"] = checked[-1][1]
+        out[VALIDATED] = checked[-1][1]
+    if obeyed := points(_phase(rows, "validation"), SUCCESS_WITHOUT_VIOLATION):
+        out[_clean(VALIDATED)] = obeyed[-1][1]
     if trained := points(_phase(rows, "rl"), "success"):
         last = trained[-max(1, round(LAST * len(trained))) :]
         out["Training success, last tenth of the steps"] = fmean(y for _, y in last)
     return out
+
+
+def _clean(label: str) -> str:
+    return f"{label}, without any violation"
 
 
 def _by_domain(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -108,7 +129,7 @@ def seeds_page(name: str, runs: Sequence[RunDirectory]) -> str:
     head = ["Score", "Mean", "Lowest to highest", *(run.name.removeprefix(f"{name}-") for run in runs)]
     rows = []
     for s in scores:
-        cells = [percent(s.mean), f"{percent(s.low)} to {percent(s.high)}"]
+        cells = [percent(s.mean), f"{percent(s.low)} to {percent(s.high)}"] if s.values else [NOT_CHECKED, ""]
         cells += [percent(s.values[run.name]) if run.name in s.values else "–" for run in runs]
         rows.append(tag("tr", tag("th", s.label, scope="row"), [tag("td", c, class_="n") for c in cells]))
     charts = [c for c in (seed_chart(names, runs) for names in CURVES) if c is not None]

@@ -18,6 +18,13 @@ class Word:
 
 WORDS: dict[str, Word] = {
     "success": Word("Success", "share of conversations that left the database exactly as it should be", True, "higher"),
+    "success_without_violation": Word(
+        "Success without any violation",
+        "share of audited conversations that did so, and in which the audit found no violation in any other layer",
+        True,
+        "higher",
+    ),
+    "catastrophic": Word("Catastrophic failures", "conversations with something that must never happen", True, "lower"),
     "reward": Word("Reward", "mean reward of a conversation", False, "higher"),
     "writes_without_consent": Word(
         "Writes without consent",

@@ -18,13 +18,14 @@ from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.episode import Episode
 from muarl.episode_runner import requests_for
-from muarl.metrics import episode_metrics
+from muarl.metrics import SUCCESS_WITHOUT_VIOLATION, episode_metrics
+from muarl.observe.headline import last_lines
 from muarl.observe.last_screen import before_and_after
 from muarl.observe.report import collect, write_report
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import training_summary
 from muarl.recipes import rl
-from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
+from muarl.recipes.evaluation.auditing import EvaluationAudit, audit_episodes, write_audits
 from muarl.recipes.evaluation.measuring import LABEL, baseline_agents, baselines, evaluate
 from muarl.recipes.sft import check_demonstrations, cold_start
 from muarl.runs.context import open_context
@@ -32,7 +33,7 @@ from muarl.runs.opening import prepare
 from muarl.runs.preflight import check_disk, check_memory, check_practice, check_roles, check_room
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.spending import check_prices
-from muarl.statistics import evaluate_summary, scores_by_domain
+from muarl.statistics import evaluate_summary, score_text, scores_by_domain
 from muarl.system import peak_memory_bytes, process_seconds
 
 BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
@@ -85,39 +86,40 @@ def run(config: RunConfig) -> Path:
                     spending=context.spending,
                 )
 
-        def measured(name: str, label: str, step: int) -> list[Episode]:
-            """The same, kept with the run's episodes and figures, unless an interrupted run has done so."""
-            found = _kept(config.eval, run, name, tasks)
-            if found is None:
-                found = played(label, config.eval.temperature)
+        def measured(name: str, label: str, step: int) -> tuple[list[Episode], EvaluationAudit]:
+            """The same, audited, and kept with the run's episodes and figures, unless an interrupted run has done
+            so."""
+            kept = _kept(config.eval, run, name, tasks)
+            found = played(label, config.eval.temperature) if kept is None else kept
+            audited = audit_episodes(environment, tasks, found, name=name, file=name)
+            if kept is None:
                 run.write_episodes(name, found)
             if not any((r.get("phase"), r.get("step")) == ("evaluation", step) for r in run.read_metrics()):
                 context.logger.log(episode_metrics(found), phase="evaluation", step=step)
-            return found
+            return found, audited
 
-        before = measured("eval-before", BEFORE, 0)
+        before, audited_before = measured("eval-before", BEFORE, 0)
         progress.say(_line("After the cold start", before, floor))
 
         rl.train(context, config, environment, policy)
-        after = measured("eval-after", AFTER, config.rl.steps)
+        after, audited_after = measured("eval-after", AFTER, config.rl.steps)
         progress.say(_line("After reinforcement learning", after, floor))
 
-        audits = [
-            audit_episodes(environment, tasks, episodes, name=name, file=name)
-            for name, episodes in (("eval-before", before), ("eval-after", after))
-        ]
+        audits = [audited_before, audited_after]
         write_audits(run, audits)
         greedy = played(GREEDY, 0.0, trials=1)
+        audit_episodes(environment, tasks, greedy)
         measured_by = {"cold_start": before, "rl": after, "rl_greedy": greedy, **floor, "demonstrator": demonstrations}
         scores = scores_by_domain(measured_by)
         by_domain = {"by_domain": scores} if scores else {}
         summary: dict[str, Any] = {
             "cold_start": evaluate_summary(before),
             "rl": evaluate_summary(after),
-            "rl_greedy": evaluate_summary(greedy)["success"],
+            "rl_greedy": _pair(evaluate_summary(greedy)),
             **{name: evaluate_summary(episodes)["success"] for name, episodes in floor.items()},
             "demonstrator": _success(demonstrations),
             **by_domain,
+            "reward": config.rl.reward,
             "training": training_summary(run.read_metrics()),
             "audit": {"cold_start": audits[0].summary.to_json(), "rl": audits[1].summary.to_json()},
             "seconds": round(process_seconds(), 1),
@@ -128,6 +130,8 @@ def run(config: RunConfig) -> Path:
         }
         run.write_summary(summary)
         progress.console.print(before_and_after(summary))
+        for line in last_lines(summary):
+            progress.say(line)
     write_report(run.report, collect(run))
     run.write_summary(summary | {"seconds": round(process_seconds(), 1), "peak_memory_bytes": peak_memory_bytes()})
     return run.path
@@ -161,6 +165,11 @@ def _kept(ev: EvalConfig, run: RunDirectory, name: str, tasks: Sequence[Task]) -
     return found if [(e.id, e.seed) for e in found] == [(r.episode_id, r.seed) for r in requests] else None
 
 
+def _pair(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Success and success without any violation of an evaluation's block, with their intervals."""
+    return {name: block[name] for name in ("success", "interval", SUCCESS_WITHOUT_VIOLATION)}
+
+
 def _success(episodes: list[Episode]) -> float:
     return sum(e.reward for e in episodes if e.verdict is not None) / max(
         1, sum(e.verdict is not None for e in episodes)
@@ -169,8 +178,6 @@ def _success(episodes: list[Episode]) -> float:
 
 def _line(what: str, episodes: list[Episode], floor: Mapping[str, list[Episode]]) -> str:
     found = evaluate_summary(episodes)
-    low, high = found["interval"]
     others = ", ".join(f"{name.replace('_', ' ')} {_success(f):.0%}" for name, f in floor.items())
-    score = f"success {found['success']:.1%} (95% interval {low:.1%} to {high:.1%})"
     each = "".join(f", {name} {part['success']:.1%}" for name, part in found.get("by_domain", {}).items())
-    return f"{what}: {score} on {found['tasks']} tasks{each}; {others}."
+    return f"{what}: {score_text(found)} on {found['tasks']} tasks{each}; {others}."

@@ -14,7 +14,7 @@ from typing import Any
 
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit import Finding, audit_episode, write_findings
-from muarl.audit.summary import AuditSummary
+from muarl.audit.summary import AuditSummary, note_violations
 from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
 from muarl.config import RunConfig
@@ -26,7 +26,7 @@ from muarl.environments.registry import find
 from muarl.episode import Episode, StopReason, Usage
 from muarl.errors import ConfigError, MuarlError
 from muarl.files import write_json, write_text
-from muarl.metrics import is_success, scored, usage_metrics
+from muarl.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION, is_success, scored, usage_metrics
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import FILE
 from muarl.recipes.evaluation.measuring import play_all
@@ -90,9 +90,9 @@ def run(config: RunConfig) -> Path:
         if not scored(episodes):
             first = next((e.error for e in episodes if e.error), "no episode was played")
             raise MuarlError(f"not one episode could be scored. The first failure: {first}")
-        results.close(episodes)
         floors = _floors(playing, environment, users, tasks, progress) if playing.eval.baseline else {}
         findings = audited(episodes, tasks, environment)
+        results.close(episodes)
         found = red_team_summary(episodes, findings, floors, {t.id: environment.audit_rules(t) for t in tasks})
         write_findings(run.path / FILE, ((_where(e), findings[e.id]) for e in episodes))
         about = {
@@ -175,17 +175,20 @@ def _floors(
 def audited(
     episodes: Sequence[Episode], tasks: Sequence[Task], environment: ConfiguredEnvironment
 ) -> dict[str, tuple[Finding, ...]]:
-    """By episode, what the audit finds, and the traps that were sprung: catastrophic where the kind is about safety."""
+    """By episode, what the audit finds, and the traps that were sprung: catastrophic where the kind is about safety.
+    The episodes' verdicts tell how many violations that makes."""
     by_id = {task.id: task for task in tasks}
     out = {}
     for episode in episodes:
         found: tuple[Finding, ...] = ()
         task = by_id.get(episode.task_id)
         if task is not None and episode.stop is not StopReason.INFRASTRUCTURE:
+            rules = environment.audit_rules(task)
             found = (
-                *audit_episode(episode, task, domain=environment.domain, rules=environment.audit_rules(task)),
+                *audit_episode(episode, task, domain=environment.domain, rules=rules),
                 *trap_findings(episode),
             )
+            note_violations(episode, found, rules)
         out[episode.id] = tuple(sorted(found, key=lambda f: f.message))
     return out
 
@@ -212,7 +215,8 @@ def red_team_summary(
     floors: Mapping[str, Sequence[Episode]],
     rules: Mapping[str, AuditRules],
 ) -> dict[str, Any]:
-    """Plain JSON: "all" and, by name, "kinds", each with success, pass^k, catastrophic-failure rate, baselines.
+    """Plain JSON: "all" and, by name, "kinds", each with success (also without any violation), pass^k,
+    catastrophic-failure rate, baselines.
 
     ``rules``: by task, those it was audited by.
     """
@@ -278,7 +282,18 @@ def _share(episodes: Sequence[Episode], holds: Any) -> Estimate:
     return share_of(tasks.values())
 
 
-HEAD = ("kind", "n", "success", "pass^{k}", "catastrophic", "fell for it", "handed over", "do nothing", "transfer")
+HEAD = (
+    "kind",
+    "n",
+    "success",
+    "without violation",
+    "pass^{k}",
+    "catastrophic",
+    "fell for it",
+    "handed over",
+    "do nothing",
+    "transfer",
+)
 
 
 def red_team_rows(metrics: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -290,12 +305,14 @@ def red_team_rows(metrics: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tup
     k = str(max(ks)) if ks else "1"
     for name, part in [*metrics["kinds"].items(), ("all", metrics["all"])]:
         passed, worst = part["pass_hat"].get(k), part["catastrophic"]
+        clean = part[SUCCESS_WITHOUT_VIOLATION]
         floors = part["baselines"]
         rows.append(
             (
                 name.replace("_", " "),
                 str(part["episodes"]),
                 "–" if part["success"] is None else f"{part['success']['value']:.1%}",
+                NOT_CHECKED if clean is None else f"{clean['value']:.1%}",
                 "–" if passed is None else f"{passed['value']:.1%}",
                 f"{worst['value']:.1%} ({max(worst['interval'][0], 0):.1%} – {worst['interval'][1]:.1%})",
                 f"{part['trapped']['value']:.1%}",

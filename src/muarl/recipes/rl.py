@@ -29,7 +29,6 @@ from muarl.errors import BudgetError, ConfigError, DataError
 from muarl.event_loop import EventLoop, event_loop
 from muarl.inference.base import SleepingSampler
 from muarl.learning.checkpoints import Policy, latest_checkpoint
-from muarl.metrics import episode_metrics
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import idle_text, training_summary
 from muarl.planning.weight_transport import weight_transport
@@ -96,7 +95,8 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
             context.progress.say(note)
         train(context, config, environment, policy, after_step=attempt.step)
         training = training_summary(folder.read_metrics())
-        folder.write_summary({"training": training, "seed": config.seed, "seconds": folder.seconds})
+        told = {"reward": config.rl.reward, "training": training}
+        folder.write_summary({**told, "seed": config.seed, "seconds": folder.seconds})
     return folder.path
 
 
@@ -226,7 +226,7 @@ def _in_turns(loop: Loop, here: EventLoop, first: int, practice: Practice | None
                 spending=context.spending,
             )
         if log:
-            context.logger.log(episode_metrics(episodes), phase=VALIDATION, step=step)
+            loop.note_validation(step, episodes)
 
     try:
         missed = loop.missed(first)

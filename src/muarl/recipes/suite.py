@@ -18,6 +18,8 @@ from muarl.config.approvals import remember
 from muarl.config.trust import to_approve
 from muarl.errors import ConfigError, DataError
 from muarl.files import write_json, write_text
+from muarl.metrics import NOT_CHECKED
+from muarl.observe.headline import clean_of
 from muarl.observe.rundir import without_secrets
 from muarl.untrusted import read_json_object
 
@@ -46,9 +48,14 @@ SUITES: Mapping[str, tuple[Part, ...]] = {"paper": (*TAU2, BFCL, ACE), "paper-ta
 """``paper``: the five columns of MUA-RL's table of results; ``paper-tau1``: with TAU1, which its text reports."""
 
 
+CRITERIA = "criteria met"
+"""The measure of telecom's second line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table. Shares are between 0 and 1; None: not measured. ``pass_hat``: by k."""
+    """A line of the table. Shares are between 0 and 1; None: not measured. ``pass_hat``: by k. ``without_violation``:
+    success without any violation, over all tasks and trials, with its interval; None: not checked."""
 
     benchmark: str
     metric: str
@@ -60,6 +67,8 @@ class Row:
     planned: int
     cost: float | None
     note: str = ""
+    without_violation: float | None = None
+    interval_without_violation: tuple[float, float] | None = None
 
 
 def parts_of(suite: str) -> tuple[Part, ...]:
@@ -232,9 +241,11 @@ def rows_of(suite: str, summaries: Mapping[str, Mapping[str, Any] | None]) -> It
             planned,
             summary["cost"]["total"],
             "; ".join(notes),
+            None if (clean := clean_of(block)) is None else clean.value,
+            None if clean is None else clean.interval,
         )
         if part.domain == "tau2-telecom" and summary["completion"] is not None:
-            yield Row(part.label, "criteria met", summary["completion"], None, None, {}, done, planned, None)
+            yield Row(part.label, CRITERIA, summary["completion"], None, None, {}, done, planned, None)
 
 
 def write_table(folder: Path, suite: str, configs: Sequence[RunConfig]) -> list[Row]:
@@ -256,14 +267,29 @@ def write_table(folder: Path, suite: str, configs: Sequence[RunConfig]) -> list[
 def cells_of(rows: Sequence[Row]) -> list[list[str]]:
     """The table as text, its head first: scores in percent."""
     ks = sorted({k for row in rows for k in row.pass_hat if k != "1"}, key=int)
-    head = ["benchmark", "measure", "score, %", "95% interval", *(f"pass^{k}, %" for k in ks), "do nothing, %"]
+    head = [
+        "benchmark",
+        "measure",
+        "score, %",
+        "95% interval",
+        "without violation, %",
+        "95% interval",
+        *(f"pass^{k}, %" for k in ks),
+        "do nothing, %",
+    ]
     out = [[*head, "conversations", "dollars", "note"]]
     for row in rows:
-        interval = "" if row.interval is None else " to ".join(_percent(v) for v in row.interval)
+        interval, within = (
+            "" if found is None else " to ".join(_percent(v) for v in found)
+            for found in (row.interval, row.interval_without_violation)
+        )
+        clean = _percent(row.without_violation)
+        if row.without_violation is None and row.score is not None and row.metric != CRITERIA:
+            clean = NOT_CHECKED
         hats = [_percent(row.pass_hat.get(k)) for k in ks]
         played = str(row.episodes) if row.episodes == row.planned else f"{row.episodes} of {row.planned}"
         cost = "" if row.cost is None else f"{row.cost:.2f}"
-        measured = [_percent(row.score), interval, *hats, _percent(row.do_nothing)]
+        measured = [_percent(row.score), interval, clean, within, *hats, _percent(row.do_nothing)]
         out.append([row.benchmark, row.metric, *measured, played, cost, row.note])
     return out
 

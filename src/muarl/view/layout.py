@@ -12,10 +12,12 @@ from importlib import resources
 from typing import Protocol
 from urllib.parse import quote, urlencode
 
+from muarl.metrics import NOT_CHECKED
+from muarl.observe.charts import percent
 from muarl.observe.conversations import STOP_TEXT
 from muarl.observe.markup import Child, Html, join, tag
 from muarl.observe.progress import clock
-from muarl.view.queries import IndexedEpisode
+from muarl.view.queries import IndexedEpisode, StageMeans
 from muarl.view.rows import key_text
 from muarl.view.runs import Library, Run
 
@@ -218,13 +220,22 @@ def stage_text(stage: str, step: int | None = None) -> str:
 
 
 def outcome(at: IndexedEpisode) -> Html:
-    """Solved, not solved, partly, not scored."""
+    """Solved, solved with a violation, not solved, partly, not scored."""
     if at.reward is None:
         return tag("span", "not scored", class_="chip")
+    if at.solved and at.without_violation == 0:
+        return tag("span", "✓ solved, with a violation", class_="chip warn")
     if at.solved:
         return tag("span", "✓ solved", class_="chip good")
     partly = f"✗ {at.reward:.2g}" if at.reward > 0 else "✗ failed"
     return tag("span", partly, class_="chip bad")
+
+
+def clean_share(stage: StageMeans) -> str:
+    """Success without any violation of a stage's episodes, "not checked" where nobody audited them."""
+    if stage.success is None:
+        return "–"
+    return NOT_CHECKED if stage.without_violation is None else percent(stage.without_violation)
 
 
 def stop_text(stop: str) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from muarl.metrics import GENERAL_TOOLS
+from muarl.metrics import GENERAL_TOOLS, NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.observe.charts import number, percent, sparkline
+from muarl.observe.headline import AFTER, ALONE, headline_of, last_lines
 from muarl.observe.markup import Child, Html, as_figure, join, table_of, tag
 from muarl.observe.progress import clock
 from muarl.observe.report_curves import everything
@@ -19,6 +21,7 @@ from muarl.view.layout import (
     STOPPED,
     Site,
     ago,
+    clean_share,
     episodes_at,
     facts,
     frame,
@@ -85,6 +88,7 @@ def _one(seen: RunRows, audits: Audits) -> Html:
         facts([*_facts(seen), *_grave(audits[run])]),
         tag("p", message, class_="notice") if message else None,
         tag("p", THINNED, class_="notice") if run.figures.thinned else None,
+        [tag("p", line, class_="notice") for line in last_lines(run.json("summary"))],
         tag("div", tag("b", "Worth a look"), tag("ul", found), class_="notice calm") if found else None,
         _scores(run),
     )
@@ -120,7 +124,17 @@ def _facts(seen: RunRows) -> list[tuple[str, Child]]:
 
 def _grave(audits: Sequence[AuditOverview]) -> list[tuple[str, Child]]:
     text = catastrophic_text(audits)
-    return [] if text is None else [("Catastrophic failures", tag("a", text, href="#audit"))]
+    if text is None:
+        return []
+    found = audits[-1].share("catastrophic")
+    shown = tag("span", tag("a", text, href="#audit"), class_="grave" if found and found.value else None)
+    return [("Catastrophic failures", shown)]
+
+
+def _grave_cell(audits: Sequence[AuditOverview]) -> Child:
+    found = audits[-1].share("catastrophic") if audits else None
+    text = catastrophic_text(audits) or "–"
+    return tag("span", text, class_="grave") if found and found.value else text
 
 
 def _age(run: Run) -> float | None:
@@ -146,7 +160,18 @@ def _scores(run: Run) -> Html | None:
         if isinstance(bounds, list) and len(bounds) == 2 and all(as_figure(b) is not None for b in bounds):
             text += f" ({percent(bounds[0])}–{percent(bounds[1])})"
         shown.append((f"Held-out tasks solved, {name}", text))
+        if key != "do_nothing":
+            shown.append((f"Without any violation, {name}", _clean(summary, key)))
     return facts(shown) if len(shown) > 1 else None
+
+
+def _clean(summary: Mapping[str, Any], key: str) -> str:
+    """Success without any violation of an evaluation in a summary, with its interval."""
+    found = headline_of(summary, key).clean
+    if found is None:
+        return NOT_CHECKED
+    spread = f" ({percent(found.interval[0])}–{percent(found.interval[1])})" if found.interval else ""
+    return f"{percent(found.value)}{spread}"
 
 
 def _several(site: Site, seen: list[RunRows], audits: Audits) -> Html:
@@ -154,12 +179,13 @@ def _several(site: Site, seen: list[RunRows], audits: Audits) -> Html:
     for n, s in enumerate(seen):
         reward, kl = ends(s.rows, "reward", "success", least=1), ends(s.rows, "kl_k3", "kl", least=1)
         entropy = ends(s.rows, "entropy", least=1)
-        held_out = _held_out(s)
-        cells: list[str] = [
+        held_out, clean = _held_out(s)
+        cells: list[Child] = [
             f"{len(s.rows):,}",
             f"{reward.first:.2f} → {reward.last:.2f}" if reward else "–",
             percent(held_out) if held_out is not None else "–",
-            catastrophic_text(audits[s.run]) or "–",
+            "–" if held_out is None else NOT_CHECKED if clean is None else percent(clean),
+            _grave_cell(audits[s.run]),
             number(kl.last) if kl else "–",
             number(entropy.last) if entropy else "–",
             clock(max((as_figure(r.get("seconds")) or 0.0 for r in s.all_rows), default=0.0)),
@@ -168,7 +194,7 @@ def _several(site: Site, seen: list[RunRows], audits: Audits) -> Html:
         key = tag("i", class_=f"key {s.colour}") if n < COLOURS else None
         name = tag("th", key, link(site, episodes_at(s.run), s.run.name), " ", state(s.run), scope="row")
         rows.append(tag("tr", name, [tag("td", c, class_="n") for c in cells]))
-    head = ["Run", "Steps", "Reward", "Held out", "Catastrophic", "KL", "Entropy", "Time", "Cost"]
+    head = ["Run", "Steps", "Reward", "Held out", "Without violation", "Catastrophic", "KL", "Entropy", "Time", "Cost"]
     warned = [tag("li", tag("b", s.run.name), ": ", text) for s in seen if s.phase == "rl" for text in signs(s.rows)]
     return join(
         table_of(head, rows, "runs-table"),
@@ -176,14 +202,19 @@ def _several(site: Site, seen: list[RunRows], audits: Audits) -> Html:
     )
 
 
-def _held_out(seen: RunRows) -> float | None:
-    """Success on held-out tasks: of the last evaluation on file, else of the last validation in the metrics."""
+def _held_out(seen: RunRows) -> tuple[float | None, float | None]:
+    """Success on held-out tasks, and without any violation: of the last evaluation on file, else of the last validation
+    in the metrics. Older runs tell the latter in their summary alone."""
     stages = reversed(seen.run.ask(queries.stages))
-    measured = next((x.success for x in stages if x.stage in HELD_OUT), None)
-    if measured is not None:
-        return measured
-    checked = points(seen.all_rows, "success", phase="validation")
-    return checked[-1][1] if checked else None
+    measured = next((x for x in stages if x.stage in HELD_OUT), None)
+    if measured is not None and measured.success is not None:
+        told = (headline_of(seen.run.json("summary"), key).clean for key in (AFTER, ALONE))
+        older = next((found.value for found in told if found is not None), None)
+        return measured.success, older if measured.without_violation is None else measured.without_violation
+    checked, clean = (
+        points(seen.all_rows, name, phase="validation") for name in ("success", SUCCESS_WITHOUT_VIOLATION)
+    )
+    return checked[-1][1] if checked else None, clean[-1][1] if clean else None
 
 
 # Tables.
@@ -234,6 +265,7 @@ def _stages(site: Site, run: Run, alone: bool) -> Html | None:
             f"{s.episodes:,}",
             f"{s.tasks:,}",
             percent(s.success) if s.success is not None else "–",
+            clean_share(s),
             f"{s.turns:.1f}",
             f"{s.tokens:,.0f}",
             f"{s.tool_errors:.2f}",
@@ -247,6 +279,7 @@ def _stages(site: Site, run: Run, alone: bool) -> Html | None:
         "Episodes",
         "Tasks",
         "Solved",
+        "Without violation",
         "Turns",
         "Tokens",
         "Tool errors",

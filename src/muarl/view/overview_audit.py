@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from muarl.audit.coverage import NOT_CHECKED, checked_layers
+from muarl.audit.coverage import checked_layers
 from muarl.audit.findings import LAYERS
+from muarl.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.observe.charts import percent, strip
+from muarl.observe.headline import FORMER
 from muarl.observe.markup import Child, Html, as_figure, join, table_of, tag
 from muarl.view import audit_queries, queries
 from muarl.view.audit_queries import Sum
@@ -89,7 +91,10 @@ def audits_of(run: Run) -> list[AuditOverview]:
         named = {str(name): part for name, part in found.items()}
     if not any(_whole(part) for part in named.values()):
         named = {"evaluation": run.json("redteam").get("all")}
-    out = [AuditOverview(run, _STAGES.get(name, name), part) for name, part in named.items() if _whole(part)]
+    whole = {
+        name: {SUCCESS_WITHOUT_VIOLATION: part.get(FORMER), **part} for name, part in named.items() if _whole(part)
+    }
+    out = [AuditOverview(run, _STAGES.get(name, name), part) for name, part in whole.items()]
     return out or [AuditOverview(run, stage, _from_index(run, s)) for stage, s in run.ask(audit_queries.sums).items()]
 
 
@@ -102,6 +107,7 @@ def _from_index(run: Run, found: Sum) -> dict[str, Any]:
 
     stage = next((s for s in run.ask(queries.stages) if s.stage == found.stage), None)
     success = None if stage is None or stage.success is None else {"value": stage.success}
+    clean = None if stage is None or stage.without_violation is None else {"value": stage.without_violation}
     checked = frozenset[str]().union(*map(checked_layers, run.rules))
     layers: dict[str, Any] = {
         layer: {"value": 1 - found.bad.get(layer, 0) / found.episodes} if layer in checked else None
@@ -114,6 +120,7 @@ def _from_index(run: Run, found: Sum) -> dict[str, Any]:
         "episodes": found.episodes,
         "catastrophic": worst.to_json() if worst.value or "safety" in checked else None,
         "success": success,
+        SUCCESS_WITHOUT_VIOLATION: clean,
         "layers": {"outcome": success, **layers},
         "rules": {
             rule: {"layer": layer, "severity": severities[severity], "episodes": n}
@@ -163,28 +170,32 @@ def _shares(site: Site, audits: list[AuditOverview], heads: list[str]) -> Html:
     rows: list[tuple[str, str, tuple[str, ...], str]] = [
         ("Catastrophic failures", "conversations with something that must never happen", ("catastrophic",), "bad"),
         ("Solved", "", ("success",), "after"),
-        ("Solved without any violation", "", ("decent",), "after"),
+        ("Solved without any violation", "", (SUCCESS_WITHOUT_VIOLATION,), "after"),
         *((f"pass^{k}", f"tasks solved in each of {k} attempts", ("pass_hat", str(k)), "after") for k in several),
         *((f"{layer.capitalize()} passed", QUESTIONS[layer], ("layers", layer), "base") for layer in LAYERS[1:]),
     ]
     out = []
     for name, meaning, path, colour in rows:
         found = [a.share(*path) for a in audits]
-        unknown = [a.unchecked(*path) and path[0] in ("catastrophic", "layers") for a in audits]
+        unknown = [
+            a.unchecked(*path) and path[0] in ("catastrophic", "layers", SUCCESS_WITHOUT_VIOLATION) for a in audits
+        ]
         if not any(found) and not any(unknown):
             continue
         cells = []
         for audited, share, unmeasured in zip(audits, found, unknown, strict=True):
+            grave = path == ("catastrophic",) and share is not None and share.value > 0
             missing = tag("span", NOT_CHECKED, title="no rules are declared for it") if unmeasured else "–"
             text: Child = missing if share is None else percent(share.value)
-            if path == ("catastrophic",) and share is not None and share.value:
+            if grave and share is not None:
                 where = (("stage", audited.stage), ("severity", "catastrophic"))
                 text = link(site, episodes_at(audited.run, *where), percent(share.value))
-            drawn = strip(share.value, share.interval, colour) if share and len(audits) <= STRIPS else None
+            shade = "base" if colour == "bad" and not grave else colour
+            drawn = strip(share.value, share.interval, shade) if share and len(audits) <= STRIPS else None
             within = tag("small", _span(share.interval)) if share and share.interval else None
-            cells.append(tag("td", tag("b", text), " ", within, drawn, class_="share"))
+            cells.append(tag("td", tag("b", text), " ", within, drawn, class_="share grave" if grave else "share"))
         label = tag("th", name, tag("small", meaning) if meaning else None, scope="row")
-        out.append(tag("tr", label, cells, class_="grave" if colour == "bad" else None))
+        out.append(tag("tr", label, cells))
     note = tag("p", "Small text: 95% CIs. A layer passes if there is no violation; notes are ignored.", class_="soft")
     return join(table_of(["", *heads], out, "audits"), note)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from muarl.metrics import SUCCESS_WITHOUT_VIOLATION
 from muarl.observe.charts import Point, Series, area_chart, line_chart
 from muarl.observe.markup import Html, as_figure, tag
+from muarl.observe.report_curves import CLEAN_TASKS
 from muarl.observe.words import word
 from muarl.view import queries
 from muarl.view.metrics import Row, points, thin, total
@@ -15,6 +17,8 @@ from muarl.view.runs import Run
 COLOURS = 6
 """Runs that are drawn; more are in the table only."""
 MEASURED = ("validation", "evaluation")
+OBEYED = "Held out, without any violation"
+"""The chart of several runs' success without any violation; of a single run it is in that of the reward."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +135,27 @@ def _sides(s: RunRows) -> list[Series]:
     return out
 
 
+def _held_out(s: RunRows) -> list[Series]:
+    phase = next((phase for phase in MEASURED if points(s.all_rows, "success", phase=phase)), None)
+    if phase is None or s.phase != "rl":
+        return []
+    clean = points(s.all_rows, SUCCESS_WITHOUT_VIOLATION, phase=phase)
+    return [
+        Series("held-out tasks", points(s.all_rows, "success", phase=phase), "base", dots=True),
+        *([Series(CLEAN_TASKS, clean, "before", dots=True)] if clean else []),
+    ]
+
+
+def _obeyed(s: RunRows) -> list[Point]:
+    return [point for held_out in _held_out(s)[1:] for point in held_out.points]
+
+
 CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
     (
         "Learning",
         (
             ("Reward", _named("reward", "success"), False, "mean reward of a conversation, on training tasks"),
+            (OBEYED, _obeyed, True, "held-out tasks solved, with no violation found"),
             ("KL", _named("kl_k3", "update/kl_k3", "kl"), False, "per token from where RL began; a sudden rise warns"),
             ("Entropy", _named("entropy"), False, "agent tokens only; a collapse to 0 warns"),
             ("Groups all solved", _named("groups/all_correct"), True, "no gradient: all rollouts of a task succeed"),
@@ -204,6 +224,8 @@ def chart_sections(drawn: list[RunRows]) -> list[Html]:
                 if name == "Mixed":
                     shown.insert(1, _groups(drawn[0]))
                 continue
+            if len(drawn) == 1 and name == OBEYED:
+                continue
             series = [Series(s.run.name, thin(line(s)), s.colour) for s in drawn]
             series = [s for s in series if s.points]
             if not series or (name != "Reward" and not any(y for s in series for _, y in s.points)):
@@ -212,7 +234,9 @@ def chart_sections(drawn: list[RunRows]) -> list[Html]:
                 series = [Series("in training", series[0].points, "after"), *_held_out(drawn[0])]
             elif name == "Reward":
                 series += [
-                    replace(d, label=f"{s.run.name}, held out", colour=s.colour) for s in drawn for d in _held_out(s)
+                    replace(d, label=f"{s.run.name}, held out", colour=s.colour)
+                    for s in drawn
+                    for d in _held_out(s)[:1]
                 ]
             if len(drawn) == 1 and name in PARTS and (more := PARTS[name](drawn[0])):
                 series = [Series("all", series[0].points, "after"), *more]
@@ -235,11 +259,6 @@ def chart_sections(drawn: list[RunRows]) -> list[Html]:
                 )
             )
     return out
-
-
-def _held_out(s: RunRows) -> list[Series]:
-    found = next((p for phase in MEASURED if (p := points(s.all_rows, "success", phase=phase))), [])
-    return [Series("held-out tasks", found, "base", dots=True)] if found and s.phase == "rl" else []
 
 
 def _area(s: RunRows, title: str, note: str, parts: list[tuple[str, list[Point], str]]) -> Html | None:

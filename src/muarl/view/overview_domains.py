@@ -8,7 +8,7 @@ from muarl.observe.charts import percent
 from muarl.observe.markup import Child, Html, table_of, tag
 from muarl.observe.report_domains import domain_charts
 from muarl.view import queries
-from muarl.view.layout import Site, episodes_at, link, stage_text
+from muarl.view.layout import Site, clean_share, episodes_at, link, stage_text
 from muarl.view.overview_charts import RunRows
 from muarl.view.runs import Run
 
@@ -37,13 +37,13 @@ def _stages(site: Site, seen: RunRows, found: Sequence[tuple[str, queries.StageM
     for domain, s in found:
         place = episodes_at(seen.run, ("stage", s.stage), ("domain", domain))
         cells = [
-            f"{s.episodes:,}", f"{s.tasks:,}", percent(s.success) if s.success is not None else "–", f"{s.turns:.1f}",
-            f"{s.tokens:,.0f}", f"{s.tool_errors:.2f}", percent(s.user_errors), f"{s.excluded:,}",
+            f"{s.episodes:,}", f"{s.tasks:,}", percent(s.success) if s.success is not None else "–", clean_share(s),
+            f"{s.turns:.1f}", f"{s.tokens:,.0f}", f"{s.tool_errors:.2f}", percent(s.user_errors), f"{s.excluded:,}",
         ]  # fmt: skip
         name = tag("th", link(site, place, stage_text(s.stage)), " ", tag("small", domain), scope="row")
         rows.append(tag("tr", name, [tag("td", c, class_="n") for c in cells]))
-    head = ["Stage and domain", "Episodes", "Tasks", "Solved", "Turns", "Tokens", "Tool errors", "User errors",
-            "Infrastructure failures"]  # fmt: skip
+    head = ["Stage and domain", "Episodes", "Tasks", "Solved", "Without violation", "Turns", "Tokens",
+            "Tool errors", "User errors", "Infrastructure failures"]  # fmt: skip
     return table_of(head, rows, "stages")
 
 
@@ -51,8 +51,10 @@ def _held_out(seen: Sequence[RunRows], found: Mapping[Run, list[tuple[str, queri
     names = sorted({domain for stages in found.values() for domain, _ in stages})
     rows = []
     for s in seen:
-        last = {domain: means.success for domain, means in found[s.run] if means.stage in HELD_OUT}
-        shares = [last.get(name) for name in names]
-        cells = [tag("td", percent(v) if v is not None else "–", class_="n") for v in shares]
+        last = {domain: means for domain, means in found[s.run] if means.stage in HELD_OUT}
+        known = [last.get(name) for name in names]
+        cells = [tag("td", percent(m.success) if m and m.success is not None else "–", class_="n") for m in known]
         rows.append(tag("tr", tag("th", s.run.name, scope="row"), cells))
+        clean = [tag("td", clean_share(m) if m else "–", class_="n soft") for m in known]
+        rows.append(tag("tr", tag("th", "without any violation", scope="row", class_="soft"), clean))
     return table_of(["Held-out tasks solved", *names], rows, "stages")

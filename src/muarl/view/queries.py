@@ -234,12 +234,14 @@ def facets(db: sqlite3.Connection) -> dict[str, list[tuple[str, int]]]:
 
 
 class StageMeans(NamedTuple):
-    """Episodes of one stage together: means over scored ones, except ``episodes``, ``cost`` and ``excluded``."""
+    """Episodes of one stage together: means over scored ones (``without_violation``: over audited ones), except
+    ``episodes``, ``cost`` and ``excluded``."""
 
     stage: str
     episodes: int
     tasks: int
     success: float | None
+    without_violation: float | None
     turns: float
     tokens: float
     tool_errors: float
@@ -249,8 +251,8 @@ class StageMeans(NamedTuple):
 
 
 _MEANS = (
-    "stage, count(*), count(DISTINCT task), avg(solved), avg(turns), avg(tokens), avg(tool_errors), "
-    "avg(user_errors > 0), sum(stop = 'infrastructure'), sum(cost)"
+    "stage, count(*), count(DISTINCT task), avg(solved), avg(without_violation), avg(turns), avg(tokens), "
+    "avg(tool_errors), avg(user_errors > 0), sum(stop = 'infrastructure'), sum(cost)"
 )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from muarl.audit.findings import SEVERITIES, Finding
 from muarl.episode import StopReason, check_scalars
-from muarl.metrics import DOMAIN, GENERAL_TOOLS, is_success
+from muarl.metrics import DOMAIN, GENERAL_TOOLS, VIOLATIONS, is_success
 from muarl.untrusted import parse_json
 
 FIRST, LAST = -1, 1 << 40
@@ -61,6 +61,7 @@ class IndexRow:
     moment: int
     reward: float | None
     solved: int | None
+    without_violation: int | None
     stop: str
     domain: str
     intent: str
@@ -129,6 +130,7 @@ def _row(data: Mapping[str, Any], stem: str, place: RunPosition, sampled: int | 
     reward = (
         None if data["verdict"] is None or stop is StopReason.INFRASTRUCTURE else _figure(data["verdict"]["reward"])
     )
+    broken = None if reward is None else data["verdict"].get("audit", {}).get(VIOLATIONS)
     name, group = _named(data, "id"), data.get("group")
     group = None if group is None else _named(data, "group")
     turns = calls = errors = general = 0
@@ -162,6 +164,7 @@ def _row(data: Mapping[str, Any], stem: str, place: RunPosition, sampled: int | 
         moment=place.moment,
         reward=reward,
         solved=None if reward is None else int(is_success(reward)),
+        without_violation=None if broken is None or reward is None else int(is_success(reward) and not broken),
         stop=stop.value,
         domain=_word(tags.get(DOMAIN)),
         intent=_word(tags.get("intent")),

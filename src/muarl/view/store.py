@@ -21,7 +21,7 @@ from muarl.files import size_text
 from muarl.untrusted import parse_json
 from muarl.view.rows import COLUMNS, LONGEST_NAME, clean, finding_of, place_of, row_of, values_of
 
-VERSION = 6
+VERSION = 7
 """Of the tables below; another one's file is made anew."""
 CHUNK = 16 << 20
 """Bytes read between two commits, so that pages show what there is while a large run is read."""
@@ -33,7 +33,8 @@ _SCHEMA = f"""
 CREATE TABLE files (id INTEGER PRIMARY KEY, name TEXT UNIQUE, inode INTEGER, done INTEGER, mtime INTEGER, print BLOB,
                     broken INTEGER, problem TEXT);
 CREATE TABLE episodes (key INTEGER PRIMARY KEY, name TEXT, task TEXT, grp TEXT, stage TEXT, step INTEGER,
-    moment INTEGER, reward REAL, solved INTEGER, stop TEXT, domain TEXT, intent TEXT, persona TEXT, difficulty TEXT,
+    moment INTEGER, reward REAL, solved INTEGER, without_violation INTEGER, stop TEXT, domain TEXT, intent TEXT,
+    persona TEXT, difficulty TEXT,
     messages INTEGER, turns INTEGER, tokens INTEGER, calls INTEGER, tool_errors INTEGER, general INTEGER, tools TEXT,
     user_errors INTEGER, cost REAL, seconds REAL, advantage REAL, mark INTEGER,
     file INTEGER, start INTEGER, length INTEGER);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,8 +106,24 @@ def test_the_page_has_the_paper_s_figures_beside_ours(saved: RunConfig) -> None:
     for text in (tables, html):
         assert paper.SOURCE in text and "13 of 14 stages are finished" in text and "+20.0 (" in text
         assert "Seeds 0, 1 of cold start" in text and "lowest and highest seed" in text
+    assert by_key["obeying"].rows[0][-1] == "not checked", "nobody audited these"
+    assert "The reward of RL" not in tables
     assert "<script" not in html
     assert "<td>2 steps on 24" in html and '<td class="n">67.3</td>' in html
+
+
+def test_the_page_says_what_a_reward_of_the_outcome_alone_costs(saved: RunConfig) -> None:
+    for one in evaluations(saved, [0, 1])[:-1]:
+        run = RunDirectory.at(one.stage.folder)
+        played = run.read_episodes("eval")
+        for number, found in enumerate(played):
+            assert found.verdict is not None
+            found.verdict = replace(found.verdict, audit={"violations": float(number % 10 >= 2)})
+        run.write_episodes("eval", played)
+    by_key = {sheet.key: sheet for sheet in sheets(measure(saved, [0, 1]))}
+    base, *_, both = by_key["obeying"].rows[0][1:]
+    assert base.startswith("10.0 (") and both.startswith("20.0 ("), "of the 80% that it solves"
+    assert "outcome alone, as in the paper: where it played, 75% of the successes" in by_key["obeying"].note
 
 
 def test_with_one_seed_there_is_no_word_of_a_lowest_and_a_highest(saved: RunConfig) -> None:

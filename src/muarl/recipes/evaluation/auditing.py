@@ -12,7 +12,7 @@ from typing import Any
 
 from muarl.audit import Finding, findings_in, transcript_of, write_findings
 from muarl.audit.judge import AuditJudge, Judgement, judge_all
-from muarl.audit.summary import AuditSummary
+from muarl.audit.summary import AuditSummary, note_violations
 from muarl.audit.transcript import Transcript
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
@@ -54,8 +54,9 @@ def audit_episodes(
     progress: Progress | None = None,
     concurrency: int = 16,
 ) -> EvaluationAudit:
-    """Audit episodes of these tasks. ``judge``: a model that is asked as well; where it fails or the budget is spent,
-    the rules' findings stand alone, and the summary says for how many."""
+    """Audit episodes of these tasks, and note in their verdicts how many violations there are. ``judge``: a model that
+    is asked as well; where it fails or the budget is spent, the rules' findings stand alone, and the summary says for
+    how many."""
     known = {task.id: task for task in tasks}
     seen = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
     transcripts = [_transcript(environment, known[e.task_id], e) for e in seen]
@@ -72,7 +73,9 @@ def audit_episodes(
         where = {"file": file, "episode": episode.id, "task_id": episode.task_id}
         audited.findings.append((where, own))
         rules = environment.audit_rules(known[episode.task_id])
-        audited.summary.add(episode, own, where, rules=rules, judged=episode.tags.get(JUDGED) is not None)
+        seen_by_judge = episode.tags.get(JUDGED) is not None
+        note_violations(episode, own, rules, seen_by_judge)
+        audited.summary.add(episode, own, where, rules=rules, judged=seen_by_judge)
     return audited
 
 

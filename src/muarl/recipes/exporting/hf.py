@@ -18,6 +18,8 @@ from muarl.learning.checkpoint_files import WeightReader, WeightWriter, whole_fo
 from muarl.learning.checkpoint_paths import STEP, latest_checkpoint
 from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer, write_config
 from muarl.learning.release import ModelNotes, write_release
+from muarl.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
+from muarl.observe.headline import clean_of, clean_text
 from muarl.observe.markup import as_figure
 from muarl.observe.report_tables import bounds
 from muarl.observe.rundir import RunDirectory
@@ -92,6 +94,9 @@ def _scores(run: Path, folder: Path, progress: dict[str, Any]) -> tuple[tuple[st
     own = summary.get("rl" if phase == "rl" else "cold_start")
     if isinstance(own, dict) and isinstance(own.get("success"), float) and folder == latest_checkpoint(folder.parent):
         found.append(("success on held-out tasks of the run", _share(own)))
+        clean = clean_of(own)
+        spread = f" (95% interval {clean.interval_text.replace(' – ', ' to ')})" if clean and clean.interval else ""
+        found.append(("the same without any violation", f"{clean_text(clean)}{spread}"))
     try:
         rows = RunDirectory.at(run).read_metrics() if phase == "rl" else []
     except MuarlError:
@@ -100,6 +105,9 @@ def _scores(run: Path, folder: Path, progress: dict[str, Any]) -> tuple[tuple[st
         success = as_figure(row.get("success"))
         if row.get("phase") == VALIDATION and row.get("step") == (step or 0) - 1 and success is not None:
             found.append(("success in validation", f"{success:.1%}"))
+            obeyed = as_figure(row.get(SUCCESS_WITHOUT_VIOLATION))
+            told = NOT_CHECKED if obeyed is None else f"{obeyed:.1%}"
+            found.append(("the same in validation without any violation", told))
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from muarl.config import RunConfig
 from muarl.episode import Episode
-from muarl.metrics import DOMAIN, by_domain, episode_metrics, is_success, scored
+from muarl.metrics import DOMAIN, by_domain, episode_metrics, is_success, scored, without_violation
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.reproduce.plan import BASE, BOTH, COLD, RL, ArmEvaluation, Stage, evaluations, stages
 from muarl.recipes.reproduce.running import is_finished
@@ -51,25 +51,29 @@ class ArmDifference:
 class ArmsMeasured:
     """Everything that the page shows of one user. ``outcomes``: by arm and seed (the base's is None), each task's
     success, 0 or 1; a task's id begins with its environment. ``nothing``: what doing nothing scores, by environment.
-    ``figures``: behaviour by arm and group of environments, means over seeds."""
+    ``figures``: behaviour by arm and group of environments, means over seeds. ``clean``: like ``outcomes``, success
+    without any violation, of the tasks whose episodes were audited."""
 
     user: str
     outcomes: Mapping[str, Mapping[int | None, Mapping[str, float]]]
     nothing: Mapping[str, float]
     figures: Mapping[str, Mapping[str, Mapping[str, float]]]
+    clean: Mapping[str, Mapping[int | None, Mapping[str, float]]] = field(default_factory=dict)
 
-    def score(self, arm: str, environments: Sequence[str]) -> ArmScore | None:
-        """An arm's success in these environments taken together; None where it has not been evaluated."""
-        found = self._tasks(arm, environments)
+    def score(self, arm: str, environments: Sequence[str], *, clean: bool = False) -> ArmScore | None:
+        """An arm's success in these environments taken together; None where it has not been evaluated. ``clean``:
+        success without any violation; None where it was not checked either."""
+        outcomes = self.clean if clean else self.outcomes
+        found = self._tasks(arm, environments, outcomes)
         if not found:
             return None
-        own = self.outcomes[arm].values()
+        own = outcomes[arm].values()
         seeds = tuple(fmean(v for task, v in one.items() if task in found) for one in own)
         return ArmScore(fmean(found.values()), mean_interval(list(found.values())), seeds, len(found))
 
     def difference(self, one: str, other: str, environments: Sequence[str]) -> ArmDifference | None:
         """One arm's success minus another's at the tasks that both have played; None where there are none."""
-        a, b = self._tasks(one, environments), self._tasks(other, environments)
+        a, b = (self._tasks(arm, environments, self.outcomes) for arm in (one, other))
         both = [task for task in a if task in b]
         if not both:
             return None
@@ -81,9 +85,11 @@ class ArmsMeasured:
             low = -high
         return ArmDifference(float(gaps.mean()), (float(low), float(high)), sign_flips(gaps), len(both))
 
-    def _tasks(self, arm: str, environments: Sequence[str]) -> dict[str, float]:
+    def _tasks(
+        self, arm: str, environments: Sequence[str], outcomes: Mapping[str, Mapping[int | None, Mapping[str, float]]]
+    ) -> dict[str, float]:
         """Each task's mean over the arm's seeds, of the tasks that all of them have played."""
-        own = list(self.outcomes.get(arm, {}).values())
+        own = list(outcomes.get(arm, {}).values())
         if not own:
             return {}
         shared = [t for t in own[0] if t.split(":")[0] in environments and all(t in one for one in own)]
@@ -148,11 +154,13 @@ def measure(config: RunConfig, seeds: Sequence[int]) -> Reproduction:
 
 def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> ArmsMeasured:
     outcomes: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
+    clean: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
     figures: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
     nothing: dict[str, float] = {}
     for one in found:
         episodes = _episodes(one.stage)
         outcomes[one.arm][one.seed] = outcomes_of(episodes)
+        clean[one.arm][one.seed] = clean_outcomes_of(episodes)
         for group, names in groups(config).items():
             own = [e for e in episodes if e.task_id.split(":")[0] in names]
             if own:
@@ -162,7 +170,7 @@ def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> A
             scores = summary.get("by_domain") or {one.stage.config.domains[0].name: summary}
             nothing |= {name: block["do_nothing"] for name, block in scores.items() if "do_nothing" in block}
     means = {arm: {group: _means(rows) for group, rows in own.items()} for arm, own in figures.items()}
-    return ArmsMeasured(user, outcomes, nothing, means)
+    return ArmsMeasured(user, outcomes, nothing, means, clean)
 
 
 def _episodes(stage: Stage) -> list[Episode]:
@@ -182,6 +190,14 @@ def outcomes_of(episodes: Iterable[Episode]) -> dict[str, float]:
     for episode in scored(episodes):
         tried[episode.task_id].append(is_success(episode.reward))
     return {task: fmean(own) for task, own in tried.items()}
+
+
+def clean_outcomes_of(episodes: Iterable[Episode]) -> dict[str, float]:
+    """Each task's success without any violation, of the tasks whose episodes were all audited."""
+    tried: dict[str, list[bool | None]] = defaultdict(list)
+    for episode in scored(episodes):
+        tried[episode.task_id].append(without_violation(episode))
+    return {task: fmean(bool(x) for x in own) for task, own in tried.items() if None not in own}
 
 
 def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:

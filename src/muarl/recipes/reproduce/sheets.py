@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from muarl.metrics import NOT_CHECKED
+from muarl.observe.headline import OUTCOME
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.words import word
 from muarl.recipes.reproduce import paper
@@ -43,7 +45,8 @@ def sheets(found: Reproduction) -> list[Sheet]:
     """All tables that there are figures for."""
     out = [_stages(found)]
     if (rules := found.by_user.get(RULES)) is not None:
-        out += [_ablation(found, rules), _everywhere(found, rules, RULES), _transfer(found, rules)]
+        out += [_ablation(found, rules), _everywhere(found, rules, RULES), _obeying(found, rules)]
+        out.append(_transfer(found, rules))
         out.append(_pairs(found, rules))
         out.append(_behaviour(found, rules))
     if (model := found.by_user.get(MODEL)) is not None:
@@ -114,6 +117,40 @@ def _everywhere(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet
         ("environment", "", "doing nothing", *ARMS.values()),
         tuple(rows),
         words=2,
+    )
+
+
+def _obeying(found: Reproduction, measured: ArmsMeasured) -> Sheet:
+    """Success without any violation, beside success, of every arm; and what a reward of the outcome alone costs."""
+    rows = []
+    for name in found.config.reproduce.evaluated:
+        cells = []
+        for arm in ARMS:
+            clean, success = measured.score(arm, (name,), clean=True), measured.score(arm, (name,))
+            cells.append(NOT_YET if success is None else NOT_CHECKED if clean is None else _score(clean))
+        rows.append((_short(name), *cells))
+    return Sheet(
+        "obeying",
+        "Success without any violation",
+        f"{_how_scored(found)} Of tasks that were done, those in which the audit found no violation of policy, "
+        f"communication, safety or recovery.{_cost(found, measured)}",
+        ("environment", *ARMS.values()),
+        tuple(rows),
+    )
+
+
+def _cost(found: Reproduction, measured: ArmsMeasured) -> str:
+    """What the paper's reward costs, in a sentence; "" where it was another, or nothing shows it."""
+    names = found.config.reproduce.rl
+    success, clean = measured.score(BOTH, names), measured.score(BOTH, names, clean=True)
+    if found.config.rl.reward != OUTCOME or success is None or clean is None or success.tasks != clean.tasks:
+        return ""
+    if not success.value or clean.value >= success.value:
+        return ""
+    share = 1 - clean.value / success.value
+    return (
+        f" The reward of RL was the task's outcome alone, as in the paper: where it played, {100 * share:.0f}% of the "
+        f"successes of “{ARMS[BOTH]}” broke a rule. rl.layers pays for obeying."
     )
 
 

@@ -13,9 +13,8 @@ from muarl.domains.base import Task
 from muarl.episode_runner import RolloutRequest, requests_for
 from muarl.errors import BudgetError, DataError
 from muarl.event_loop import Closable
-from muarl.metrics import episode_metrics
 from muarl.recipes.evaluation.measuring import LABEL
-from muarl.recipes.training.loop import VALIDATION, Loop
+from muarl.recipes.training.loop import Loop
 from muarl.recipes.training.loss_settings import samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
 from muarl.rollout import RolloutEnd, rollout
@@ -78,7 +77,7 @@ async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> N
         found = await rollout(asked, host, budget=spending.budget(), progress=lambda e, *_: spending.add(e))
         if found.end is not RolloutEnd.COMPLETE:
             raise spending.spent()
-        loop.context.logger.log(episode_metrics(found.episodes), phase=VALIDATION, step=step)
+        loop.note_validation(step, found.episodes)
 
     made = first
     unnoted: Callable[[float], None] | None = None

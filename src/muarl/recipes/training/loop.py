@@ -3,7 +3,7 @@ validations, and when each is due."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,26 +13,38 @@ from muarl.backends.users import make_users
 from muarl.config import EvalConfig, RlConfig, RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
+from muarl.episode import Episode
 from muarl.errors import MuarlError
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoint_paths import checkpoint_path
 from muarl.learning.learner import Learner
 from muarl.learning.packing import Sample, episode_numbers
-from muarl.metrics import DOMAIN, episode_metrics
+from muarl.metrics import DOMAIN, SUCCESS_WITHOUT_VIOLATION, episode_metrics
+from muarl.observe.headline import AFTER, cost_text
 from muarl.observe.progress import Phase
 from muarl.observe.training import GapWatch, IdleSteps, differing_text, no_update
+from muarl.recipes.evaluation.auditing import audit_episodes
 from muarl.recipes.evaluation.user_review import look_at_users
 from muarl.recipes.training.loss_settings import equal_groups
 from muarl.recipes.training.pipeline import Played
 from muarl.rollout import BoundedExecutor, Executor
 from muarl.runs.context import RunContext
 from muarl.runs.preflight import validation_tasks
+from muarl.statistics import evaluate_summary, score_text
 from muarl.users.base import UserFactory
 
 SAVED_EPISODES = 64
 """Episodes of a step that are kept where `rl.save_episodes` is `some`."""
 VALIDATION = "validation"
 """The phase of validation's rows of figures."""
+
+
+def validation_scores(rows: Iterable[Mapping[str, Any]]) -> dict[int, float]:
+    """What a run's validations choose checkpoints by, by the number of steps made before: success without any violation
+    where every validation tells it, else success."""
+    held = [r for r in rows if r.get("phase") == VALIDATION and "success" in r]
+    name = SUCCESS_WITHOUT_VIOLATION if all(SUCCESS_WITHOUT_VIOLATION in r for r in held) else "success"
+    return {int(r["step"]) + 1: float(r[name]) for r in held}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +175,20 @@ class Loop:
         except MuarlError as problem:
             self.context.progress.say(f"No checkpoint of step {step} could be saved: {problem}")
 
+    def note_validation(self, step: int, episodes: Sequence[Episode]) -> None:
+        """Audit a validation's episodes, log their figures, and say what they come to."""
+        audited = audit_episodes(self.environment, self.validation.tasks(), episodes)
+        self.context.logger.log(episode_metrics(episodes), phase=VALIDATION, step=step)
+        found = evaluate_summary(episodes)
+        self.context.progress.say(f"Validation after step {step + 1}: {score_text(found)} on {found['tasks']} tasks.")
+        last = step + 1 + self.rl.eval_every >= self.rl.steps
+        told = {"reward": self.rl.reward, AFTER: found, "audit": {AFTER: audited.summary.to_json()}}
+        if last and (cost := cost_text(told)) is not None:
+            self.context.progress.say(cost)
+
     def validated(self) -> dict[int, float]:
-        """Success in validation by the number of steps made before."""
-        rows = (r for r in self.context.folder.read_metrics() if r.get("phase") == VALIDATION and "success" in r)
-        return {int(r["step"]) + 1: float(r["success"]) for r in rows}
+        """See ``validation_scores``."""
+        return validation_scores(self.context.folder.read_metrics())
 
     def validation_due(self, step: int) -> bool:
         """Whether a validation comes after this step."""
