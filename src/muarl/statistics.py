@@ -36,6 +36,21 @@ Z95 = 1.959963984540054
 RESAMPLES = 2000
 TAGS = ("intent", "persona", "difficulty")
 
+LABELS = {
+    "writes_without_consent": "writes without consent (of writes)",
+    "tool_error_rate": "tool errors (of calls)",
+    "calls": "tool calls, an episode",
+    "calls_general_share": "general tools (of calls)",
+    "malformed_calls": "malformed calls, an episode",
+    "truncated": "cut by a limit (of episodes)",
+    "turns": "agent turns, an episode",
+    "agent_tokens": "agent tokens, an episode",
+    "diversity": "diversity (distinct 4-grams)",
+}
+"""What the table calls figures of behaviour whose names do not say what they are shares or means of."""
+UNCOUNTED = ("agent_tokens", "agent_tokens_per_turn")
+"""Figures that are 0 where nobody counted, as of scripted agents."""
+
 Interval = tuple[float, float]
 Row = tuple[str, str, str, str]
 
@@ -327,8 +342,9 @@ class EvaluationReport:
         for name, value in self.behaviour.items():
             if name == "audit/completion":
                 out.append(("task completion (share of criteria met)", f"{value:.1%}", "", ""))
-            elif not name.startswith("stop/"):
-                out.append((name.replace("audit/", "").replace("_", " "), f"{value:.3g}", "", ""))
+            elif not name.startswith("stop/") and (value or name not in UNCOUNTED):
+                plain = name.replace("audit/", "").replace("_", " ")
+                out.append((LABELS.get(name, plain), f"{value:.3g}", "", ""))
         if self.excluded:
             out.append(("excluded (infrastructure)", str(self.excluded), "", ""))
         return out

@@ -83,6 +83,20 @@ class TestRuns:
         assert "has no 'train-1'; it has eval" in wrong.output
         assert "12 conversations" in muarl("audit", run / "episodes" / "eval.jsonl").output
 
+    def test_evaluations_stand_in_columns_and_training_is_passed_over(self, run: Path, tmp_path: Path) -> None:
+        whole = (run / "episodes" / "eval.jsonl").read_text()
+        for name in ("config.yaml", "tasks.jsonl"):
+            (tmp_path / name).write_text((run / name).read_text())
+        (tmp_path / "episodes").mkdir()
+        for stem in ("eval-before", "eval-after", "train-0000"):
+            (tmp_path / "episodes" / f"{stem}.jsonl").write_text(whole)
+        said = muarl("audit", tmp_path).output
+        head = next(line for line in said.splitlines() if "eval-before" in line)
+        assert head.index("eval-before") < head.index("eval-after") and "train-0000" not in head
+        assert next(line for line in said.splitlines() if "success without any violation" in line).count("100.0%") == 2
+        assert "24 conversations" in said and "--episodes NAME (train-0000)" in said
+        assert "12 conversations" in muarl("audit", tmp_path, "--episodes", "train-0000").output
+
     def test_a_run_that_is_still_writing(self, run: Path, tmp_path: Path) -> None:
         episodes = tmp_path / "episodes"
         episodes.mkdir()

@@ -239,6 +239,9 @@ def test_evaluation_reports_scores_behaviour_and_the_floor(muarl: Callable[..., 
     assert values == sorted(values, reverse=True)
     assert found["by_tag"].keys() == {"intent", "persona", "difficulty"}
     assert sum(v["n"] for v in found["by_stop"].values()) == 18
+    clean = found["success_without_violation"]
+    assert clean["value"] <= found["success"] and clean["n"] == 18
+    assert "success without any violation" in result.output
     assert 0 <= summary["do_nothing"] <= 1
     assert {"turns", "agent_tokens"} <= found["behaviour"].keys()
     table = (run / "report.md").read_text()

@@ -11,7 +11,7 @@ import pytest
 from muarl.backends.checkpoint_names import checkpoint_folder, checkpoint_name, existing_checkpoint, run_of
 from muarl.config import load_config
 from muarl.errors import CheckpointError, ConfigError
-from muarl.runs.own_settings import TAKEN, own_settings
+from muarl.runs.own_settings import TAKEN, own_settings, reward_of
 from support.trained import make_run
 
 LARGE = (
@@ -35,6 +35,22 @@ def test_a_run_brings_its_own_settings(tmp_path: Path, below: str) -> None:
     )
     config = load_config("cpu", own.overrides())
     assert (config.domain.name, config.model.max_context, config.rollout.max_turns) == ("airline-generated", 32768, 25)
+
+
+@pytest.mark.parametrize(
+    ("rl", "reward"),
+    [
+        ({}, "outcome"),
+        ({"layers": {"policy": 0.5}}, "layers"),
+        ({"layers": {"gates": ["safety"]}, "shaping": {"format": 0.1}}, "shaping and layers"),
+        ({"layers": {"policy": "much"}}, None),
+        ({"layers": {"manners": 1}}, None),
+    ],
+)
+def test_what_a_policy_learned_from_is_told_by_its_run(tmp_path: Path, rl: dict[str, Any], reward: str | None) -> None:
+    run = make_run(tmp_path / "mine", rl=rl)
+    assert reward_of(str(run / "checkpoints" / "rl" / "step-000003")) == reward
+    assert reward_of("base") is None, "no reinforcement learning has made it"
 
 
 def test_nothing_that_reads_files_or_sends_keys_is_taken_from_a_run(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from muarl.audit.coverage import missing_text
@@ -123,12 +123,36 @@ def _table(name: str, rows: Sequence[Row], head: Row | None = None) -> str:
     return "".join("| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in row) + " |\n" for row in lines)
 
 
-def tables(summary: AuditSummary, *, detailed: bool = True) -> list[Table]:
-    """The tables for a terminal; without ``detailed`` only the headline and the layers."""
+def beside(name: str, parts: Mapping[str, AuditSummary]) -> Table:
+    """Several audits in one table for a terminal: a column each, shares with their 95% intervals."""
     from rich.table import Table
     from rich.text import Text
 
-    shown = {"headline": headline(summary), "layers": layers(summary), "domains": domains(summary)}
+    table = Table("figure", title=Text(name), title_justify="left")
+    for part in parts:
+        table.add_column(part, justify="right", overflow="fold")
+    rows: list[tuple[str, list[Estimate | None]]] = [
+        ("catastrophic failures", [p.catastrophic for p in parts.values()]),
+        ("success", [p.success for p in parts.values()]),
+        (CLEAN, [p.success_without_violation for p in parts.values()]),
+        *((f"pass^{k}", [p.pass_hat.get(k) for p in parts.values()]) for k in (2, 3, 4)),
+        *((f"{layer}: no violation", [p.clean(layer) for p in parts.values()]) for layer in LAYERS[1:]),
+    ]
+    table.add_row("episodes", *(str(p.episodes) for p in parts.values()))
+    for label, shares in rows:
+        if any(shares) or not label.startswith("pass"):
+            table.add_row(label, *("\n".join(_share(e)) if e is not None else NOT_CHECKED for e in shares))
+    return table
+
+
+def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True) -> list[Table]:
+    """The tables for a terminal; without ``detailed`` only the headline and the layers, without ``figures`` all but
+    those."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = {"headline": headline(summary), "layers": layers(summary)} if figures else {}
+    shown["domains"] = domains(summary)
     if detailed:
         shown |= {"rules": rules(summary), "worst": worst(summary)}
     out = []
@@ -139,7 +163,8 @@ def tables(summary: AuditSummary, *, detailed: bool = True) -> list[Table]:
         table = Table(title=None if title is None else Text(title), title_justify="left")
         for column in _head(name, summary):
             right = column in _RIGHT or (name == "domains" and column != "by domain")
-            table.add_column(column, justify="right" if right else "left", overflow="fold")
+            whole = column == "rule" and name == "rules"  # so that a rule can be searched for
+            table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=whole)
         for row in rows:
             table.add_row(*(Text(cell) for cell in row))
         out.append(table)

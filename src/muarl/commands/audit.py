@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 FAILED = 3
 """The exit code where --fail-on has found what it is to fail on."""
+
+BESIDE = 3
+"""Files that have a column each; of more, each has a row."""
 
 CHUNK = 64
 """Conversations that a judge is asked about at once; so many are held in memory."""
@@ -77,8 +80,9 @@ def audit(
     """Audit conversations by rules: outcome, policy, communication, safety, recovery.
 
     Each finding points at a turn. Where the task is known, the writes are replayed, so that the rules see whose data
-    each call accessed and what the policy allowed; otherwise only the logged results are used. Nothing is written
-    unless --out names a folder.
+    each call accessed and what the policy allowed; otherwise only the logged results are used. Of a run with
+    evaluations only those are audited, each in a column of its own; --episodes names others. Nothing is written unless
+    --out names a folder.
 
     [bold]Examples[/bold]
 
@@ -92,7 +96,6 @@ def audit(
     """
     from muarl.audit.coverage import checked_layers
     from muarl.audit.findings import write_findings
-    from muarl.audit.report import tables
     from muarl.audit.rules_file import read_rules
     from muarl.audit.summary import AuditSummary
     from muarl.commands.audited import ConversationReader
@@ -139,9 +142,12 @@ def audit(
         files = {n: p.to_json() for n, p in parts.items()} if len(parts) > 1 else {}
         write_json(out / "summary.json", {**whole.to_json(), "source": str(source), "judge": judge, "judge_usage": cost,
                                           "rules_of": used, "in_code": [*in_code], "files": files})  # fmt: skip
-    _show(tables(whole), parts, asked)
+    _show(whole, parts, asked)
     for line in _closing(whole, used, tuple(in_code)):
         typer.echo(line)
+    if reader.passed_over:
+        others = ", ".join(reader.passed_over[:3]) + (", ..." if len(reader.passed_over) > 3 else "")
+        typer.echo(f"Of this run its evaluations alone. Its other episodes: --episodes NAME ({others}).")
     if left := what_is_lost(reader.lost):
         typer.echo(left)
     if out is not None:
@@ -244,24 +250,24 @@ class _Judge:
         return f"The judge saw {self.answered} conversations, cost {self._endpoint.cost_text}{lost}{failed}"
 
 
-def _show(shown: Sequence[Any], parts: Mapping[str, AuditSummary], judge: _Judge | None) -> None:
+def _show(whole: AuditSummary, parts: Mapping[str, AuditSummary], judge: _Judge | None) -> None:
+    """The tables; of several files a column each, or a row each where they are many: no figure mixes them."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from muarl.audit.report import share_text
+    from muarl.audit.findings import LAYERS
+    from muarl.audit.report import beside, share_text, tables
 
     console = Console()
-    for table in shown:
-        console.print(table)
     if len(parts) > 1:
-        table = Table("file", "episodes", "catastrophic", "policy", "communication", "safety", "recovery")
-        layers: tuple[Literal["policy", "communication", "safety", "recovery"], ...] = (
-            "policy", "communication", "safety", "recovery",
-        )  # fmt: skip
-        for name, part in parts.items():
-            cells = [share_text(c) for c in (part.catastrophic, *map(part.clean, layers))]
-            table.add_row(Text(name), str(part.episodes), *cells)
+        heads = ("file", "episodes", "success", "without violation", "catastrophic", *LAYERS[1:])
+        table = Table(*heads) if len(parts) > BESIDE else beside(whole.name, parts)
+        for name, part in parts.items() if len(parts) > BESIDE else ():
+            figures = (part.success, part.success_without_violation, part.catastrophic, *map(part.clean, LAYERS[1:]))
+            table.add_row(Text(name), str(part.episodes), *map(share_text, figures))
+        console.print(table)
+    for table in tables(whole, figures=len(parts) == 1):
         console.print(table)
     if judge is not None:
         console.print(Text(judge.told))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from muarl.environments.environment import Environment
     from muarl.episode import Episode
 
+EVALUATIONS = ("eval-before", "eval-after", "eval")
+"""Files of a run's episodes that are evaluations."""
 NONE = "none"
 """What is named where no rules were declared for a conversation."""
 
@@ -75,6 +77,9 @@ class ConversationReader:
     lost: Counter[str] = field(default_factory=Counter)
     """How often something of a log, by kind, had no place in a conversation."""
 
+    passed_over: list[str] = field(default_factory=list)
+    """Files of a run's episodes that are no evaluations, and were not read, as it has some."""
+
     environment: Environment | None = field(default=None, init=False)
     """The environment that ``domain`` names, where it is not one of those whose rules go by a name of their own."""
 
@@ -92,7 +97,7 @@ class ConversationReader:
 
     def read(self, path: Path, only: tuple[str, ...] = ()) -> Iterator[AuditedConversation]:
         """The conversations of a run's folder, a folder or file of TAU2's, a file of TAU1's, or a file of lines.
-        ``only``: of a run, the files with these names."""
+        ``only``: of a run, the files with these names; none: its evaluations, or all where it has none."""
         from muarl.benchmarks.tau2 import results
 
         if not path.exists():
@@ -126,8 +131,10 @@ class ConversationReader:
             raise ConfigError(f"--episodes: {path} has no {missing[0]!r}; it has {', '.join(sorted(names)) or 'none'}")
         if not files:
             raise DataError(f"{path / 'episodes'}: holds no episodes yet")
-        for file in files:
-            if not only or file.stem in only:
+        wanted = only or tuple(name for name in EVALUATIONS if name in names) or tuple(names)
+        self.passed_over[:] = [] if only else sorted(names - set(wanted))
+        for file in sorted(files, key=lambda f: (f.stem != "eval-before", f.stem)):
+            if file.stem in wanted:
                 yield from self._of_run(file)._lines(file)
 
     def _of_run(self, file: Path) -> ConversationReader:

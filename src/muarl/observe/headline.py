@@ -133,13 +133,10 @@ def traded_text(before: Headline, after: Headline) -> str | None:
 def cost_text(summary: Summary) -> str | None:
     """One sentence on what a reward of the outcome alone has cost: how many successes broke a rule, and what would pay
     for obeying. None where the reward was another, or no success is known to have broken one."""
-    return None if summary.get("reward") != OUTCOME else broken_text(headline_of(summary, AFTER), summary, AFTER)
-
-
-def broken_text(found: Headline, summary: Summary, key: str) -> str | None:
-    """The same of one evaluation of such an agent."""
+    key = AFTER if AFTER in summary else ALONE
+    found = headline_of(summary, key)
     success, clean = found.success, found.clean
-    if success is None or clean is None or not success.n or success.n != clean.n:
+    if summary.get("reward") != OUTCOME or success is None or clean is None or not success.n or success.n != clean.n:
         return None
     solved = round(success.value * success.n)
     broken = solved - round(clean.value * success.n)

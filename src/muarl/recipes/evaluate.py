@@ -26,6 +26,7 @@ from muarl.errors import ConfigError, InfrastructureError
 from muarl.event_loop import event_loop
 from muarl.files import write_text
 from muarl.metrics import is_success, scored
+from muarl.observe.headline import cost_text
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
 from muarl.recipes.evaluation.measuring import LABEL, evaluate, play_all, some_scored
@@ -37,6 +38,7 @@ from muarl.runs.context import RunContext, open_context
 from muarl.runs.eval_agent import Nobody, former_name, has_models, make_eval_agent, with_prices
 from muarl.runs.judges import Judges
 from muarl.runs.opening import keep_own_rules, prepare, tell_domain
+from muarl.runs.own_settings import reward_of
 from muarl.runs.preflight import check_roles
 from muarl.runs.results_store import ResultsStore
 from muarl.statistics import EvaluationReport
@@ -77,7 +79,8 @@ def run(config: RunConfig) -> Path:
             split = f"{playing.eval.split} split of {environment.name}"
             progress.say(f"The {split} has {len(tasks)} tasks, fewer than {wanted}: all are played.")
         found = _measure(context, playing, environment, agent, users, tasks, judges, grid)
-        summary = summary_of(found, run.seconds)
+        reward = reward_of(playing.model.checkpoint) if playing.eval.agent == "sampled" else None
+        summary = summary_of(found, run.seconds) | ({} if reward is None else {"reward": reward})
         write_audits(run, [found.audited])
         run.write_summary(summary)
         floors = {} if found.floor is None else {"do_nothing": found.floor}
@@ -88,6 +91,8 @@ def run(config: RunConfig) -> Path:
         progress.console.print(report.to_table())
         for table in tables(found.audited.summary, detailed=False):
             progress.console.print(table)
+        if (cost := cost_text(summary)) is not None:
+            progress.say(cost)
         if summary["benchmark"] is not None and summary["benchmark"]["figures"]:
             figures = summary["benchmark"]["figures"].items()
             progress.say(f"{environment.name}: " + ", ".join(f"{n.replace('_', ' ')} {v:.4g}" for n, v in figures))

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder, run_of
-from muarl.config import load_config
+from muarl.config import RlConfig, load_config
 from muarl.config.renamed import translated
 from muarl.config.sections import DomainConfig, ModelConfig, RolloutConfig, Section
 from muarl.environments.registry import approved, canonical, is_reference, names, unknown
@@ -116,6 +116,23 @@ def own_settings(spec: str, said: Collection[str] = ()) -> OwnSettings:
     values, domain = _checked(run / "config.yaml", taken), _at(config, "domain.name")
     own = OwnSettings(values, f"the run {run.name}", left, domain if isinstance(domain, str) else None, True)
     return own.without(*said)
+
+
+def reward_of(spec: str) -> str | None:
+    """What the policy of that checkpoint learned from (``RlConfig.reward``), as its run says; None for one that no
+    reinforcement learning has made, or whose run does not say it in words that this version reads."""
+    if spec in SHIPPED:
+        return None
+    folder = checkpoint_folder(spec)
+    run = run_of(folder)
+    if run is None or folder.parent.name != "rl":
+        return None
+    try:
+        section = _config(run / "config.yaml").get("rl")
+        given = section if isinstance(section, Mapping) else {}
+        return RlConfig.model_validate({name: given.get(name) or {} for name in ("shaping", "layers")}).reward
+    except (ConfigError, ValidationError):
+        return None
 
 
 def _of_preset(name: str) -> OwnSettings:

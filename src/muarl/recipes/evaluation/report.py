@@ -14,6 +14,7 @@ from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.episode import Episode, Usage
 from muarl.metrics import DOMAIN, usage_metrics
+from muarl.observe.headline import cost_text
 from muarl.recipes.evaluation.auditing import EvaluationAudit
 from muarl.recipes.evaluation.user_review import TAG, UserReview
 from muarl.rewards.user_errors import RULES
@@ -156,6 +157,8 @@ def report_text(evaluation: Evaluation, report: EvaluationReport, summary: dict[
     """The whole of report.md."""
     parts = [f"# {report.name}\n", _table(("", ""), _facts(evaluation, summary)), report.to_markdown()]
     parts.append(markdown(evaluation.audited.summary))
+    if (cost := cost_text(summary)) is not None:
+        parts.insert(1, f"{cost}\n")
     if evaluation.end is not RolloutEnd.COMPLETE:
         parts.insert(1, f"**Not complete**: the {evaluation.end.value.replace('_', ' ')} was spent.\n")
     if evaluation.review.flagged or evaluation.review.unjudged:
