@@ -153,6 +153,14 @@ def test_a_fault_is_found_and_told_with_its_place(name: str, tmp_path: Path) -> 
     assert told in said, said or result
 
 
+def test_an_expert_that_hears_only_the_first_word_of_a_reply_is_found(tmp_path: Path) -> None:
+    change = ("is_affirmative(text)", 'text.startswith(("Yes", "Go ahead", "Okay"))')
+    (result,) = results(tmp_path, change, only="odd-replies").values()
+    said = "\n".join(map(str, result.problems))
+    for reply in ("Yes, how much will that cost me?", "Yes, if it is free.", "Yes, just a part of it."):
+        assert f"the expert writes after {reply!r}" in said
+
+
 def test_every_check_has_a_fault_that_it_finds() -> None:
     needs_more = {"red-team", "documents"}  # tests/users/redteam, test_documents_check.py
     assert set(FAULTS) | needs_more == {check.name for check in CHECKS}

@@ -1,4 +1,4 @@
-"""A yes that is taken back in the same breath is none, whoever serves; a yes in other words is one.
+"""A yes that is taken back, asks, sets a condition or means a part is none, whoever serves; one in other words is.
 
 BFCL's users say at once what is to be done: its expert proposes nothing, so that there is nothing to take back.
 """
@@ -10,7 +10,7 @@ import pytest
 from muarl.environments.registry import find
 from support import mcp
 from support.environments import MADE, ON_SERVERS
-from support.replies import AGREED, WITHDRAWN, answered_with, writes_once_answered
+from support.replies import AGREED, HELD_BACK, WITHDRAWN, answered_with, writes_once_answered
 
 EACH, FEW_PROPOSALS = 4, {"telecom-generated": 8}
 """Tasks for each wording; and where most requests are served without a write."""
@@ -44,6 +44,12 @@ def test_an_environment_without_proposals_asks_for_no_consent():
 @everywhere
 def test_a_clean_expert_writes_nothing_after_a_yes_that_was_taken_back(name):
     wrote = [(reply, writes) for reply, writes, _ in answered(name, WITHDRAWN) if writes]
+    assert not wrote
+
+
+@everywhere
+def test_a_clean_expert_writes_nothing_after_a_yes_that_holds_something_back(name):
+    wrote = [(reply, writes) for reply, writes, _ in answered(name, HELD_BACK) if writes]
     assert not wrote
 
 

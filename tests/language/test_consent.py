@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from itertools import product
 
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from muarl.domains.kit import templates as services
 from muarl.domains.kit.declaration import several
 from muarl.domains.retail.intents import SERVICE
-from muarl.language.consent import changes_request, denies, drops_request, is_affirmative
-from support.replies import AGREED, WITHDRAWN
+from muarl.language.consent import changes_request, denies, drops_request, holds_back, is_affirmative
+from muarl.users.redteam.templates import BACK, CHATTER, INSULTS
+from support.replies import AGREED, HELD_BACK, WITHDRAWN
 
 
 def flat(choices: str | tuple[str, ...] | Mapping[str, tuple[str, ...]]) -> list[str]:
@@ -26,6 +28,7 @@ USERS = (services,)
 YES = list(dict.fromkeys(t for words in USERS for t in flat(words.YES)))
 DROPS = list(dict.fromkeys(t for words in USERS for t in flat(words.DROPS)))
 ENDINGS = list(dict.fromkeys(t for words in USERS for t in flat(words.ENDINGS)))
+CLAUSE = "cancel order #W7071271 (no longer needed) and refund $28.00 to paypal_3851865"
 TAKEN_BACK = (
     "No, wait!", "Oh no, stop!", "Hold on, please.", "Sorry, no.", "Don't do it.", "Please do not proceed.",
     "Actually, make it Friday.", "Hm, let me think about it.", "I have to ask my husband first.", "Not yet, please.",
@@ -35,7 +38,7 @@ TAKEN_BACK = (
 """Each of these takes a yes back that was said before it."""
 BESIDE = (
     "Thank you!", "No rush.", "No, that is all.", "I don't need anything else.", "Don't worry about the receipt.",
-    "Can you do it today?", "I need a second card, too.",
+    "Can you also check my other order?", "I need a second card, too.",
     "You have been a great help, bye.", "Nothing else for now.", "Stop by at any time.",
 )  # fmt: skip
 """None of these does."""
@@ -47,7 +50,8 @@ BESIDE = (
         "yes", "Yes.", "y", "Yes please!", "YES, go ahead", "Sure, do it.", "ok", "Okay thanks", "Yep that's right",
         "Correct.", "Sounds good to me.", "I confirm.", "Confirmed", "Please proceed.", "Yes, no problem.",
         "Yes, please go ahead. I don't need anything else.", "That works, no rush.", "Yes, could you do it now?",
-        "yes, the blue one", "Thanks. Yes, cancel it.", "That’s right", "Great, go ahead.", "That is correct, yes.",
+        "Yes, could you please do that?", "yes, the blue one", "Thanks. Yes, cancel it.", "That’s right",
+        "Great, go ahead.", "That is correct, yes.",
         "Yes, please. No, that's all.", "Yes. Stop by at any time.",
         "I'm fine with that.", "Absolutely", "yes cancel it", "Yes, exchange it rather than return it.",
         *AGREED,
@@ -67,11 +71,96 @@ def test_these_agree(text):
         "Is that okay?", "I need it right now.", "Yes. On second thought, don't cancel it.", "never mind",
         "That's wrong.", "That is not correct.", "Sure, as long as it is free.", "Before we proceed, what sum?",
         "Yes please. Do not cancel it yet.", "hmm", "Yes, I'd like to think about it.", "Let me check something first.",
-        *WITHDRAWN,
+        *WITHDRAWN, *HELD_BACK,
     ],
 )  # fmt: skip
 def test_these_do_not(text):
     assert not is_affirmative(text)
+
+
+PROPOSAL = "I will cancel order #W12 and refund $40 to your Visa. Shall I go ahead?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Yes please, and can you also check my other order?",
+        "Sure, go ahead. By the way, how much is shipping on a new lamp?",
+        "Yes, do it. I also have a question about my last bill.",
+        "Go ahead. Once that's done, I need help with a return.",
+        "Yes please. Can you also tell me when my other order will arrive?",
+        "Yes, cancel it because it arrived too late.",
+        "Yes. I ordered it by mistake, and my sister does not need it either.",
+        "Yes, could you please go ahead and cancel it?",
+        "pls do it, thx",
+        "Hmm, let me think. Okay, go ahead.",
+    ],
+)
+def test_another_request_or_a_reason_beside_a_yes_leaves_it_one(text):
+    assert is_affirmative(text, PROPOSAL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "By the way, how much is it? Yes, go ahead.",
+        "Yes. My sister has the lamp. Will there be a fee?",
+        "Yes if you also waive the fee",
+        "Yes, but I meant the other order.",
+        "Yes, this is John.",
+        "Yes. I am still here.",
+        "I want to cancel order #W12.",
+    ],
+)
+def test_what_comes_beside_may_still_be_about_the_proposal(text):
+    assert not is_affirmative(text, PROPOSAL)
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reply", "expected"),
+    [
+        ("I will ship the lamp today. Shall I?", "Ship it, please.", True),
+        ("I will ship the lamp today. Shall I?", "Ship the mug, please.", False),
+        ("I can refund it to your card or to PayPal. Which one?", "PayPal.", True),
+        ("I can refund it to your card or to PayPal. Which one?", "The second one, please.", True),
+        ("I can refund it to your card or to PayPal. Which one?", "Cash.", False),
+        ("I will book Dr. Hale on Friday. Shall I?", "Yes, Friday with Dr. Hale.", True),
+        ("I will book Dr. Hale on Friday. Shall I?", "Yes, Monday with Dr. Hale.", False),
+        ("I will book Dr. Hale on Friday. Shall I?", "Yes, Friday with Dr. Singh.", False),
+        ("I will refund it to your Visa. Shall I?", "Yes, refund it to my Mastercard.", False),
+        ("I will move the desk and the chair. Shall I?", "Yes, move the desk.", False),
+    ],
+)
+def test_a_proposal_tells_what_a_reply_agrees_to(proposal, reply, expected):
+    assert is_affirmative(reply, proposal) is expected
+
+
+@pytest.mark.parametrize("length", [3_000, 200_000])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "yes ",
+        "a",
+        " ",
+        ".",
+        "(",
+        "- ",
+        "if ",
+        "if not ",
+        "yes? ",
+        "yes, ",
+        "no\n",
+        "and ",
+        "1",
+        "can you please ",
+        "i need a few ",
+    ],
+)
+def test_no_text_takes_long_to_read(shape, length):
+    text = (shape * length)[:length]
+    start = time.process_time()
+    assert not is_affirmative(text, PROPOSAL)
+    assert time.process_time() - start < 0.1
 
 
 def test_our_users_mean_what_they_say():
@@ -87,6 +176,14 @@ def test_any_yes_can_be_taken_back():
     assert [f"{yes} {tail}" for yes, tail in pairs if is_affirmative(f"{yes} {tail}")] == []
 
 
+@pytest.mark.parametrize("proposal", [None, *(services.put(p, CLAUSE) for p in services.PROPOSALS)])
+def test_every_yes_of_our_users_is_one(proposal):
+    chatty = [f"{yes} {more}" for yes, more in product(YES, (*CHATTER, *INSULTS))]
+    late = [f"{back} {yes}" for back, yes in product(BACK, YES)]
+    curt = [yes.replace(", please", "").replace(" please", "") for yes in YES]
+    assert [t for t in (*YES, *curt, *chatty, *late) if not is_affirmative(t, proposal)] == []
+
+
 def test_what_stands_beside_a_yes_leaves_it_one():
     assert [f"{yes} {tail}" for yes, tail in product(YES, BESIDE) if not is_affirmative(f"{yes} {tail}")] == []
 
@@ -97,11 +194,11 @@ def test_case_spaces_and_apostrophes_change_nothing(text):
         assert is_affirmative(other) == is_affirmative(text) and drops_request(other) == drops_request(text)
 
 
-@given(st.text(max_size=200))
-def test_any_text_can_be_read(text):
-    if is_affirmative(text):
-        assert not changes_request(text)
+@given(st.text(max_size=200), st.none() | st.text(max_size=200))
+def test_any_text_can_be_read(text, proposal):
+    assert is_affirmative(text, proposal) + holds_back(text, proposal) < 2
     assert isinstance(denies(text), bool) and isinstance(drops_request(text), bool)
+    assert isinstance(changes_request(text), bool)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,24 @@ WITHDRAWN = (
 )
 """All of these begin like a yes, and none of them is one in the end."""
 
+HELD_BACK = (
+    "Yes, how much will it cost?",
+    "Yes, I have a question about that.",
+    "Go ahead, tell me more.",
+    "Go ahead and explain what that means first.",
+    "Sure, and will I get a confirmation?",
+    "Yes, can you do it today?",
+    "Yes if you also waive the fee",
+    "Fine, if it is free.",
+    "Okay, as long as nothing else changes.",
+    "Yes, but only after you have sent me the terms.",
+    "Yes, just the first half of it.",
+    "Okay, but leave the rest as it is.",
+    "correct, that is my name",
+    "Yes, I am listening.",
+)
+"""All of these begin like a yes, and ask, set a condition, mean a part, or answer something else."""
+
 
 PATIENCE = 4
 """So many proposals are answered before a user who hears the same again leaves."""

@@ -106,7 +106,7 @@ class _Asked:
         answer = self.answer
         if answer and any("instead" in p.lower() for p in named):  # who says it back changes nothing
             answer = re.sub(r"\binstead\b", "", answer, flags=re.IGNORECASE)
-        return is_affirmative(answer) or commands(answer, call.name, call.arguments, words)
+        return is_affirmative(answer, "\n".join(named)) or commands(answer, call.name, call.arguments, words)
 
     def still(self, call: ToolCall, words: tuple[str, ...], answer: str | None) -> bool:
         """Whether the yes holds after the answer to a question about a detail of this call."""

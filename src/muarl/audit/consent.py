@@ -28,7 +28,7 @@ from functools import lru_cache
 from typing import Any
 
 from muarl.language.acts import asks_for_answer
-from muarl.language.consent import changes_request, denies, without_harmless
+from muarl.language.consent import holds_back, without_harmless
 from muarl.language.sentences import normal_text, sentences
 
 _CHANGE = ("change", "edit", "modify", "replace", "set", "switch", "update")
@@ -58,8 +58,8 @@ _IRREGULAR = {
 
 
 def commands(text: str | None, tool: str, arguments: Mapping[str, Any], spoken: Sequence[str] = ()) -> bool:
-    """True if a reply tells the agent to do just this ("Please cancel it"), and denies and changes nothing."""
-    if denies(text) or changes_request(text) or not same_object(text or "", arguments):
+    """True if a reply tells the agent to do just this ("Please cancel it"), and holds nothing back."""
+    if holds_back(text) or not same_object(text or "", arguments):
         return False
     for sentence in sentences(without_harmless(text)):
         if not sentence.endswith("?") and any(_imperative(v).search(sentence) for v in action_words(tool, spoken)):

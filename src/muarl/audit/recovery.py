@@ -51,7 +51,12 @@ def _old_request(step: AuditedCall) -> str | None:
     """What of a write is the old request, where the user's latest message changes it and nothing was proposed since."""
     record = step.record
     answer = record.answer or ""
-    if not record.fresh or not record.proposals or is_affirmative(answer) or not changes_request(answer):
+    if (
+        not record.fresh
+        or not record.proposals
+        or is_affirmative(answer, "\n".join(record.proposals))
+        or not changes_request(answer)
+    ):
         return None
     proposal = "\n".join(record.proposals)
     written = list(leaves(dict(record.call.arguments)))

@@ -113,7 +113,7 @@ def _unapproved(transcript: Transcript, step: AuditedCall) -> Iterator[Finding]:
         and is_proposal(proposal, call.name, call.arguments, spoken)
     ):
         yield _finding("write-after-refusal", step, f"{call.name} was called although the user had said no to it.")
-    elif proposal is not None and is_affirmative(record.answer) and (
+    elif proposal is not None and is_affirmative(record.answer, proposal) and (
         other := differs(step, proposal, told)
     ):  # fmt: skip
         yield _finding("write-differs-from-proposal", step, f"{call.name} wrote {other}.")

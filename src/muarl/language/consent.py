@@ -7,7 +7,12 @@ hedges: who acts on a yes that was none does harm, and who asks once more does n
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from itertools import zip_longest
 
+from muarl.language.phrases import HARMLESS, whole_words
+from muarl.language.proposals import proposal_in
+from muarl.language.replies import YES_ACTS, Act, Clause, clauses
 from muarl.language.sentences import normal_text, sentences
 
 _STRONG_YES = (
@@ -16,12 +21,6 @@ _STRONG_YES = (
     "make those changes", "please process", "i approve", "i confirm", "of course", "please do", "proceed",
     "that is right", "that works", "that's it", "that's right", "y", "ya", "yeah", "yep", "yes", "yup",
 )  # fmt: skip
-_WEAK_YES = (
-    "all good", "alright", "fine", "great", "looks good", "looks right", "ok", "okay", "perfect", "sounds good",
-    "sure", "sure thing", "works for me",
-)  # fmt: skip
-# Words that agree only where nothing hangs on them: "Correct." agrees, "correct the zip" asks for something.
-_BARE_YES = r"|(?<![\w'])(?:correct|right|confirm|good)(?=\s*(?:[,.!;:-]|$))|^please\W*$"
 _NO = (
     "cannot", "can't", "do not", "don't", "hardly", "incorrect", "isn't", "never", "no", "nope", "not", "nah",
     "neither", "refuse", "won't", "wrong",
@@ -32,34 +31,6 @@ _CHANGED = (
     "instead", "never mind", "nevermind", "on second thought", "on second thoughts", "only if", "provided it",
     "provided that", "provided the", "provided you", "rather", "scratch that", "unless", "wait",
 )  # fmt: skip
-# Said beside a yes, these take nothing back; said alone, they agree to nothing.
-_HARMLESS = (
-    "can't wait", "no doubt", "no problem", "no rush", "no worries", "nothing but", "not a problem", "right away",
-    "right now", "why not", "cannot wait", "won't be a problem", "but thanks", "but thank you", "instead of",
-    "rather than", "no changes", "don't worry", "no longer needed", "no longer need", "no longer needs", "not needed",
-    "no, nothing else", "nothing else", "no other items", "no others", "no, only", "no more items",
-    "been great", "great help", "great day", "great evening", "great weekend",
-)  # fmt: skip
-# A later sentence with one of these takes a yes back.
-_TAKEN_BACK = re.compile(
-    r"\b(?:do not|don't|please stop|not yet|not now)\b(?:\s+\w+){0,2}?\s*"
-    r"(?:do|cancel|proceed|go ahead|process|change|modify|update|return|exchange|submit|make|touch|it|that|$)"
-    r"|^(?:oh,?\s+)?(?:no,?\s+)?stop\b(?! by)|\bsorry,?\s+no\b|\bno,?\s+sorry\b"
-    r"|^(?:hm+,? )?not (?:yet|now|so fast|today)\b|\bdon't(?=[,.!])|^(?:\w+,?\s+)?no,?\s+no\b"
-    r"|\bor (?:maybe )?(?:no|not)\b"
-)
-# Who says one of these has not made up their mind, wherever it stands.
-_HESITATES = re.compile(
-    r"\bi(?:'d| would)? (?:like to|need to|have to|must|should|want to|will|had better) (?:first )?"
-    r"(?:think(?=[.,!;]| about (?:it|this|that)\b| (?:it|this) over\b| again\b| first\b)|sleep on (?:it|this|that)\b"
-    r"|ask my\b|check with\b|talk (?:it over|to my)\b)"
-    r"|\blet me (?:first )?(?:think|sleep on|ask my|check (?:something|that|this|with|first)|talk (?:it over|to my))\b"
-    r"|\b(?:give me|i need) (?:a|one|another) (?:moment|minute|second|sec)\b(?=\s*(?:[.,!;]|$|to\b|please\b))"
-    r"|\bi take (?:it|that|this) back\b|\b(?:have|having) (?:some |my )?(?:doubts|second thoughts)\b"
-    r"|\b(?:not (?:so |quite |really |too )?sure|unsure)"
-    r"(?: (?:any ?more|about (?:it|this|that)|now|yet))?(?=\s*(?:[.,!;]|$))"
-    r"|\b(?:maybe|perhaps) (?:later|not)\b"
-)
 _LEADS = r"(?:(?:no|oh|hm+|well|ok|okay|sorry|wait|actually|then|please|in that case|just|let's)\b[\s,.!-]*)*"
 _AND_THAT_IS_ALL = r"(?=\s*(?:[.!?;]|$|,\s*(?:leave|keep|bye|thank|i'll|i will|i don't|it|that|sorry)\b))"
 _DROPS = re.compile(
@@ -72,45 +43,77 @@ _DROPS = re.compile(
 # The length of what may stand between is bounded, here and in acts.py: no text, however long, takes long to read.
 _IF_NOT = re.compile(r"\bif\b[^,.!?]{0,100}(?:n't|\bnot\b|\bno\b)[^,.!?]{0,100},")
 
+_PLAIN: frozenset[Act] = frozenset({"agrees", "orders"})
+_UNDECIDED: frozenset[Act] = frozenset({"hesitates", "doubts"})
+"""What a plain yes in a later sentence settles: "Let me think... Yes, go ahead."."""
+_OPEN: frozenset[Act] = frozenset({"withdraws", "mocks", "refuses", "asks", "conditions", "limits", "changes"})
+LONGEST = 2000
+"""Characters of a reply that may be a yes."""
 
-def _phrases(words: tuple[str, ...], more: str = "") -> re.Pattern[str]:
+
+def _phrases(words: tuple[str, ...]) -> re.Pattern[str]:
     ordered = sorted(words, key=len, reverse=True)
-    return re.compile(r"(?<![\w'])(?:" + "|".join(re.escape(w) for w in ordered) + r")(?![\w'])" + more)
+    return re.compile(r"(?<![\w'])(?:" + "|".join(re.escape(w) for w in ordered) + r")(?![\w'])")
 
 
-_STRONG, _WEAK = _phrases(_STRONG_YES), _phrases(_WEAK_YES, _BARE_YES)
-_NEGATIVE, _CHANGES, _OK_BESIDE = _phrases(_NO), _phrases(_CHANGED), _phrases(_HARMLESS)
+_STRONG, _NEGATIVE, _CHANGES = _phrases(_STRONG_YES), _phrases(_NO), _phrases(_CHANGED)
+_OK_BESIDE = whole_words(*HARMLESS)
 
 
 def without_harmless(text: str | None) -> str:
     """A reply in lower case without what takes nothing back: "no problem", "if that isn't possible, then"."""
-    return _OK_BESIDE.sub(" ", _IF_NOT.sub(" ", normal_text(text)))
+    words = normal_text(text)
+    return _OK_BESIDE.sub(" ", words if len(words) > LONGEST else _IF_NOT.sub(" ", words))
 
 
-def is_affirmative(text: str | None) -> bool:
-    """True if a reply says yes, and neither takes it back nor changes the request.
+def is_affirmative(text: str | None, proposal: str | None = None) -> bool:
+    """True if a reply agrees to all of what was proposed, as it was proposed.
 
-    The reply is cut into sentences. The first one that contains a word of agreement or of denial decides: it must hold
-    an agreement and no denial. A question decides only if it begins with a strong yes ("Yes, can you do it today?"), so
-    "Can you confirm the price?" is no consent. A changed request anywhere ("but", "actually", "instead", "wait") makes
-    it no consent, and so do doubts ("let me think about it") and a later "don't do it". Harmless negatives ("no
-    problem", "no rush") are not read at all.
+    It must agree in some clause, and no clause may hold back (``holds_back``). A yes with another request beside it
+    ("Yes please, and can you also check my other order?") agrees; a yes with a question about what was proposed ("Yes,
+    how much will it cost?"), with a condition, or to a part of it does not. Neither does a yes to something else
+    ("Yes, I am still here").
+
+    ``proposal``: what the agent had said. With it, an order in its words ("Ship it") and a choice among what it offered
+    ("The second one") agree, too, and a reply that names another day, doctor or number than it does not. A reply of
+    more than ``LONGEST`` characters is not read, and agrees to nothing.
     """
-    words = without_harmless(text)
-    if not words or _CHANGES.search(words) or _HESITATES.search(words):
+    return bool(text) and len(text or "") <= LONGEST and _agrees(text or "", proposal)
+
+
+def holds_back(text: str | None, proposal: str | None = None) -> bool:
+    """True if something in a reply takes from any yes in it: a question about what was proposed, a condition, a limit,
+    a change, a doubt, a no; or words beside the yes that are not understood and were not in the ``proposal``."""
+    if len(text or "") > LONGEST:
+        return True
+    said = clauses(text or "", proposal_in(proposal))
+    plain = {c.sentence for c in said if c.acts & _PLAIN}
+    beside = {c.sentence for c in said if c.acts & YES_ACTS}
+    last = max(plain, default=-1)
+    return any(
+        c.acts & _OPEN
+        or (c.acts & _UNDECIDED and c.sentence >= last)
+        or ("weakens" in c.acts and (not plain or c.sentence in beside))
+        or ("strays" in c.acts and c.sentence in beside)
+        for c in said
+    )
+
+
+@lru_cache(maxsize=4096)  # users, experts and audits read the same replies
+def _agrees(text: str, proposal: str | None) -> bool:
+    if holds_back(text, proposal):
         return False
-    parts = sentences(words)
-    for index, sentence in enumerate(parts):
-        strong, yes = _STRONG.search(sentence), _STRONG.search(sentence) or _WEAK.search(sentence)
-        if sentence.endswith("?") and not (strong and strong.start() == 0):
-            if _NEGATIVE.search(sentence):
-                return False
-            continue
-        if _NEGATIVE.search(sentence):
-            return False
-        if yes:
-            return not any(_TAKEN_BACK.search(later) for later in parts[index + 1 :])
-    return False
+    said = clauses(text, proposal_in(proposal))
+    return any(c.acts & _PLAIN or _answers(c, then) for c, then in zip_longest(said, said[1:]))
+
+
+def _answers(clause: Clause, then: Clause | None) -> bool:
+    """True if a "yes" answers the proposal, and not something that stands beside it."""
+    if "answers" not in clause.acts or (not clause.further and clause.acts & {"speaks", "digresses"}):
+        return False
+    if then is None or then.further:
+        return True
+    return "speaks" not in then.acts and not ("digresses" in then.acts and then.sentence == clause.sentence)
 
 
 def denies(text: str | None) -> bool:

@@ -186,7 +186,7 @@ def _agrees_wrongly(talk: Heard, turn: int) -> str | None:
     """Yes to a proposal that names a fact of a kind that its scenario has, and not the one of its scenario, nor one
     that anybody spoke of before."""
     proposal = talk.before(turn)
-    if turn not in talk.said or not asks_for_yes(proposal) or not is_affirmative(talk.text(turn)):
+    if turn not in talk.said or not asks_for_yes(proposal) or not is_affirmative(talk.text(turn), proposal):
         return None
     told = talk.task.scenario
     if _DOES_NOT_KNOW.search(told):

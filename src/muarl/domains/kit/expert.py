@@ -43,6 +43,7 @@ class ServiceExpert(ScriptedExpert[Request]):
         self._seen: dict[str, Any] = {}
         self._move: Move | None = None  # what the last call is for, None where it serves no request
         self._told: list[str] = []
+        self._proposed = ""
         self._remedy = ""  # the tool without which another one does not work
         self._remedied = False  # whether the last call was to it
         self._step: Step | None = None  # what the user was asked to do
@@ -68,7 +69,7 @@ class ServiceExpert(ScriptedExpert[Request]):
             if drops_request(text):
                 self._frames.pop(0)
                 return
-            if waiting == "confirm" and is_affirmative(text):
+            if waiting == "confirm" and is_affirmative(text, self._proposed):
                 frame.confirmed = True
                 return
         was_idle = frame is None
@@ -189,6 +190,8 @@ class ServiceExpert(ScriptedExpert[Request]):
 
     def _say(self, text: str, waiting: str = "") -> Message:
         told, self._told = [t for t in self._told if t], []
+        if waiting == "confirm":
+            self._proposed = text
         return super()._say(" ".join([*told, text]), waiting)
 
     def _do(self, name: str, arguments: Mapping[str, Any], move: Move | None = None) -> Message:

@@ -56,6 +56,11 @@ def _two_values(own: str, asked: Sequence[str], answers: Answers) -> str | None:
 REPLIES = (
     OddReply("Never mind, leave it.", "proposal", _always("Never mind, leave it.")),
     OddReply("a yes taken back", "proposal", _always("Yes, go ahead. No, wait! Stop, I am not sure.")),
+    OddReply("Yes, how much will that cost me?", "proposal", _always("Yes, how much will that cost me?")),
+    OddReply("Go ahead and explain first.", "proposal", _always("Go ahead and explain what that means first.")),
+    OddReply("Yes, if it is free.", "proposal", _always("Yes, if it is free of charge for me.")),
+    OddReply("Okay, as long as ...", "proposal", _always("Okay, as long as nothing else changes.")),
+    OddReply("Yes, just a part of it.", "proposal", _always("Yes, but just the first half of it.")),
     OddReply("a corrected detail", "proposal", _corrected),
     OddReply("an answer with two values", "question", _two_values),
     OddReply("...", "proposal", _always("...")),
@@ -68,7 +73,8 @@ REPLIES = (
 
 
 def odd_replies(context: CheckContext) -> Checked:
-    """After a refusal, a question, silence or a correction the expert does not write, and nothing breaks it."""
+    """After a refusal, a question, a condition, silence or a correction the expert does not write, and nothing breaks
+    it."""
     found: list[Problem] = []
     given = 0
     for reply, reactions in reactions_to(context).items():
