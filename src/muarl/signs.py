@@ -305,7 +305,7 @@ def _lengths(f: Figures) -> str | None:
         return f"{_share(cut[1])} of the conversations run into a limit, {_share(cut[0])} at first."
     for name, what in (("agent_tokens_per_turn", "tokens a turn"), ("turns", "turns a conversation")):
         found, line = f.ends(name, end=2), f.line(name)
-        if found is not None and all(not found[0] / DRIFT < value < found[0] * DRIFT for value in line[-2:]):
+        if found is not None and found[0] > 0 and all(not SHORTER < value / found[0] < LONGER for value in line[-2:]):
             return f"The agent's replies change in length: {_n(found[0])} {what} at first, {_n(found[1])} now."
     return None
 
@@ -356,8 +356,8 @@ KL_LIMIT, KL_JUMP, STEP_LIMIT = 0.5, 0.2, 0.1
 """Nats a token: KL to the start weights; its rise within three steps; k3 from a step's first update to its others."""
 COLLAPSE = 0.12
 """Share of the first steps' entropy that is too little."""
-DRIFT = 2.0
-"""How many times longer or shorter than at first is too much."""
+SHORTER, LONGER = 0.65, 2.0
+"""How many times the length of the first steps is too little, and too much."""
 STILL = 8
 """Steps with a gradient after which a policy should have moved."""
 
@@ -425,7 +425,7 @@ _BRINGS: dict[str, tuple[str, ...]] = {
     "entropy-collapses": (_KL, *_BEHAVIOUR),
     # A reward that pays for what it should not moves the policy far in the end: KL is then no cause.
     "repeated-calls": ("lengths-drift", "consent-falls", "no-signal", _KL),
-    "lengths-drift": ("no-signal", _KL),
+    "lengths-drift": ("consent-falls", "no-signal", _KL),
     "consent-falls": (_KL,),
     "policy-stands-still": (),
 }
