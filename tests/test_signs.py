@@ -16,7 +16,8 @@ RECORDED = Path(__file__).parent / "recorded" / "signs.json"
 HEALTHY: dict[str, float] = {
     "kl": 0.01, "update/approx_kl": 0.0002, "update/grad_norm": 0.4, "update/nonfinite": 0.0, "entropy": 0.2,
     "update/logprob_gap_mean": 0.0, "update/updates": 1.0, "episodes": 80.0, "excluded": 0.0, "user_errors": 0.02,
-    "loops": 0.02, "audit/repeated_calls": 0.2, "truncated": 0.02, "turns": 9.0, "agent_tokens_per_turn": 7.0,
+    "loops": 0.02, "audit/repeated_calls": 0.2, "audit/writes": 1.0,
+    "truncated": 0.02, "turns": 9.0, "agent_tokens_per_turn": 7.0,
     "writes_without_consent": 0.1, "success": 0.7, "success_with_consent": 0.6, "groups/all_correct": 0.3,
     "groups/all_wrong": 0.2, "groups_kept": 10.0, "groups_equal": 4.0, "samples": 48.0,
 }  # fmt: skip
@@ -55,7 +56,7 @@ def test_a_healthy_training_shows_none() -> None:
         ("lengths-drift", 5, {"truncated": [0.02] * 4 + [0.6]}),
         ("lengths-drift", 5, {"turns": [9.0] * 4 + [20.0]}),
         ("lengths-drift", 5, {"agent_tokens_per_turn": [7.0] * 4 + [2.5]}),
-        ("consent-falls", 6, {"writes_without_consent": [0.1] * 5 + [0.3]}),
+        ("consent-falls", 6, {"writes_without_consent": [0.1] * 5 + [0.4]}),
         ("policy-stands-still", 7, {"kl": [0.0], "update__approx_kl": [0.0]}),
         ("no-signal", 5, {"samples": [48.0] * 3 + [0.0]}),
         ("no-signal", 4, {"groups__all_wrong": [0.95]}),
