@@ -43,7 +43,7 @@ from muarl.commands import (
     user,
     view,
 )
-from muarl.errors import MuarlError
+from muarl.errors import MuarlError, StoppedBySignError
 from muarl.extras import missing_extra
 from muarl.stopping import exit_code
 from muarl.version import __version__
@@ -54,7 +54,8 @@ DEBUG = "MUARL_DEBUG"
 class _Commands(TyperGroup):
     """The group of subcommands; it turns every failure into one clear message and an exit code.
 
-    2: something the user can fix. 1: a defect, or the disk is full. 130: interrupted; 143: by SIGTERM.
+    2: something the user can fix. 3: a training stopped for a sign that ``rl.stop_on`` names. 1: a defect, or the disk
+    is full. 130: interrupted; 143: by SIGTERM.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -63,6 +64,9 @@ class _Commands(TyperGroup):
         except KeyboardInterrupt as stop:
             _say("Interrupted; progress saved." if _notes(stop) else "Interrupted.", stop)
             raise typer.Exit(exit_code()) from None
+        except StoppedBySignError as stop:
+            _say(str(stop), stop)
+            raise typer.Exit(3) from None
         except MuarlError as problem:
             _say(f"Error: {problem}", problem)
             raise typer.Exit(2) from None

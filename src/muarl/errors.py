@@ -29,6 +29,10 @@ class BudgetError(MuarlError):
     """What a run may spend is spent: it has stopped where it can continue, with a larger budget."""
 
 
+class StoppedBySignError(MuarlError):
+    """A training showed a sign that it was to stop for (``rl.stop_on``): it has stopped where it can continue."""
+
+
 class InfrastructureError(MuarlError):
     """Something outside the policy failed (endpoint, sampler, tool server). Such an episode is excluded, never scored.
 

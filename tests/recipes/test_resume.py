@@ -328,4 +328,5 @@ def test_a_run_that_learns_nothing_says_so(
     assert "No step of the training updated the weights (0 of 8 groups had differing rewards)" in said
     assert [r["groups_equal"] for r in rows(run, "rl")] == [2.0] * 4
     training = json.loads((run / "summary.json").read_text())["training"]
+    assert [sign["name"] for sign in training.pop("signs")] == ["no-signal"]
     assert training == {"steps": 4, "steps_without_update": 4, "groups": 8, "groups_equal": 8}

@@ -9,7 +9,6 @@ import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,6 @@ from muarl.view.layout import ServerLinks
 from muarl.view.routes import page_of
 from muarl.view.rows import key_text
 from muarl.view.runs import Library
-from muarl.view.signs import signs
 from muarl.view.tokens import pieces, tokenizer_of
 from support.viewing import STEPS, indexed, make_run, play, writing_tasks
 from support.viewing_pages import EVIL, Page, found, hostile, look
@@ -385,17 +383,3 @@ def test_token_texts() -> None:
     for name in ("/nowhere", "../../etc", "base-none", ""):
         assert tokenizer_of(Path("/nowhere"), {"model": {"checkpoint": name}}) is None
     assert tokenizer_of(Path("/nowhere"), {"model": "x"}) is None
-
-
-def test_signs_of_failure() -> None:
-    def rows(**figures: list[float]) -> list[dict[str, Any]]:
-        return [{"step": n} | {k.replace("__", "/"): v[n] for k, v in figures.items()} for n in range(12)]
-
-    assert signs(rows(reward=[0.5] * 12, kl=[0.01] * 12, entropy=[0.4] * 12)) == []
-    assert "KL rises" in signs(rows(kl=[0.01] * 9 + [1.0, 2.0, 3.0]))[0]
-    assert "Entropy has collapsed" in signs(rows(entropy=[0.5] * 8 + [0.001] * 4))[0]
-    assert "easier" in signs(rows(groups__all_wrong=[0.95] * 12))[0]
-    assert "loops" in signs(rows(audit__repeated_calls=[0.1] * 6 + [4.0] * 6))[0]
-    assert "infrastructure" in signs(rows(episodes=[80.0] * 12, excluded=[20.0] * 12))[0]
-    assert "disagree" in signs(rows(update__logprob_gap_mean=[0.2] * 12))[0]
-    assert "not finite" in signs(rows(update__nonfinite=[0.0] * 10 + [1.0] * 2))[0]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from muarl.config.section import Count, Positive, Section
 from muarl.learning.loss_options import PolicyLossOptions
+from muarl.signs import SignName
 
 
 class ShapingConfig(Section):
@@ -172,6 +173,18 @@ class RlConfig(PolicyLossOptions, RlSteps):
         description="Which episodes are kept for `muarl view`. `some`: the first 64 of the first and last step and of "
         "those with a checkpoint. `all`: about 10 kB an episode.",
     )
+
+    stop_on: tuple[SignName, ...] = Field(
+        (),
+        description="Signs of a training that goes wrong for which it stops, with a checkpoint and exit code 3, such "
+        "as `[kl-runs-away, user-breaks-down]` (docs/training.md names them); empty: it goes on.",
+    )
+
+    @field_validator("stop_on", mode="before")
+    @classmethod
+    def _several(cls, value: Any) -> Any:
+        """One name, or several with commas between, may be given as text."""
+        return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
     @property
     def reward(self) -> str:

@@ -285,6 +285,10 @@ class ShardedLearner(Stepper):
     def _has_reference(self) -> bool:
         return self.config.policy.kl_coef > 0
 
+    @property
+    def _start_at_hand(self) -> bool:
+        return self._has_reference or self.config.lora is not None
+
     def _micro(self, batch: Batch, subset: Sequence[int] | None = None) -> list[Rows]:
         c = self.config
         share = self.model.support.prefix_sharing and can_share(batch.weights)

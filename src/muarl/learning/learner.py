@@ -48,6 +48,10 @@ from muarl.models.weights import as_stored, copy_weights, family_of
 __all__ = ["Learner", "LearnerConfig", "LoraSettings", "Metrics", "PolicyLossConfig", "TorchLearner"]
 
 
+COPIED = 50_000_000
+"""Parameters up to which a learner without a KL term keeps a copy of its start weights, to measure KL all the same."""
+
+
 @runtime_checkable
 class Learner(Protocol):
     """Holds the policy's weights. ``version`` counts the changes of weights that samplers should see: one for each
@@ -78,8 +82,9 @@ class TorchLearner(Stepper):
 
     ``model`` is trained in place, so a sampler that holds the same module sees every update at once. ``reference``: the
     frozen model of the KL term; by default, where ``kl_coef`` > 0, a copy of the model as it is now. With adapters
-    (``config.lora``) the model stays as it is: a copy of it is adapted, which without its adapters is the reference. To
-    resume, build the learner from the same start model and ``load`` the checkpoint: reference and base are then the
+    (``config.lora``) the model stays as it is: a copy of it is adapted, which without its adapters is the reference.
+    Where ``config.start_kl`` asks for it, a model of up to ``COPIED`` parameters is copied, too, but for figures alone.
+    To resume, build the learner from the same start model and ``load`` the checkpoint: reference and base are then the
     same again, which is checked.
     """
 
@@ -105,8 +110,13 @@ class TorchLearner(Stepper):
         if self.config.policy.kl_coef > 0 and (lora is None or reference is not None):
             self.reference = reference or copy.deepcopy(model)
             self.reference.requires_grad_(False)
+        start = self.reference
+        if start is None and lora is None and self.config.start_kl and _size(model) <= COPIED:
+            start = copy.deepcopy(model)
+            start.requires_grad_(False)
+        self._has_start = start is not None or lora is not None
         self._path = path_of(self.model)
-        self._reference_path = self._path if self.reference is None else path_of(self.reference)
+        self._reference_path = self._path if start is None else path_of(start)
         self.optimizer = ScheduledOptimizer(self.model, self.config.optimizer)
         self._digest: str | None = None
 
@@ -184,6 +194,10 @@ class TorchLearner(Stepper):
     def _has_reference(self) -> bool:
         return self.config.policy.kl_coef > 0
 
+    @property
+    def _start_at_hand(self) -> bool:
+        return self._has_start
+
     def _micro(self, batch: Batch, subset: Sequence[int] | None = None) -> list[Rows]:
         c = self.config
         rows = pack(
@@ -198,7 +212,7 @@ class TorchLearner(Stepper):
 
     def _scores(self, rows: Rows, *, temperature: float, entropy: bool = False, reference: bool = False) -> TokenScores:
         path = self._reference_path if reference else self._path
-        adapters_off = reference and self.reference is None
+        adapters_off = reference and path is self._path
         with (
             torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"),
             base_only() if adapters_off else nullcontext(),
@@ -217,3 +231,8 @@ class TorchLearner(Stepper):
             named = ((n, p) for n, p in model.named_parameters() if not is_adapter(n))
             self._digest = combine({plain_name(n): tensor_sum(plain_name(n), p) for n, p in named})
         return self._digest
+
+
+def _size(model: PreTrainedModel) -> int:
+    """How many parameters there are, tied ones once."""
+    return sum(parameter.numel() for parameter in model.parameters())

@@ -233,13 +233,15 @@ def kl_loss(
     loss = (coefficients * terms).sum()
     with torch.no_grad():
         share = weights / max(totals.weight, 1e-12)
-        x = (logprobs - reference).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
-        metrics = {
-            "kl_loss": loss.detach(),
-            "kl": (share * x).sum(),
-            "kl_k3": (share * (torch.exp(-x) - 1.0 + x)).sum(),
-        }
+        k1, k3 = kl_values(logprobs, reference)
+        metrics = {"kl_loss": loss.detach(), "kl": (share * k1).sum(), "kl_k3": (share * k3).sum()}
     return LossOutput(loss, metrics)
+
+
+def kl_values(logprobs: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+    """The k1 and k3 values [n] of KL(policy || reference) in nats, from tokens that the policy sampled; no gradient."""
+    x = (logprobs.detach() - reference).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+    return x, torch.exp(-x) - 1.0 + x
 
 
 def cross_entropy_loss(

@@ -42,7 +42,9 @@ class LearnerConfig:
     ``entropy``: measure it over the loss tokens of policy steps. ``precision`` "bfloat16" computes in it, while the
     weights that are trained stay as they are held (one process: as loaded; sharded: float32). ``recompute`` makes
     activations again in the backward pass, which trades time for memory. ``lora``: train adapters only. ``seed``
-    orders the minibatches and begins the adapters. ``notes``: for the model cards of its checkpoints."""
+    orders the minibatches and begins the adapters. ``notes``: for the model cards of its checkpoints. ``start_kl``:
+    episodes of a policy step on which the divergence from the start weights is measured where it is not in the loss and
+    they are at hand (``Stepper._start_at_hand``); 0: none."""
 
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     policy: PolicyLossConfig = field(default_factory=PolicyLossConfig)
@@ -54,4 +56,5 @@ class LearnerConfig:
     recompute: bool = False
     lora: LoraSettings | None = None
     seed: int = 0
+    start_kl: int = 0
     notes: ModelNotes = field(default_factory=ModelNotes)

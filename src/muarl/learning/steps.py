@@ -22,6 +22,7 @@ from muarl.learning.losses import (
     cross_entropy_loss,
     gap_summary,
     kl_loss,
+    kl_values,
     logprob_gap,
     merge_metrics,
     policy_gradient_loss,
@@ -81,6 +82,12 @@ class Stepper:
     def _has_reference(self) -> bool:
         raise NotImplementedError
 
+    @property
+    def _start_at_hand(self) -> bool:
+        """Whether ``_scores`` can answer for the start weights at no memory worth speaking of: they are the reference,
+        the model without its adapters, or a small model's copy."""
+        return self._has_reference
+
     # ---- the steps
 
     def sft_step(self, samples: Sequence[Sample]) -> Metrics:
@@ -113,6 +120,7 @@ class Stepper:
         Metrics: those of the losses (see ``losses``) averaged over the updates (``*_max`` and ``*_min``: over all),
         ``loss`` (the whole objective), ``entropy`` (nats, loss tokens only), ``logprob_gap_mean`` / ``_max`` between
         sampler and learner at the weights before the step, and the same as ``sft_step`` about updates and speed.
+        Without a KL term also ``kl``, ``kl_k3`` and ``kl_tokens``, see ``_start_kl``.
         ``{"skipped": 1}`` if no sample carries loss. ValueError if samples bring no log-probabilities.
         """
         started = time.perf_counter()
@@ -133,6 +141,7 @@ class Stepper:
             if old is not None:
                 totals = Totals.of(batch.weights, batch.sequences, batch.episodes)
                 gap = _floats(logprob_gap(old, batch.logprobs, batch.weights, totals))
+        start_kl = self._start_kl(batch, old) if reference is None else {}
         updates: list[Metrics] = []
         for _ in range(policy.epochs):
             for subset in self._minibatches(batch):
@@ -142,7 +151,33 @@ class Stepper:
                 own_gap = {k: measured.pop(k) for k in list(measured) if k.startswith("logprob_gap")}
                 gap = gap or own_gap
                 updates.append(measured)
-        return self._finish(updates, everything, started, policy.epochs) | gap_summary(gap)
+        return self._finish(updates, everything, started, policy.epochs) | gap_summary(gap) | start_kl
+
+    def _start_kl(self, batch: Batch, old: Tensor | None) -> Metrics:
+        """How far the policy that sampled is from the start weights, in nats a token, on ``config.start_kl`` episodes
+        that lie evenly in the batch: one forward pass over those. It draws nothing at random and moves nothing, so
+        training is the same with it. ``old``: see ``_policy_update``.
+
+        ``kl`` (k1) and ``kl_k3``: weighted means over ``kl_tokens`` loss tokens. Empty where there is nothing to ask.
+        """
+        if not self.config.start_kl or not self._start_at_hand:
+            return {}
+        numbers = episode_numbers(batch.samples)
+        carrying = [i for i in range(len(numbers)) if batch.starts[i + 1] > batch.starts[i]]
+        episodes = list(dict.fromkeys(numbers[i] for i in carrying))
+        count = min(self.config.start_kl, len(episodes))
+        chosen = {episodes[n * len(episodes) // count] for n in range(count)}
+        subset = [i for i in carrying if numbers[i] in chosen]
+        micro = self._micro(batch, subset)
+        start = self._flat(batch, micro, reference=True)
+        if old is None:
+            old = self._flat(batch, micro)
+        index = torch.cat([torch.arange(batch.starts[i], batch.starts[i + 1]) for i in subset]).to(self.device)
+        k1, k3 = kl_values(old[index], start[index])
+        weights = batch.weights[index]
+        whole = weights.sum().clamp_min(1e-12)
+        means = {"kl": (weights * k1).sum() / whole, "kl_k3": (weights * k3).sum() / whole}
+        return _floats(means) | {"kl_tokens": float(len(index))}
 
     def _policy_update(
         self, batch: Batch, subset: Sequence[int], micro: list[Rows], old: Tensor | None, reference: Tensor | None

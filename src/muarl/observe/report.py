@@ -29,7 +29,7 @@ from muarl.observe.report_tables import (
     users_section,
 )
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.training import idle_text
+from muarl.observe.training import what_went_wrong
 from muarl.rewards.user_errors import RULES
 from muarl.statistics import evaluate_summary
 
@@ -144,7 +144,7 @@ def render(data: ReportData) -> str:
         tag("p", "muarl · run report", class_="eyebrow"),
         tag("h1", data.name),
         notice(data.status, bool(stages)),
-        tag("div", idle, class_="notice") if (idle := idle_text(data.metrics)) else None,
+        [tag("div", text, class_="notice") for text in what_went_wrong(data.metrics)],
         tag("p", story(data.summary, stages, phases), class_="lede"),
         tag("nav", [tag("a", name, href=f"#{key}") for key, name, _ in shown], aria_label="Sections"),
         class_="top",

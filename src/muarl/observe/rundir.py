@@ -24,7 +24,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import yaml
 
 from muarl.episode import Episode, read_episodes, write_episodes
-from muarl.errors import BudgetError, CheckpointError, ConfigError, DataError, MuarlError
+from muarl.errors import BudgetError, CheckpointError, ConfigError, DataError, MuarlError, StoppedBySignError
 from muarl.files import (
     append_line,
     clear_disk_errors,
@@ -118,6 +118,7 @@ class RunDirectory:
         self.domain: str | None = None
         self._place: str | None = None
         self._written: Mapping[str, Any] | None = None
+        self.signs: Sequence[Mapping[str, Any]] = ()
         self._began = time.monotonic()
         self._since = now()
         self.rewound = 0
@@ -142,7 +143,7 @@ class RunDirectory:
         run.path = Path(path)
         run.name = run.path.resolve().name
         run._began, run._since = time.monotonic(), now()
-        run.rewound, run._lock = 0, None
+        run.rewound, run._lock, run.signs = 0, None, ()
         run.command = run.domain = run._place = run._written = None
         files = (run.metrics, run.summary, run.path / "status.json", *run.episodes.glob("*.jsonl"))
         if not any(file.is_file() for file in files):
@@ -259,6 +260,13 @@ class RunDirectory:
         for litter in (*self.path.glob(".*.tmp"), *self.episodes.glob(".*.tmp")):
             litter.unlink()
 
+    def show_signs(self, signs: Sequence[Mapping[str, Any]]) -> None:
+        """Let status.json name the signs that something goes wrong in training, those that stand now."""
+        changed = [s.get("name") for s in signs] != [s.get("name") for s in self.signs]
+        self.signs = signs
+        if changed:
+            self.write_status(RUNNING)
+
     def write_episodes(self, name: str, episodes: Iterable[Episode]) -> Path:
         """Write episodes/NAME.jsonl whole or not at all. Names: "eval-before", "eval-after", "train-0010"."""
         path = self.episodes / f"{name}.jsonl"
@@ -288,8 +296,14 @@ class RunDirectory:
 
     def write_status(self, state: str, message: str | None = None) -> None:
         """Write status.json. On a full disk it is written over the old one's bytes, so that the state is still told."""
-        data = {"state": state, "message": message, "seconds": round(self.seconds, 1), "command": self.command}
+        data: dict[str, Any] = {
+            "state": state,
+            "message": message,
+            "seconds": round(self.seconds, 1),
+            "command": self.command,
+        }
         data |= {"domain": self._place or _domain(self._written), "began": self._since, "at": now(), **this_process()}
+        data |= {"signs": list(self.signs)} if self.signs else {}
         path = self.path / "status.json"
         try:
             write_json(path, data)
@@ -309,7 +323,7 @@ class RunDirectory:
     ) -> None:
         if problem is None:
             self.write_status(FINISHED)
-        elif isinstance(problem, BudgetError):
+        elif isinstance(problem, (BudgetError, StoppedBySignError)):
             self.write_status(INTERRUPTED, str(problem))
         elif isinstance(problem, KeyboardInterrupt) or type(problem).__name__ == "CancelledError":
             text = f"Interrupted ({stopped_by()}). Saved state is consistent"

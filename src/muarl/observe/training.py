@@ -6,32 +6,23 @@ leaves the weights as they were.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from muarl.observe.markup import as_figure
-
-PHASE = "rl"
-"""The phase of training's rows."""
-
-Row = Mapping[str, Any]
+from muarl.signs import PHASE, REMEDIES, Row, no_update, signs
 
 
-def no_update(row: Row) -> bool:
-    """Whether a step left the weights as they were, since nothing in it gave a gradient."""
-    return bool(row.get("update/skipped")) or row.get("samples") == 0
-
-
-def training_summary(rows: Iterable[Row]) -> dict[str, int]:
+def training_summary(rows: Iterable[Row]) -> dict[str, Any]:
     """The ``training`` block of summary.json, from a run's rows of figures: ``steps``; ``steps_without_update``;
     ``groups`` that were kept, and of those ``groups_equal``, whose rewards were all the same (left out where an older
-    run did not count them)."""
+    run did not count them); ``signs`` that something went wrong, causes first (``muarl.signs``)."""
     steps = [row for row in rows if row.get("phase") == PHASE]
-    out = {"steps": len(steps), "steps_without_update": sum(map(no_update, steps))}
+    out: dict[str, Any] = {"steps": len(steps), "steps_without_update": sum(map(no_update, steps))}
     out["groups"] = _sum(steps, "groups_kept")
     if steps and all("groups_equal" in row for row in steps):
         out["groups_equal"] = _sum(steps, "groups_equal")
-    return out
+    return out | {"signs": [sign.to_json() for sign in signs(steps)]}
 
 
 def _sum(rows: Iterable[Row], name: str) -> int:
@@ -44,66 +35,24 @@ def differing_text(groups: int, equal: int) -> str:
     return f"{groups - equal} of {groups} groups had differing rewards"
 
 
-def idle_text(rows: Iterable[Row]) -> str | None:
-    """One sentence on steps that updated nothing; None if every step did."""
+def what_went_wrong(rows: Iterable[Row]) -> list[str]:
+    """Sentences for whoever looks at a training: its signs, causes first, each with its remedy, and how many steps
+    updated nothing. The remedy for those is told only where no sign names another cause. Empty if all is well."""
+    rows = list(rows)
+    found = signs(rows)
+    idle = idle_text(rows, remedy=not found)
+    return [sign.line for sign in found] + ([] if idle is None else [idle])
+
+
+def idle_text(rows: Iterable[Row], *, remedy: bool = True) -> str | None:
+    """One sentence on steps that updated nothing, and one on what to do; None if every step did."""
     found = training_summary(rows)
     steps, idle = found["steps"], found["steps_without_update"]
     if not idle:
         return None
     groups = f" ({differing_text(found['groups'], found['groups_equal'])})" if "groups_equal" in found else ""
     if idle == steps:
-        return f"No step of the training updated the weights{groups}: the agent is the one it began with. {REMEDY}"
-    return f"{idle} of {steps} training steps updated nothing{groups if idle > steps / 2 else ''}. {REMEDY}"
-
-
-REMEDY = (
-    "A group teaches only if some of its rollouts earn more than others: choose tasks that the agent solves sometimes, "
-    "a larger rl.group_size, more cold start, or rl.shaping."
-)
-
-
-class IdleSteps:
-    """Counts the steps in a row that updated nothing, and says so after the third, sixth, twelfth, ..."""
-
-    FIRST = 3
-
-    def __init__(self) -> None:
-        self._row, self._next = 0, self.FIRST
-
-    def note(self, row: Row) -> str | None:
-        """A warning if one is due after this step."""
-        if not no_update(row):
-            self._row, self._next = 0, self.FIRST
-            return None
-        self._row += 1
-        if self._row < self._next:
-            return None
-        self._next *= 2
-        return f"The last {self._row} steps updated nothing: none of their groups gave a gradient. {REMEDY}"
-
-
-GAP = 0.05
-"""Nats a token by which sampler and learner may disagree before somebody is told: with the same weights and arithmetic
-it is less than 0.00001, and from about 0.2 on ratios leave the clip's range without any learning."""
-
-
-class GapWatch:
-    """Tells once of a sampler and a learner that disagree and are not corrected for. ``corrects``: a correction is on,
-    which is the remedy."""
-
-    def __init__(self, *, corrects: bool) -> None:
-        self._quiet = corrects
-
-    def note(self, row: Row) -> str | None:
-        """The warning, if this step is the first to call for it."""
-        gap = as_figure(row.get("update/logprob_gap_mean"))
-        if self._quiet or gap is None or gap <= GAP:
-            return None
-        self._quiet = True
-        clipped = as_figure(row.get("update/clip_fraction"))
-        share = f" ({clipped:.1%} of the tokens were clipped)" if clipped and row.get("update/updates") == 1 else ""
-        return (
-            f"Sampler and learner disagree by {gap:.3f} nats a token{share}, and nothing corrects for it: set "
-            "rl.correction=token, or let both compute in one number format that is fine enough (engine.dtype, "
-            "learner.precision, model.dtype)."
-        )
+        text = f"No step of the training updated the weights{groups}: the agent is the one it began with."
+    else:
+        text = f"{idle} of {steps} training steps updated nothing{groups if idle > steps / 2 else ''}."
+    return f"{text} {REMEDIES['no-signal']}" if remedy else text

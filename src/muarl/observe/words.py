@@ -51,6 +51,10 @@ WORDS: dict[str, Word] = {
     "audit/repeated_calls": Word(
         "Repeated calls", "per conversation: asking the same of an unchanged database", False, "lower"
     ),
+    "loops": Word("Going in circles", "conversations with four or more equal calls", True, "lower"),
+    "success_with_consent": Word(
+        "Success with consent", "solved, and nothing changed without the customer’s yes", True, "higher"
+    ),
     "audit/access_before_authentication": Word(
         "Access before authentication", "per conversation: data touched before knowing who is asking", False, "lower"
     ),
@@ -65,7 +69,7 @@ WORDS: dict[str, Word] = {
     "agent_tokens": Word("Agent tokens", "tokens the agent wrote per conversation"),
     "agent_tokens_per_turn": Word("Tokens per turn", "tokens the agent wrote per turn"),
     "diversity": Word("Diversity", "distinct 4-grams of all 4-grams in the agent’s output", True),
-    "kl": Word("KL", "divergence per token from where RL began; a sudden rise is a warning"),
+    "kl": Word("KL", "divergence per token from the weights that RL began with; a sudden rise is a warning"),
     "entropy": Word("Entropy", "of the agent’s choices per token; a collapse to 0 is a warning"),
     "groups_equal": Word("Groups without a gradient", "groups of a step whose rollouts all earned the same"),
     "loss": Word("Loss", "on the agent’s own tokens"),

@@ -25,12 +25,12 @@ from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import make_runner
 from muarl.episode import Episode
-from muarl.errors import BudgetError, ConfigError, DataError
+from muarl.errors import BudgetError, ConfigError, DataError, StoppedBySignError
 from muarl.event_loop import EventLoop, event_loop
 from muarl.inference.base import SleepingSampler
 from muarl.learning.checkpoints import Policy, latest_checkpoint
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.training import idle_text, training_summary
+from muarl.observe.training import training_summary, what_went_wrong
 from muarl.planning.weight_transport import weight_transport
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.recipes.training.ahead import PIPELINE, run_ahead
@@ -55,6 +55,7 @@ from muarl.runs.restarting import Attempt, with_restarts
 from muarl.runs.resuming import go_back, resume_point
 from muarl.runs.spending import check_prices
 from muarl.runs.task_seeds import rl_seed
+from muarl.signs import Watch
 from muarl.stopping import held
 
 ROUNDS = 2
@@ -93,10 +94,12 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
         attempt.folder = folder.path
         for note in notes:
             context.progress.say(note)
-        train(context, config, environment, policy, after_step=attempt.step)
-        training = training_summary(folder.read_metrics())
-        told = {"reward": config.rl.reward, "training": training}
-        folder.write_summary({**told, "seed": config.seed, "seconds": folder.seconds})
+        try:
+            train(context, config, environment, policy, after_step=attempt.step)
+        finally:
+            if rows := folder.read_metrics():
+                told = {"reward": config.rl.reward, "training": training_summary(rows)}
+                folder.write_summary({**told, "seed": config.seed, "seconds": folder.seconds})
     return folder.path
 
 
@@ -161,13 +164,14 @@ def train(
             after_step=after_step,
             reviews_users=config.user.kind in ("llm", "sampled"),
             sleeps=config.engine.sleep,
+            watch=Watch(folder.read_metrics()),
         )
         if rl.asynchrony != "synchronous":
             here.run(run_ahead(loop, first, done.get(PIPELINE)))
         else:
             _in_turns(loop, here, first, _practice(context, rl, environment, done))
-        if (idle := idle_text(folder.read_metrics())) is not None:
-            progress.say(idle)
+        for text in what_went_wrong(folder.read_metrics()):
+            progress.say(text)
     policy.path = latest_checkpoint(root) or policy.path
 
 
@@ -249,11 +253,12 @@ def _in_turns(loop: Loop, here: EventLoop, first: int, practice: Practice | None
                 loop.note(step, played.all, samples, update, seconds | played.figures(practice))
                 made, whole = step + 1, True
             loop.save(made, kept())
+            loop.stop_if_told(made)
             if loop.validation_due(step):
                 validate(step)
             if loop.after_step is not None:
                 loop.after_step(step, loop.agent)
-    except (BudgetError, DataError, KeyboardInterrupt):
+    except (BudgetError, DataError, StoppedBySignError, KeyboardInterrupt):
         if whole:
             loop.save_stopped(made, kept())
         raise

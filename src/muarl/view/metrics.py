@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from muarl.observe.charts import Point
+from muarl.observe.charts import Point, smooth
 from muarl.observe.markup import as_figure
 from muarl.untrusted import parse_json
 
@@ -109,3 +109,17 @@ def thin(line: list[Point], most: int = POINTS) -> list[Point]:
 def total(rows: list[Row], name: str) -> float:
     """The sum of a figure over rows."""
     return sum(as_figure(row.get(name)) or 0.0 for row in rows)
+
+
+class Ends:
+    """Where a figure's line began and ended, smoothed."""
+
+    def __init__(self, line: list[Point]) -> None:
+        smoothed = smooth(line)
+        self.first, self.last = smoothed[0][1], smoothed[-1][1]
+
+
+def ends(rows: list[Row], *names: str) -> Ends | None:
+    """The ends of the first of these figures that the rows have; None where they have none."""
+    line = points(rows, *names)
+    return Ends(line) if line else None

@@ -14,6 +14,7 @@ from muarl.observe.progress import clock
 from muarl.observe.report_curves import everything
 from muarl.observe.shortening import cut
 from muarl.observe.status import KILLED, RUNNING, resume_command
+from muarl.observe.training import what_went_wrong
 from muarl.observe.words import phase_name
 from muarl.view import queries
 from muarl.view.compare import settings_section
@@ -32,12 +33,11 @@ from muarl.view.layout import (
     state,
     tasks_at,
 )  # fmt: skip
-from muarl.view.metrics import MOST_ROWS, points, thin
+from muarl.view.metrics import MOST_ROWS, ends, points, thin
 from muarl.view.overview_audit import AuditOverview, audit_section, audits_of, catastrophic_text
 from muarl.view.overview_charts import COLOURS, DRAWN, RunRows, chart_sections, filled, spent
 from muarl.view.overview_domains import domains_section
 from muarl.view.runs import Library, Run
-from muarl.view.signs import ends, signs
 
 KILLED_TEXT = (
     "Its process no longer exists: killed, out of memory, or the machine went down. Saved state is consistent."
@@ -79,7 +79,7 @@ def overview(site: Site, library: Library, only: Run | None = None) -> str:
 
 def _one(seen: RunRows, audits: Audits) -> Html:
     run, status = seen.run, seen.run.json("status")
-    found = [tag("li", text) for text in signs(seen.rows)] if seen.phase == "rl" else []
+    found = [tag("li", text) for text in what_went_wrong(seen.rows)] if seen.phase == "rl" else []
     said = KILLED_TEXT if run.state == KILLED else status.get("message")
     again = resume_command(status.get("command"), run.folder.path) if run.state in STOPPED else None
     message: list[Child] = [cut(str(said), SENTENCE)] if said else []
@@ -103,7 +103,7 @@ def _facts(seen: RunRows) -> list[tuple[str, Child]]:
     if last is not None:
         of = f" of {steps:,.0f}" if steps else ""
         out.append((phase_name(seen.phase).capitalize(), f"step {last + (1 if steps else 0):,.0f}{of}"))
-    reward = ends(rows, "reward", "success", least=1)
+    reward = ends(rows, "reward", "success")
     if reward is not None:
         out.append(("Reward", f"{reward.first:.2f} → {reward.last:.2f}"))
     seconds = as_figure(status.get("seconds")) if status.get("state") != RUNNING else None
@@ -177,8 +177,8 @@ def _clean(summary: Mapping[str, Any], key: str) -> str:
 def _several(site: Site, seen: list[RunRows], audits: Audits) -> Html:
     rows = []
     for n, s in enumerate(seen):
-        reward, kl = ends(s.rows, "reward", "success", least=1), ends(s.rows, "kl_k3", "kl", least=1)
-        entropy = ends(s.rows, "entropy", least=1)
+        reward, kl = ends(s.rows, "reward", "success"), ends(s.rows, "kl_k3", "kl")
+        entropy = ends(s.rows, "entropy")
         held_out, clean = _held_out(s)
         cells: list[Child] = [
             f"{len(s.rows):,}",
@@ -195,7 +195,9 @@ def _several(site: Site, seen: list[RunRows], audits: Audits) -> Html:
         name = tag("th", key, link(site, episodes_at(s.run), s.run.name), " ", state(s.run), scope="row")
         rows.append(tag("tr", name, [tag("td", c, class_="n") for c in cells]))
     head = ["Run", "Steps", "Reward", "Held out", "Without violation", "Catastrophic", "KL", "Entropy", "Time", "Cost"]
-    warned = [tag("li", tag("b", s.run.name), ": ", text) for s in seen if s.phase == "rl" for text in signs(s.rows)]
+    warned = [
+        tag("li", tag("b", s.run.name), ": ", text) for s in seen if s.phase == "rl" for text in what_went_wrong(s.rows)
+    ]
     return join(
         table_of(head, rows, "runs-table"),
         tag("div", tag("b", "Worth a look"), tag("ul", warned), class_="notice calm") if warned else None,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from muarl.domains.base import Task
 from muarl.episode_runner import RolloutRequest, requests_for
-from muarl.errors import BudgetError, DataError
+from muarl.errors import BudgetError, DataError, StoppedBySignError
 from muarl.event_loop import Closable
 from muarl.recipes.evaluation.measuring import LABEL
 from muarl.recipes.training.loop import Loop
@@ -118,11 +118,12 @@ async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> N
                         assert unnoted is not None
                         unnoted(waited + time.perf_counter() - updated)
                         await here.run_in_executor(thread, loop.save, made, {PIPELINE: window.state()})
+                        loop.stop_if_told(made)
                         if loop.validation_due(step):
                             await validate(step)
                         if loop.after_step is not None:
                             loop.after_step(step, loop.agent)
-                except (BudgetError, DataError, asyncio.CancelledError):
+                except (BudgetError, DataError, StoppedBySignError, asyncio.CancelledError):
                     if unnoted is not None:
                         unnoted(waited)
                     await here.run_in_executor(thread, loop.save_stopped, made, {PIPELINE: window.state()})

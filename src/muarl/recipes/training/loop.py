@@ -14,7 +14,7 @@ from muarl.config import EvalConfig, RlConfig, RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.episode import Episode
-from muarl.errors import MuarlError
+from muarl.errors import MuarlError, StoppedBySignError
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoint_paths import checkpoint_path
 from muarl.learning.learner import Learner
@@ -22,7 +22,7 @@ from muarl.learning.packing import Sample, episode_numbers
 from muarl.metrics import DOMAIN, SUCCESS_WITHOUT_VIOLATION, episode_metrics
 from muarl.observe.headline import AFTER, cost_text
 from muarl.observe.progress import Phase
-from muarl.observe.training import GapWatch, IdleSteps, differing_text, no_update
+from muarl.observe.training import differing_text
 from muarl.recipes.evaluation.auditing import audit_episodes
 from muarl.recipes.evaluation.user_review import look_at_users
 from muarl.recipes.training.loss_settings import equal_groups
@@ -30,6 +30,7 @@ from muarl.recipes.training.pipeline import Played
 from muarl.rollout import BoundedExecutor, Executor
 from muarl.runs.context import RunContext
 from muarl.runs.preflight import validation_tasks
+from muarl.signs import PHASE, Changes, Sign, Watch, no_update
 from muarl.statistics import evaluate_summary, score_text
 from muarl.users.base import UserFactory
 
@@ -84,7 +85,7 @@ class Validation:
 class Loop:
     """What all steps of a training loop work with. ``reviews_users``: look for errors of simulated users, which those
     of rules do not make. ``sleeps``: the sampler gives its memory back while the learner updates. ``concurrency``: max
-    concurrent episodes."""
+    concurrent episodes. ``watch``: looks for signs that the training goes wrong, and has seen the steps so far."""
 
     context: RunContext
     rl: RlConfig
@@ -100,11 +101,8 @@ class Loop:
     after_step: Callable[[int, SampledAgent], None] | None = None
     reviews_users: bool = False
     sleeps: bool = False
-    idle: IdleSteps = field(default_factory=IdleSteps)
-    _gap: GapWatch = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_gap", GapWatch(corrects=self.rl.corrects))
+    watch: Watch = field(default_factory=Watch)
+    _stops: list[Sign] = field(default_factory=list)
 
     def due(self, every: int, step: int) -> bool:
         """Whether something that happens every so many steps (0: never) does after this one."""
@@ -137,15 +135,35 @@ class Loop:
             **figures,
         }
         self.context.logger.log(metrics, phase="rl", step=step)
-        self.phase.note = f"no update: {differing_text(kept, equal)}" if no_update(metrics) else None
+        idle = f"no update: {differing_text(kept, equal)}" if no_update(metrics) else None
+        self._tell(step, self.watch.note({**metrics, "phase": PHASE, "step": step}), idle)
         self.phase.advance(success=metrics["success"], turns=metrics["turns"])
-        for warning in (self.idle.note(metrics), self._gap.note(metrics)):
-            if warning is not None:
-                self.context.progress.say(warning)
         every = rl.save_episodes == "all"
         if every or (rl.save_episodes == "some" and (step in (0, rl.steps - 1) or self.due(rl.checkpoint_every, step))):
             self.context.folder.write_episodes(
                 f"train-{step:04d}", played.episodes[: None if every else SAVED_EPISODES]
+            )
+
+    def _tell(self, step: int, changes: Changes, idle: str | None) -> None:
+        """Say which signs a step has begun or ended; name the first cause on the line, and all in status.json."""
+        standing = self.watch.standing
+        for sign in changes.began:
+            brought = [other.name for other in standing if other.follows == sign.name and other not in changes.began]
+            before = f" It explains {' and '.join(brought)}." if brought else ""
+            self.context.progress.say(f"Step {step}: {sign.name}. {sign.sentence}{before}")
+        for sign in changes.ended:
+            self.context.progress.say(f"Step {step}: {sign.name} has ended.")
+        self._stops.extend(sign for sign in changes.began if sign.name in self.rl.stop_on)
+        self.phase.note = " · ".join(part for part in (idle, standing[0].name if standing else None) if part) or None
+        self.context.folder.show_signs([sign.to_json() for sign in standing])
+
+    def stop_if_told(self, made: int) -> None:
+        """StoppedBySignError where ``rl.stop_on`` names a sign that has begun, and there are steps to come after those
+        that are ``made``."""
+        if self._stops and made < self.rl.steps:
+            raise StoppedBySignError(
+                f"Stopped after {made} of {self.rl.steps} steps by rl.stop_on: {self._stops[0].name}. "
+                f"{self._stops[0].sentence}"
             )
 
     def _groups_by_domain(self, played: Played) -> dict[str, float]:

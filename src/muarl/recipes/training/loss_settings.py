@@ -12,6 +12,9 @@ from muarl.rewards.layered import layered_reward
 from muarl.rewards.shaped import shaped_reward
 from muarl.rollout import Groups
 
+KL_EPISODES = 8
+"""Episodes of a step on which KL is measured where it is not in the loss."""
+
 
 def learner_config(rl: RlConfig, model: ModelConfig) -> LearnerConfig:
     """The loss and the optimiser of reinforcement learning, for a ``model`` of that context."""
@@ -33,7 +36,7 @@ def learner_config(rl: RlConfig, model: ModelConfig) -> LearnerConfig:
         max_grad_norm=rl.grad_clip,
         schedule=schedule,
     )
-    return LearnerConfig(optimizer=optimizer, policy=policy)
+    return LearnerConfig(optimizer=optimizer, policy=policy, start_kl=KL_EPISODES)
 
 
 def samples_of(groups: Groups, rl: RlConfig, *, oldest: int | None = None) -> list[Sample]:
