@@ -100,7 +100,7 @@ class Proposal:
 
     def ordered_by(self, text: str) -> bool:
         """True if a clause tells the agent to do just this ("Cancel the lamp", "ship it"), or, where there is a
-        choice, names what it offered, and says nothing besides. A wish that is told once more is no order."""
+        choice, names what it offered, and says nothing besides. A request that is told once more is no order."""
         stems = [stem(w) for w in _WORD.findall(text) if w.strip(".'") not in _SMALL]
         if not stems:
             return False
