@@ -112,7 +112,7 @@ FAULTS = {
     "expert": (
         [('said, self.call = f"move {ticket} to {self.day}", ToolCall("2", "move",',
           'said, self.call = f"move {ticket} to {self.day}", ToolCall("2", "mvoe",')],
-        "the expert (zoo.py, line 89) solves 46.7% of 60 tasks, and must solve 98%",
+        "the expert (zoo.py, line 94) solves 71.7% of 60 tasks, and must solve 98%",
     ),
     "conduct": (
         [('f"I will {said}. Shall I go ahead?"', 'f"I can {said}. One moment."')],
@@ -137,6 +137,10 @@ FAULTS = {
         [('if self.hasty:', 'if self.hasty and len(text) > 10**6:'), ('"What is the number of the ticket?"',
           '"What is its number?" if self.hasty else "What is the number of the ticket?"')],
         "the audit notices 0. Give AuditRules what the tools are called: spoken",
+    ),
+    "asking": (
+        [("not used and rng.random() < 0.4", "not used and rng.random() < 0.0")],
+        "never asking loses 0 (0%): an agent that is paid by the outcome alone learns not to ask. Let some users change",
     ),
     "odd-replies": (
         [("is_affirmative(text)", "len(text) > 1")],
@@ -189,7 +193,7 @@ def test_tasks_that_cannot_be_made_are_told_once(tmp_path: Path) -> None:
 def test_what_breaks_off_names_the_code(tmp_path: Path) -> None:
     found = results(tmp_path, ('said, self.call = f"cancel {ticket}"', "said, self.call = self.absent"))
     told = str(found["expert"].problems[1])
-    assert "the expert (zoo.py, line 89) breaks off: unexpected AttributeError" in told
+    assert "the expert (zoo.py, line 94) breaks off: unexpected AttributeError" in told
     (tmp_path / "user").mkdir()
     user = results(tmp_path / "user", ('ScriptedUser(task.agenda["lines"])', 'ScriptedUser(task.agenda["words"])'))
     told = [str(problem) for result in user.values() for problem in result.problems]

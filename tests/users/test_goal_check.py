@@ -145,7 +145,7 @@ def test_a_mistake_about_oneself_is_made_once() -> None:
 @pytest.mark.parametrize("name", ["retail-generated", "airline-generated"])
 def test_what_a_faithful_user_says_is_hardly_ever_refused(name: str, errors: float) -> None:
     environment = find(name)
-    tasks = environment.make_tasks("test", 60, size="tiny", seed=3)
+    tasks = environment.make_tasks("test", 120, size="tiny", seed=3)
     profile = ErrorProfile(**dict.fromkeys(ErrorProfile.__dataclass_fields__, errors))
     agent = ExpertAgent(profile, environment.expert)
     played = asyncio.run(play_tasks(environment, agent, tasks, size="tiny"))
