@@ -116,6 +116,7 @@ async def test_evaluating_gives_a_report() -> None:
     shop = muarl.load_environment("retail-generated")
     report = await muarl.evaluate(shop, muarl.ExpertAgent(make=shop.needed_expert()), 5, rollouts=2)
     assert (report.tasks, report.episodes, report.success.value) == (5, 10, 1.0)
+    assert report.success_without_violation is not None and report.success_without_violation.value == 1.0
     assert report.name == "expert on retail-generated"
 
 

@@ -17,6 +17,7 @@ from muarl.learning.manifest import MANIFEST
 from muarl.observe.loggers import make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
+from muarl.recipes.training import loop
 from muarl.runs.resuming import ResumedRun
 from support.killing import episodes, litter, rows
 
@@ -98,17 +99,19 @@ def test_a_run_without_a_whole_checkpoint_is_left_as_it_is(configure: Configure,
 def test_only_what_the_rule_keeps_stays(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = ["checkpoints.keep_last=2", "checkpoints.keep_best=1", "checkpoints.keep_every=4"]
     seen = iter([0.25, 0.75, 0.5, 0.25, 0.25, 0.25, 0.25])
-    original = rl.episode_metrics
+    original = loop.episode_metrics
     asked = []
 
     def metrics(found: list[Episode]) -> dict[str, float]:
         out = original(found)
         if found[0].group is not None and found[0].group.startswith("evaluation"):
             asked.append(True)
-            out["success"] = next(seen)
+            # Success alone would keep another one: it is success without any violation that chooses.
+            out["success_without_violation"] = next(seen)
+            out["success"] = 1 - out["success_without_violation"]
         return out
 
-    monkeypatch.setattr(rl, "episode_metrics", metrics)
+    monkeypatch.setattr(loop, "episode_metrics", metrics)
     run = rl.run(
         configure(
             "rl.steps=8",
