@@ -97,11 +97,16 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
             context.progress.say(note)
         try:
             train(context, config, environment, policy, after_step=attempt.step)
-        finally:
-            if rows := folder.read_metrics():
-                summary = {"training": training_summary(rows), "seed": config.seed, "seconds": folder.seconds}
-                folder.write_summary(summary)
+        except StoppedBySignError:
+            _summarise(folder, config)
+            raise
+        _summarise(folder, config)
     return folder.path
+
+
+def _summarise(folder: RunDirectory, config: RunConfig) -> None:
+    training = training_summary(folder.read_metrics())
+    folder.write_summary({"training": training, "seed": config.seed, "seconds": folder.seconds})
 
 
 def train(
