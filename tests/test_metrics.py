@@ -89,12 +89,25 @@ def test_tools() -> None:
     assert found == {
         "calls": 2.0,
         "malformed_calls": 0.5,
+        "loops": 0.0,
         "calls_general_share": 0.25,
         "tool_error_rate": 0.5,
         "calls/calculate": 0.5,
         "calls/get_order": 1.0,
     }
     assert "tool_error_rate" not in tool_metrics([make()])
+
+
+def test_an_episode_that_makes_one_call_four_times_goes_round_in_circles() -> None:
+    four, three = make(messages=called(*["get_order"] * 4)), make(messages=called(*["get_order"] * 3, "calculate"))
+    assert tool_metrics([four, three, three, three])["loops"] == 0.25
+
+
+def test_success_with_consent_counts_no_episode_with_a_write_that_nobody_agreed_to() -> None:
+    kept = [make(1.0, audit={"writes": 1, "writes_without_consent": n}) for n in (0, 0, 1)]
+    failed = make(0.0, audit={"writes": 1, "writes_without_consent": 0})
+    assert episode_metrics([*kept, failed])["success_with_consent"] == 0.5
+    assert "success_with_consent" not in episode_metrics([make(1.0)]), "nobody knows"
 
 
 def test_consent_is_a_share_of_writes_and_transfers_of_episodes() -> None:

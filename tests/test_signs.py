@@ -56,7 +56,7 @@ def test_a_healthy_training_shows_none() -> None:
         ("lengths-drift", 5, {"truncated": [0.02] * 4 + [0.6]}),
         ("lengths-drift", 5, {"turns": [9.0] * 4 + [20.0]}),
         ("lengths-drift", 5, {"agent_tokens_per_turn": [7.0] * 4 + [2.5]}),
-        ("consent-falls", 6, {"writes_without_consent": [0.1] * 5 + [0.4]}),
+        ("consent-falls", 7, {"writes_without_consent": [0.1] * 5 + [0.4]}),
         ("policy-stands-still", 7, {"kl": [0.0], "update__approx_kl": [0.0]}),
         ("no-signal", 5, {"samples": [48.0] * 3 + [0.0]}),
         ("no-signal", 4, {"groups__all_wrong": [0.95]}),
@@ -157,4 +157,5 @@ def test_a_recorded_training_rings_its_bell_first_or_none(name: str) -> None:
         assert began == [], "a false alarm"
     else:
         assert began[0].name == run["first"] == watch.all[0].name, "while it happens, and afterwards"
-        assert all(sign.follows is not None for sign in watch.all[1:]), "the others are explained"
+        others = [sign for sign in watch.all if sign.name != run["first"]]
+        assert all(sign.follows is not None for sign in others), "the others are explained"

@@ -99,7 +99,7 @@ def _kl(f: Figures) -> str | None:
         now, before = line[-1], line[-4] if len(line) > 3 else line[0]
         if now > KL_LIMIT:
             return f"KL to the weights that training began with is {_n(now)} nats a token, {_n(line[0])} at first."
-        if now - before > KL_JUMP:
+        if min(line[-2:]) - before > KL_JUMP:  # few episodes are measured: one step alone may be chance
             return f"KL to the weights that training began with jumps: {_n(before)} nats a token, now {_n(now)}."
     moved = f.line("update/approx_kl")
     if moved and moved[-1] > STEP_LIMIT:
@@ -149,10 +149,10 @@ def _lengths(f: Figures) -> str | None:
 
 def _consent(f: Figures) -> str | None:
     unasked, made = f.line("writes_without_consent"), _product(f.line("audit/writes"), f.line("episodes"))
-    if len(unasked) < 6 or len(made) < len(unasked):
+    if len(unasked) < 5 or len(made) < len(unasked):
         return None
-    shares = unasked[:3], unasked[-3:]
-    counts = [max(1.0, sum(part)) for part in (made[:3], made[-3:])]
+    shares = unasked[:2], unasked[-3:]
+    counts = [max(1.0, sum(part)) for part in (made[:2], made[-3:])]
     before, now = (_mean(part) for part in shares)
     middle = (before + now) / 2
     noise = (middle * (1 - middle) * ALIKE * (1 / counts[0] + 1 / counts[1])) ** 0.5

@@ -61,7 +61,7 @@ def test_the_advice_about_tasks_is_told_once_and_not_where_another_cause_stands(
     alone = what_went_wrong(rows(*[True] * 3, *[False] * 6))
     assert len(alone) == 2 and alone[0].startswith("no-signal (since step 5): The last 6 steps updated nothing")
     assert "choose tasks that the agent solves sometimes" in alone[0] and "choose" not in alone[1]
-    away = [row | {"kl": kl} for row, kl in zip(rows(*[True] * 3, *[False] * 6), [0, 0.3, 2] + [2.0] * 6, strict=True)]
+    away = [row | {"kl": kl} for row, kl in zip(rows(*[True] * 3, *[False] * 6), [0, 0.7, 2] + [2.0] * 6, strict=True)]
     told = what_went_wrong(away)
     assert told[0].startswith("kl-runs-away (since step 1)") and "lower rl.lr" in told[0]
     assert "It follows from kl-runs-away" in told[1] and told[2].startswith("6 of 9 training steps updated nothing")

@@ -96,11 +96,16 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
             context.progress.say(note)
         try:
             train(context, config, environment, policy, after_step=attempt.step)
-        finally:
-            if rows := folder.read_metrics():
-                told = {"reward": config.rl.reward, "training": training_summary(rows)}
-                folder.write_summary({**told, "seed": config.seed, "seconds": folder.seconds})
+        except StoppedBySignError:
+            _summarise(folder, config)
+            raise
+        _summarise(folder, config)
     return folder.path
+
+
+def _summarise(folder: RunDirectory, config: RunConfig) -> None:
+    told = {"reward": config.rl.reward, "training": training_summary(folder.read_metrics())}
+    folder.write_summary({**told, "seed": config.seed, "seconds": folder.seconds})
 
 
 def train(
