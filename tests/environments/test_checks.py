@@ -140,7 +140,7 @@ FAULTS = {
     ),
     "asking": (
         [("not used and rng.random() < 0.4", "not used and rng.random() < 0.0")],
-        "never asking loses 0 (0%): an agent that is paid by the outcome alone learns not to ask. Let some users change",
+        "never asking loses 0 (0%): an agent that is paid by the outcome alone learns not to ask. Let some users",
     ),
     "odd-replies": (
         [("is_affirmative(text)", "len(text) > 1")],
