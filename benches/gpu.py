@@ -2,14 +2,22 @@
 
     python benches/gpu.py                                     # Qwen3-0.6B's sizes, batches of 1, 16, 64 and 256
     python benches/gpu.py --model Qwen/Qwen3-4B --batches 64 --steps cuda-graphs compile
+    python benches/gpu.py --updates 0.1B Qwen/Qwen3-0.6B Qwen/Qwen3-1.7B Qwen/Qwen3-4B --batches   # updates alone
     python benches/gpu.py --device cpu --smoke                # a small run that only shows that it works
 
 Weights are random: speed does not depend on their values. A decode step must read every weight once and the keys and
 values of every running conversation, so bytes over the measured bandwidth is the least that it can take; "of the
 bandwidth" is that least over the time it took. Bandwidth is that of copying one large tensor, reads and writes
-together, best of several; operations are those of one large product of matrices in the same number format. Prefill and
-an update are shares of the latter. "gap" is the largest difference between the log-probabilities that were reported
-with the samples and those of the learner's forward pass over the same weights, in nats.
+together, best of several; operations are those of one large product of matrices in the same number format. Prefill is
+a share of the latter.
+
+Updates are of whole episodes, a fifth of whose tokens carry loss: float32 weights, computed in bfloat16, AdamW, no
+reference model. "MFU" counts three forward passes and neither recomputing nor the second pass over the logits, over the
+measured operations. "peak" is what the step's tensors take at most; "plan" what `muarl plan` says of it. "0.1B" is a
+shape of our own with Qwen3's vocabulary.
+
+"gap" is the largest difference between the log-probabilities that were reported with the samples and those of the
+learner's forward pass over the same weights, in nats.
 """
 
 from __future__ import annotations
@@ -20,6 +28,7 @@ import gc
 import json
 import math
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -32,10 +41,11 @@ from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.packing import Sample
 from muarl.models.decoder import token_logprobs
-from muarl.planning.memory import cache_per_token
+from muarl.planning.memory import LearnerSetup, cache_per_token, learner_memory
 from muarl.planning.models import ModelShape, published
-from muarl.planning.speed import matrix_flops, update_flops
+from muarl.planning.speed import attention_flops, matrix_flops
 
+TENTH = ModelShape("0.1B", 12, 512, 8, 4, 64, 1536, 151_936, True, 40_960)
 SMALL = ModelShape("small", 2, 128, 4, 2, 32, 256, 2000, True, 4096)
 
 
@@ -128,41 +138,89 @@ def decode(
     }
 
 
-def update(shape: ModelShape, device: torch.device, arguments: argparse.Namespace) -> dict[str, float]:
-    """A policy step on full-length episodes: float32 weights, computed in bfloat16 on a GPU."""
-    precision = "bfloat16" if device.type == "cuda" else "float32"
-    length, count = arguments.prompt + arguments.new, arguments.episodes
+def update(
+    shape: ModelShape, device: torch.device, length: int, recompute: bool, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """One row of the table about updates."""
+    on_gpu = device.type == "cuda"
+    count, scored = max(1, arguments.tokens // length), length // 5
+    budget = max(length, arguments.budget)
     settings = LearnerConfig(
         policy=PolicyLossConfig(kl_coef=0.0),
-        token_budget=max(length, arguments.budget),
-        precision=precision,
-        recompute=True,
+        token_budget=budget,
+        precision="bfloat16" if on_gpu else "float32",
+        recompute=recompute,
     )
-    learner = TorchLearner(make_model(shape, device, torch.float32).train(), None, settings)  # type: ignore[arg-type]
+    row: dict[str, Any] = {"model": shape.name, "length": length, "episodes": count, "recompute": recompute}
+    setup = LearnerSetup(
+        compute_bytes=2 if on_gpu else 4,
+        reference="none",
+        recompute=recompute,
+        tokens=min(budget, count * length),
+        on_gpu=on_gpu,
+    )
+    row["plan"] = sum(learner_memory(shape, setup).values())
+    if on_gpu and row["plan"] > 1.1 * torch.cuda.get_device_properties(device).total_memory:
+        return row | {"left_out": "the plan says that it does not fit"}
     generator = torch.Generator().manual_seed(2)
-    samples = [
-        Sample.sampled(
-            torch.randint(0, shape.vocab, (length,), generator=generator).tolist(),
-            [False] * arguments.prompt + [True] * arguments.new,
-            [0.0] * arguments.prompt + [-math.log(shape.vocab)] * arguments.new,
-            1.0 if n % 2 else -1.0,
+    step: Any = None
+    learner: Any = None
+    try:
+        learner = TorchLearner(make_model(shape, device, torch.float32).train(), None, settings)  # type: ignore
+        step = partial(
+            learner.policy_step,
+            [
+                Sample.sampled(
+                    torch.randint(0, shape.vocab, (length,), generator=generator).tolist(),
+                    [False] * (length - scored) + [True] * scored,
+                    [0.0] * (length - scored) + [-math.log(shape.vocab)] * scored,
+                    1.0 if n % 2 else -1.0,
+                )
+                for n in range(count)
+            ],
         )
-        for n in range(count)
-    ]
-    seconds = best(lambda: learner.policy_step(samples), device, 1)
-    flops = update_flops(shape, [float(length)] * count, count * arguments.new, recompute=True, reference=False)
-    return {"tokens_per_second": count * length / seconds, "operations_per_second": flops / seconds, "seconds": seconds}
+        step()  # the optimiser's state comes with the first step
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats(device)
+        seconds = best(step, device, arguments.repeats)
+    except torch.OutOfMemoryError:
+        return row | {"left_out": "out of memory"}
+    finally:
+        step = learner = None
+        gc.collect()
+        if on_gpu:
+            row["peak"] = torch.cuda.max_memory_allocated(device)
+            torch.cuda.empty_cache()
+    tokens = count * length
+    flops = 3 * (matrix_flops(shape, tokens, count * scored) + attention_flops(shape, [float(length)] * count))
+    return row | {"tokens_per_second": tokens / seconds, "operations_per_second": flops / seconds, "seconds": seconds}
+
+
+def show_update(row: dict[str, Any], peak: float) -> None:
+    begun = f"| {row['model']} | {row['length']:,} x {row['episodes']} | {'yes' if row['recompute'] else 'no'} | "
+    plan = f"{row['plan'] / 2**30:.1f}"
+    if "left_out" in row:
+        print(f"{begun}{row['left_out']} | | | {plan} | |", flush=True)
+        return
+    held = f"{row['peak'] / 2**30:.1f} | {plan} | {row['peak'] / row['plan']:.2f}" if "peak" in row else f"| {plan} |"
+    print(
+        f"{begun}{row['tokens_per_second']:,.0f} | {row['operations_per_second'] / peak:.0%} | {held} |",
+        flush=True,
+    )
 
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="Qwen/Qwen3-0.6B", help="a published Qwen3 whose sizes are taken")
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 16, 64, 256])
+    parser.add_argument("--model", nargs="+", default=["Qwen/Qwen3-0.6B"], help="published Qwen3 to generate, or 0.1B")
+    parser.add_argument("--batches", type=int, nargs="*", default=[1, 16, 64, 256])
     parser.add_argument("--steps", nargs="+", choices=get_args(StepKind), default=["none", "cuda-graphs"])
     parser.add_argument("--prompt", type=int, default=1024, help="prompt tokens")
     parser.add_argument("--new", type=int, default=128, help="new tokens")
     parser.add_argument("--repeats", type=int, default=3, help="timed runs of each, of which the fastest counts")
-    parser.add_argument("--episodes", type=int, default=16, help="of an update; 0: no update")
+    parser.add_argument("--updates", nargs="*", default=["Qwen/Qwen3-0.6B"], help="models to update; 0.1B is one, too")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[2048, 8192, 32768], help="tokens of their episodes")
+    parser.add_argument("--recompute", choices=("no", "yes", "both"), default="both")
+    parser.add_argument("--tokens", type=int, default=32768, help="tokens of an update")
     parser.add_argument("--budget", type=int, default=16384, help="tokens of a micro-batch")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", type=Path, help="also write the figures here")
@@ -173,44 +231,65 @@ def main(words: list[str] | None = None) -> None:
     if on_gpu and not torch.cuda.is_available():
         parser.error("there is no CUDA device: --device cpu --smoke shows that the bench works")
     dtype = torch.bfloat16 if on_gpu else torch.float32
-    shape = published(arguments.model)
+    played, updated = (
+        {name: TENTH if name == TENTH.name else published(name) for name in names}
+        for names in (arguments.model, arguments.updates)
+    )
     if arguments.smoke:
-        shape, arguments.batches, arguments.prompt, arguments.new, arguments.episodes = SMALL, [4], 64, 8, 2
+        arguments.batches, arguments.prompt, arguments.new = arguments.batches and [4], 64, 8
         arguments.steps = arguments.steps if on_gpu else ["none", "fixed"]
-    if shape is None:
-        parser.error(f"{arguments.model} is no published dense Qwen3")
+        played = updated = {SMALL.name: SMALL}
+        arguments.lengths, arguments.tokens = [64], 128
+    for name, found in {**played, **updated}.items():
+        if found is None:
+            parser.error(f"{name} is no published dense Qwen3")
     name = torch.cuda.get_device_name(device) if on_gpu else "CPU"
     speed = bandwidth(device, 64 if arguments.smoke else 4096)
     peak = operations(device, dtype, 512 if arguments.smoke else 8192)
-    print(f"{name}, torch {torch.__version__}; {shape.name}, {shape.parameters:,} parameters in {dtype}")
-    print(f"measured limits: {speed / 1e9:,.0f} GB/s copied, {peak / 1e12:,.2f} T operations/s")
-    print("| steps | batch | tokens/s | ms a step | of the bandwidth | prefill tokens/s | of the operations | gap |")
-    print("|---|---|---|---|---|---|---|---|")
-    model = make_model(shape, device, dtype)
-    rows = []
-    for batch in arguments.batches:
-        for kind in arguments.steps:
-            row = decode(model, shape, kind, batch, speed, arguments)
-            rows.append(row)
-            print(
-                f"| {kind} | {batch} | {row['decode_tokens_per_second']:,.0f} | {row['milliseconds_a_step']:.2f} | "
-                f"{row['share_of_bandwidth']:.0%} | {row['prefill_tokens_per_second']:,.0f} | "
-                f"{row['prefill_operations_per_second'] / peak:.0%} | {row['gap']:.1e} |",
-                flush=True,
-            )
-            gc.collect()
-    result = {"bench": "gpu", "device": name, "torch": torch.__version__, "model": shape.name, "rows": rows}
-    result |= {"bytes_per_second": speed, "operations_per_second": peak}
-    del model
-    gc.collect()
-    if arguments.episodes:
-        result["update"] = found = update(shape, device, arguments)
-        print(
-            f"update, recomputing, on {arguments.episodes} episodes of {arguments.prompt + arguments.new} tokens: "
-            f"{found['tokens_per_second']:,.0f} tokens/s, {found['operations_per_second'] / peak:.0%} of the operations"
-        )
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+    print(f"{name}, torch {torch.__version__}")
+    print(f"measured limits: {speed / 1e9:,.0f} GB/s copied, {peak / 1e12:,.2f} T operations/s", flush=True)
+    result: dict[str, Any] = {"bench": "gpu", "device": name, "torch": torch.__version__}
+    result |= {"bytes_per_second": speed, "operations_per_second": peak, "rows": [], "updates": []}
+
+    def keep() -> None:
+        if arguments.json:
+            arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+
+    if arguments.batches:
+        print(f"\ngeneration in {dtype}: {arguments.prompt} tokens of prompt, {arguments.new} new ones")
+        print("| model | steps | batch | tokens/s | ms a step | of the bandwidth | prefill tokens/s | of limit | gap |")
+        print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    for shape in played.values() if arguments.batches else ():
+        assert shape is not None
+        model = make_model(shape, device, dtype)
+        for batch in arguments.batches:
+            for kind in arguments.steps:
+                row = {"model": shape.name} | decode(model, shape, kind, batch, speed, arguments)
+                result["rows"].append(row)
+                print(
+                    f"| {shape.name} | {kind} | {batch} | {row['decode_tokens_per_second']:,.0f} | "
+                    f"{row['milliseconds_a_step']:.2f} | {row['share_of_bandwidth']:.0%} | "
+                    f"{row['prefill_tokens_per_second']:,.0f} | {row['prefill_operations_per_second'] / peak:.0%} | "
+                    f"{row['gap']:.1e} |",
+                    flush=True,
+                )
+                keep()
+                gc.collect()
+        del model
+        gc.collect()
+    if updated:
+        print(f"\nupdates of {arguments.tokens:,} tokens in micro-batches of {arguments.budget:,}, or of one episode")
+        print("| model | tokens x episodes | recomputing | tokens/s | MFU | peak GiB | plan GiB | peak / plan |")
+        print("|---|---|---|---|---|---|---|---|", flush=True)
+    again = {"no": [False], "yes": [True], "both": [False, True]}[arguments.recompute]
+    for found in updated.values():
+        assert found is not None
+        for length in arguments.lengths:
+            for recompute in again:
+                result["updates"].append(update(found, device, length, recompute, arguments))
+                show_update(result["updates"][-1], peak)
+                keep()
+    keep()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python benches/true_shape_model.py OUT
     python benches/true_shape_model.py OUT --layers 2          # the same vocabulary over fewer layers: quick to try
+    python benches/true_shape_model.py OUT --model Qwen/Qwen3-4B
 
 The tokenizer is a byte-level BPE with Qwen3's control tokens at Qwen3's ids (151,643 to 151,668). Its merges are those
 of the policies and tool descriptions of muarl's own worlds; the rest of the vocabulary is filled up with joined pairs
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -89,10 +91,11 @@ def make_tokenizer(seed: int = 0) -> PreTrainedTokenizerFast:
     )
 
 
-def true_shape(layers: int | None = None) -> ModelShape:
-    """Qwen3-0.6B's sizes, or those over another number of ``layers``."""
-    shape = published("Qwen/Qwen3-0.6B")
-    assert shape is not None
+def true_shape(layers: int | None = None, model: str = "Qwen/Qwen3-0.6B") -> ModelShape:
+    """A published Qwen3's sizes, or those over another number of ``layers``."""
+    shape = published(model)
+    if shape is None:
+        raise SystemExit(f"{model} is no published model that is known here")
     return shape if layers is None else replace(shape, layers=layers)
 
 
@@ -110,22 +113,47 @@ def make_model(shape: ModelShape, dtype: torch.dtype, seed: int = 0) -> PreTrain
     return model.eval()
 
 
-def make(folder: Path, *, layers: int | None = None, seed: int = 0) -> Path:
-    """Write the checkpoint, in bfloat16."""
+def end_replies(model: PreTrainedModel, token: int, tokens: float) -> None:
+    """Change random weights so that ``token`` comes after about so many others: in one coordinate all embeddings are
+    alike and large, so that it is much the same in every hidden state, and the token's own is larger."""
+    table, head = (m.weight for m in (model.get_input_embeddings(), model.get_output_embeddings()))
+    with torch.no_grad():
+        table[:, 0] = 10.0
+        ids = torch.randint(0, len(table), (1, 512), device=table.device)
+        inner: Any = model.model
+        height = float(inner(ids).last_hidden_state[0, :, 0].float().mean())
+        head[token, 0] += math.log(len(table) / tokens) / height
+
+
+def make(
+    folder: Path,
+    *,
+    layers: int | None = None,
+    seed: int = 0,
+    model: str = "Qwen/Qwen3-0.6B",
+    device: str = "cpu",
+    reply: float | None = None,
+) -> Path:
+    """Write the checkpoint, in bfloat16; ``device`` draws the weights. ``reply``: tokens after which replies end, by
+    and large; None: practically never."""
     tokenizer = make_tokenizer(seed)
-    model = make_model(true_shape(layers), torch.bfloat16, seed)
-    return save_policy(folder, model, tokenizer, dtype=torch.bfloat16)
+    with torch.device(device):
+        made = make_model(true_shape(layers, model), torch.bfloat16, seed)
+    if reply is not None:
+        end_replies(made, tokenizer.convert_tokens_to_ids("<|im_end|>"), reply)
+    return save_policy(folder, made, tokenizer, dtype=torch.bfloat16)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder to write")
-    parser.add_argument("--layers", type=int, help="layers instead of 28")
+    parser.add_argument("--layers", type=int, help="this number of layers instead")
+    parser.add_argument("--model", default="Qwen/Qwen3-0.6B", help="the published Qwen3 whose sizes are taken")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    folder = make(arguments.out, layers=arguments.layers, seed=arguments.seed)
+    folder = make(arguments.out, layers=arguments.layers, seed=arguments.seed, model=arguments.model)
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    print(f"{folder}: {true_shape(arguments.layers).parameters:,} parameters, {size / 2**30:.2f} GiB")
+    print(f"{folder}: {true_shape(arguments.layers, arguments.model).parameters:,} parameters, {size / 2**30:.2f} GiB")
 
 
 if __name__ == "__main__":

@@ -8,11 +8,12 @@ they are. After each step the host waits once, to learn who is done.
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from torch import Tensor
 from muarl.errors import ConfigError
 from muarl.inference.decode_state import DecodeState, Traits
 from muarl.models.decoder_cached import CachedDecoder
+from muarl.models.fused import power
 from muarl.models.support import Support
 
 log = logging.getLogger(__name__)
@@ -36,7 +38,7 @@ to read it, write it and read it again."""
 KEPT = 128
 """Recorded shapes; of more, the one used longest ago is forgotten."""
 WARM_UP = 2
-COMPILING = {"pattern_matcher": False}
+COMPILING: dict[str, Any] = {"pattern_matcher": False}
 """Torch 2.13's search for attention to replace fails on this one where it reads gathered rows."""
 
 
@@ -74,6 +76,14 @@ def resolved(kind: StepKind, device: torch.device, support: Support) -> StepKind
     return kind
 
 
+def _compiled(take: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """``take`` by torch.compile; each shape's recompilations are counted apart where this PyTorch can (from 2.13)."""
+    compiled: Any = torch.compile  # its stub lacks an argument
+    known = inspect.signature(compiled).parameters
+    apart = {"isolate_recompiles": True} if "isolate_recompiles" in known else {}
+    return cast(Callable[[], Tensor], compiled(take, dynamic=False, fullgraph=True, options=COMPILING, **apart))
+
+
 @dataclass(frozen=True, slots=True)
 class StepShape:
     """All of a step that is not in its tensors: how many rows, how far attention looks, how much of that is common,
@@ -104,6 +114,8 @@ class FixedSteps:
     ) -> None:
         self.kind = kind
         self._model, self._state = model, state
+        # Compiled steps are PyTorch's own, whose attention is over all rows alike.
+        self._direct = model.direct and kind != "compile"
         self._device, self._positions = model.weights.device, model.cache.positions
         self._spare, self._unit, self._lenient = model.cache.slots - 1, unit, lenient
         self._slots = torch.zeros(model.cache.slots, dtype=torch.int64, device=self._device)
@@ -123,10 +135,22 @@ class FixedSteps:
         """The shape of a step of the rows that run now, which have so many leading positions in common."""
         state = self._state
         count, top = len(state.active), state.highest + 1
+        if self._direct:
+            return self._direct_shape(count, trimmed(common, self._unit))
         in_place = top <= FETCH * count
         span = padded(state.longest + 1, self._unit, self._positions)
         rows = padded(top if in_place else count, 1, self._spare)
         return StepShape(rows, span, trimmed(common, self._unit), in_place, state.traits)
+
+    def _direct_shape(self, count: int, skip: int) -> StepShape:
+        """The same where a row reads its own positions alone, so that neither rows nor positions too many cost much:
+        fewer shapes, and so less to record."""
+        state, units = self._state, -(-(self._state.longest + 1) // self._unit)
+        size = power(units)
+        span = 3 * size // 4 if size >= 4 and units <= 3 * size // 4 else size
+        return StepShape(
+            min(power(count), self._spare), min(span * self._unit, self._positions), skip, False, state.traits
+        )
 
     def step(self, common: tuple[int, int]) -> list[int]:
         """One token for every running row of a refreshed state; the slots that are done. ``common``: see ``decode``."""
@@ -188,8 +212,7 @@ class FixedSteps:
         try:
             step = take
             if self.kind == "compile":
-                compiled: Any = torch.compile  # its stub lacks an argument
-                step = compiled(take, dynamic=False, fullgraph=True, isolate_recompiles=True, options=COMPILING)
+                step = _compiled(take)
             # Rows that nobody reads go first: what is recorded must not move the running ones.
             self._put(np.full(shape.rows, self._spare, dtype=np.int64))
             if self._device.type == "cuda":
@@ -222,7 +245,8 @@ class FixedSteps:
                 step()
         here.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        # A learner may allocate in a thread of its own meanwhile: only this thread's calls count.
+        # A learner may allocate in a thread of its own meanwhile: only this thread's calls count. But no thread may
+        # draw from the device's default generator until this ends: a recording claims it, on every thread.
         with torch.cuda.graph(graph, pool=self._pool, stream=aside, capture_error_mode="thread_local"):
             done = step()
         self._pool = graph.pool()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _WORD = (1 << 64) - 1
+BLOCK = 128
+"""Ids whose weights a GPU adds up first."""
 
 
 def _signed(word: int) -> int:
@@ -70,6 +73,25 @@ def restrict(probabilities: Tensor, top_k: Tensor, top_p: Tensor, *, look: bool 
     return torch.zeros_like(probabilities).scatter_(1, order, ranked.masked_fill_(outside, 0.0))
 
 
+def inverse_in_blocks(weights: Tensor, noise: Tensor) -> Tensor:
+    """The first id of each row at which the running sum of ``weights`` [n, vocab] exceeds ``noise`` [n] times its end.
+
+    First the block, then the place in it: a GPU's running sum over a whole row would keep one multiprocessor busy. In
+    float64, whose rounding is far below the noise's own step. An id of weight 0 is never found.
+    """
+    rows, vocab = weights.shape
+    if vocab % BLOCK:
+        weights = F.pad(weights, (0, BLOCK - vocab % BLOCK))
+    blocks = weights.view(rows, -1, BLOCK)
+    edges = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
+    aim = noise[:, None].to(torch.float64) * edges[:, -1:]
+    block = torch.searchsorted(edges, aim, right=True).clamp_max_(edges.shape[1] - 1)
+    before = edges.gather(1, (block - 1).clamp_min_(0)).masked_fill_(block == 0, 0.0)
+    inner = blocks.gather(1, block[:, :, None].expand(-1, -1, BLOCK))[:, 0].cumsum(-1, dtype=torch.float64)
+    aim = torch.minimum(aim - before, inner[:, -1:] * (1.0 - 2.0**-40))  # rounding may not lead past the last weight
+    return (block * BLOCK + torch.searchsorted(inner, aim, right=True))[:, 0]
+
+
 def sample(
     logits: Tensor,
     noise: Tensor,
@@ -92,10 +114,11 @@ def sample(
     weights = probabilities
     if top_k is not None and top_p is not None:
         weights = restrict(probabilities, top_k, top_p, look=look)
-    # A GPU's parallel running sum may step back by a rounding; in float64 that is far below the noise's own step.
-    mass = weights.cumsum(-1, dtype=torch.float64 if weights.is_cuda else torch.float32)
-    aim = noise[:, None].to(mass.dtype) * mass[:, -1:]
-    ids = torch.searchsorted(mass, aim, right=True)[:, 0]
+    if weights.is_cuda:
+        ids = inverse_in_blocks(weights, noise)
+    else:
+        mass = weights.cumsum(-1)
+        ids = torch.searchsorted(mass, noise[:, None] * mass[:, -1:], right=True)[:, 0]
     if greedy is not None:
         ids = torch.where(greedy, logits.argmax(-1), ids)
     return ids, probabilities.gather(1, ids[:, None])[:, 0].log()

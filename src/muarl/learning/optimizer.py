@@ -21,8 +21,9 @@ from muarl.learning import shards
 QUINTIC = (3.4445, -4.7750, 2.0315)
 """Jordan et al.'s coefficients: they lift small singular values fast, and settle all between about 0.7 and 1.2."""
 FUSED_FROM = 1 << 22
-"""From parameters of this many numbers on, AdamW on a CPU takes its step in one pass over them: several times as fast,
-and without the temporaries of a step in single operations, which for a large vocabulary are some of the peak."""
+"""From parameters of this many numbers on, AdamW takes its step in one pass over them: several times as fast, and
+without the temporaries of a step in single operations, which for a large vocabulary are some of the peak, and on a GPU
+as large as the model."""
 
 TOGETHER = 1 << 24
 """Muon orthogonalises matrices of so many numbers at once: enough for full speed, and its temporaries, about 16 bytes a
@@ -292,7 +293,7 @@ def _batches(params: Sequence[nn.Parameter], size: int) -> Iterator[Sequence[nn.
 def _in_one_pass(parameters: Collection[nn.Parameter]) -> bool | None:
     """Whether AdamW takes its step fused; None: as PyTorch chooses."""
     large = any(p.numel() >= FUSED_FROM for p in parameters)
-    return True if large and all(p.device.type == "cpu" for p in parameters) else None
+    return True if large and all(p.device.type in ("cpu", "cuda") for p in parameters) else None
 
 
 def partition(model: nn.Module) -> tuple[list[nn.Parameter], ...]:

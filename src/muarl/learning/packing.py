@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from muarl.errors import ConfigError
@@ -87,22 +88,24 @@ class Batch:
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> Batch:
-        weights: list[float] = []
-        logprobs: list[float] = []
+        weights: list[NDArray[np.float32]] = []
+        logprobs: list[NDArray[np.float32]] = []
         starts = [0]
         for sample in samples:
-            wanted = [t for t in range(1, len(sample.ids)) if sample.weights[t] != 0]
-            weights.extend(sample.weights[t] for t in wanted)
-            logprobs.extend((sample.logprobs[t] for t in wanted) if len(sample.logprobs) else [0.0] * len(wanted))
-            starts.append(len(weights))
+            all_weights = np.asarray(sample.weights, dtype=np.float32)
+            wanted = 1 + np.flatnonzero(all_weights[1:])
+            weights.append(all_weights[wanted])
+            told = np.asarray(sample.logprobs, dtype=np.float32) if len(sample.logprobs) else np.zeros_like(all_weights)
+            logprobs.append(told[wanted])
+            starts.append(starts[-1] + len(wanted))
         counts = torch.tensor([b - a for a, b in pairwise(starts)], dtype=torch.int64)
         advantages = torch.tensor([s.advantage for s in samples], dtype=torch.float32)
         whole = torch.tensor(episode_numbers(samples), dtype=torch.int64)
         several = len(whole.unique()) < len(samples)
         return cls(
             tuple(samples),
-            torch.tensor(weights, dtype=torch.float32),
-            torch.tensor(logprobs, dtype=torch.float32),
+            torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.float32), *weights])),
+            torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.float32), *logprobs])),
             advantages.repeat_interleave(counts),
             torch.arange(len(samples)).repeat_interleave(counts),
             tuple(starts),

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from muarl.models import fused
 from muarl.models.layout import Layout
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
@@ -31,13 +32,15 @@ def attend(q: Tensor, k: Tensor, v: Tensor, layout: Layout) -> Tensor:
         return cast(Tensor, _TreeAttention.apply(q, k, v, layout)).flatten(1)
     out = []
     heads, kv, dim = q.shape[1], k.shape[1], q.shape[2]
-    flat = torch.cat((q, k, v), 1).flatten(1)
-    if layout.pack is not None:
-        flat = Rearrange.apply(flat, layout.pack, layout.unpack, None)
+    whole: tuple[Tensor, ...] = (q, k, v)
+    if layout.pack is not None or not fused.usable(q):
+        flat = torch.cat(whole, 1).flatten(1)
+        if layout.pack is not None:
+            flat = Rearrange.apply(flat, layout.pack, layout.unpack, None)
+        whole = flat.view(-1, heads + 2 * kv, dim).split((heads, kv, kv), 1)
     base = 0
     for rows, length in layout.blocks:
-        part = flat[base : base + rows * length].view(rows, length, heads + 2 * kv, dim).transpose(1, 2)
-        query, key, value = part.split((heads, kv, kv), 1)
+        query, key, value = (x[base : base + rows * length].unflatten(0, (rows, length)).transpose(1, 2) for x in whole)
         mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=heads != kv)
         out.append(mixed.transpose(1, 2).reshape(rows * length, heads * dim))
         base += rows * length

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from muarl.errors import CheckpointError
+from muarl.models import fused
 from muarl.models.adapters import base_bias, base_weight, is_adapted, is_plain, project
 from muarl.models.attention import attend, can_share
 from muarl.models.experts import mixture
@@ -133,13 +134,23 @@ def _layer(
     normed = rms_norm(x, layer.input_layernorm.weight, eps)
     q, k, v = _project(normed, attention.q_proj, attention.k_proj, attention.v_proj)
     q, k = q.reshape(-1, shape.heads, dim), k.reshape(-1, shape.kv_heads, dim)
-    if shape.head_norms:
-        q, k = rms_norm(q, attention.q_norm.weight, eps), rms_norm(k, attention.k_norm.weight, eps)
-    mixed = attend(rotate(q, cos, sin), rotate(k, cos, sin), v.reshape(-1, shape.kv_heads, dim), layout)
+    together = fused.usable(x) and fused.usable(q)
+    if together and fused.turns(dim):
+        gains = (attention.q_norm.weight, attention.k_norm.weight) if shape.head_norms else (None, None)
+        q, k = (fused.turn(heads, gain, cos, sin, eps) for heads, gain in zip((q, k), gains, strict=True))
+    else:
+        if shape.head_norms:
+            q, k = rms_norm(q, attention.q_norm.weight, eps), rms_norm(k, attention.k_norm.weight, eps)
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+    mixed = attend(q, k, v.reshape(-1, shape.kv_heads, dim), layout)
     if keep is not None:
         mixed, x = mixed.index_select(0, keep), x.index_select(0, keep)
-    x = x + project(attention.o_proj, mixed)
-    normed = rms_norm(x, layer.post_attention_layernorm.weight, eps)
+    more = project(attention.o_proj, mixed)
+    if together and shape.width <= fused.LARGEST:
+        x, normed = fused.add_norm(x, more, layer.post_attention_layernorm.weight, eps)
+    else:
+        x = x + more
+        normed = rms_norm(x, layer.post_attention_layernorm.weight, eps)
     return x + _feed_forward(layer.mlp, shape, normed)
 
 
@@ -151,7 +162,7 @@ def _feed_forward(mlp: Any, shape: Shape, x: Tensor) -> Tensor:
             x, mlp.gate.weight, inner.gate_up_proj, inner.down_proj, top_k=shape.top_k, normalised=shape.normalised
         )
     gate, up = _project(x, mlp.gate_proj, mlp.up_proj)
-    return project(mlp.down_proj, F.silu(gate) * up)
+    return project(mlp.down_proj, fused.gated(gate, up) if fused.usable(gate) else F.silu(gate) * up)
 
 
 def is_mixture(mlp: nn.Module) -> bool:
@@ -163,7 +174,8 @@ def _checkpointed(layer: Any, recompute: bool, *arguments: Any) -> Tensor:
     """``_layer``, made again in the backward pass instead of kept if ``recompute``."""
     if not recompute:
         return _layer(layer, *arguments)
-    return cast(Tensor, checkpoint(_layer, layer, *arguments, use_reentrant=False))
+    # Nothing here is random, and generators must be left alone: another thread may be recording decode steps.
+    return cast(Tensor, checkpoint(_layer, layer, *arguments, use_reentrant=False, preserve_rng_state=False))
 
 
 def run_through_modules(model: nn.Module) -> None:
@@ -187,7 +199,8 @@ def _run(
     shape, body = shape_of(model, adapters=True), cast(Any, model).model
     x = F.embedding(ids.reshape(-1).index_select(0, layout.tokens), body.embed_tokens.weight)
     cos, sin = rotary_tables(model, positions.reshape(-1).index_select(0, layout.tokens))
-    cos, sin = cos.to(x.dtype), sin.to(x.dtype)
+    if not fused.usable(x):  # its kernels compute in float32
+        cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     last = shape.layers - 1
     for number, layer in enumerate(body.layers):
         run = layer if through_modules else partial(_checkpointed, layer)
@@ -241,9 +254,10 @@ def token_logprobs(
         raise ValueError("select marks padding or a document's first token, which nothing predicts")
     layout = layout or plan_layout(docs, ids if can_share(ids) else None)
     rows, head = layout.place[before], cast(Any, model).lm_head.weight
-    # Where documents share a row, they may also share what it predicts.
-    pairs, back = torch.unique(rows * head.shape[0] + targets, return_inverse=True)
-    repeats = pairs.numel() < rows.numel()
+    repeats = False
+    if layout.prefixes:  # where documents share a row, they may also share what it predicts
+        pairs, back = torch.unique(rows * head.shape[0] + targets, return_inverse=True)
+        repeats = pairs.numel() < rows.numel()
     if repeats:
         rows, targets = pairs // head.shape[0], pairs % head.shape[0]
     hidden = _run(model, ids, positions, layout, rows, recompute, through_modules)

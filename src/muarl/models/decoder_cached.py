@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from muarl.models import fused, fused_cache
 from muarl.models.decoder import Shape, is_mixture, rotary_tables, rotate, shape_of
 from muarl.models.experts import mixture
 from muarl.models.prefill_spans import spans_of
@@ -59,7 +60,10 @@ class InferenceWeights:
         self.norm = self._copy(body.norm.weight)
         self.layers = [self._fuse(layer) for layer in body.layers]
         cos, sin = rotary_tables(model, torch.arange(max_positions, device=device))
-        self.cos, self.sin = cos.to(dtype), sin.to(dtype)
+        # Own kernels compute in float32, and take a step's row from the whole table.
+        self.direct = fused_cache.attends(self.embedding, self.shape.head_dim, self.shape.groups)
+        kind = torch.float32 if self.direct else dtype
+        self.cos, self.sin = cos.to(kind), sin.to(kind)
 
     def _copy(self, weight: Tensor) -> Tensor:
         return weight.detach().to(device=self.device, dtype=self.dtype, copy=True)
@@ -191,6 +195,11 @@ class CachedDecoder:
         """See ``CachedModel``."""
         return self.weights.shape.vocab
 
+    @property
+    def direct(self) -> bool:
+        """Whether each row reads its own slot alone, so that ``rows`` of ``decode`` means nothing."""
+        return self.weights.direct and not torch.compiler.is_compiling()
+
     def refresh(self, model: nn.Module) -> None:
         """See ``CachedModel``. What is recorded continues reading where the old weights lay."""
         with torch.no_grad():
@@ -208,6 +217,9 @@ class CachedDecoder:
 
     def prefill(self, tokens: Sequence[Tensor], slots: Tensor, starts: Tensor, *, span: int) -> None:
         """See ``CachedModel``."""
+        if self.direct:
+            prefill_directly(self.weights, self.cache, tokens, slots, starts)
+            return
         prefill(self.weights, self.cache, tokens, slots, starts, span=span)
 
     def decode(
@@ -221,6 +233,9 @@ class CachedDecoder:
         common: tuple[int | Tensor, int] = (0, 0),
     ) -> Tensor:
         """See ``CachedModel`` and ``decode``."""
+        if self.direct:
+            hidden = decode_directly(self.weights, self.cache, tokens, slots, positions, span=span, common=common)
+            return self.weights.logits(hidden)
         hidden = decode(self.weights, self.cache, tokens, slots, positions, span=span, rows=rows, common=common)
         return self.weights.logits(hidden)
 
@@ -389,3 +404,76 @@ def prefill(
         if not dense:
             mixed = mixed.index_select(0, packed)
         x = _feed_forward(weights, layer, x, mixed)
+
+
+def _rest_directly(weights: InferenceWeights, number: int, x: Tensor, mixed: Tensor) -> tuple[Tensor, Tensor]:
+    """From attention's output to the layer's output, and that normed for whatever comes next."""
+    shape, layer = weights.shape, weights.layers[number]
+    x, normed = fused.add_norm(x, F.linear(mixed, layer.out, layer.out_bias), layer.before_mlp, shape.epsilon)
+    if layer.router is not None:
+        more = mixture(normed, layer.router, layer.gate_up, layer.down, top_k=shape.top_k, normalised=shape.normalised)
+    else:
+        gate, up = F.linear(normed, layer.gate_up, layer.gate_up_bias).split(shape.feed_forward, -1)
+        more = F.linear(fused.gated(gate, up), layer.down, layer.down_bias)
+    following = weights.norm if number + 1 == shape.layers else weights.layers[number + 1].before_attention
+    return fused.add_norm(x, more, following, shape.epsilon)
+
+
+def decode_directly(
+    weights: InferenceWeights,
+    cache: KVCache,
+    tokens: Tensor,
+    slots: Tensor,
+    positions: Tensor,
+    *,
+    span: int,
+    common: tuple[int | Tensor, int] = (0, 0),
+) -> Tensor:
+    """``decode`` by kernels of its own (``fused_cache``): each token reads what its slot holds, and no more."""
+    slots, positions = slots.contiguous(), positions.contiguous()
+    lead, skip = common
+    if isinstance(lead, int):
+        lead = torch.full((1,), lead, dtype=torch.int64, device=weights.device)
+    x = F.embedding(tokens, weights.embedding)
+    normed = fused.norm(x, weights.layers[0].before_attention, weights.shape.epsilon)
+    for number in range(weights.shape.layers):
+        queries = _kept(weights, cache, number, normed, slots, positions)
+        keys, values = cache.keys[number], cache.values[number]
+        mixed = fused_cache.decode(queries, keys, values, slots, positions, span, lead, skip)
+        x, normed = _rest_directly(weights, number, x, mixed)
+    return normed
+
+
+def prefill_directly(
+    weights: InferenceWeights, cache: KVCache, tokens: Sequence[Tensor], slots: Tensor, starts: Tensor
+) -> None:
+    """``prefill`` by kernels of its own: prompts lie one after another, and nothing is padded."""
+    lengths = torch.tensor([len(t) for t in tokens])
+    ends = lengths.cumsum(0)
+    slots, starts = slots.contiguous(), starts.contiguous()
+    row = torch.arange(len(lengths)).repeat_interleave(lengths)
+    column = torch.arange(int(ends[-1])) - (ends - lengths)[row]
+    told = torch.stack((torch.cat(list(tokens)), row, column)).to(weights.device)
+    offsets = torch.cat((ends.new_zeros(1), ends)).to(weights.device)
+    places, positions = slots[told[1]], starts[told[1]] + told[2]
+    x = F.embedding(told[0], weights.embedding)
+    normed = fused.norm(x, weights.layers[0].before_attention, weights.shape.epsilon)
+    last = weights.shape.layers - 1
+    for number in range(weights.shape.layers):
+        queries = _kept(weights, cache, number, normed, places, positions)
+        if number == last:
+            return
+        keys, values = cache.keys[number], cache.values[number]
+        mixed = fused_cache.prefill(queries, keys, values, slots, starts, offsets, int(lengths.max()))
+        x, normed = _rest_directly(weights, number, x, mixed)
+
+
+def _kept(
+    weights: InferenceWeights, cache: KVCache, number: int, normed: Tensor, slots: Tensor, positions: Tensor
+) -> Tensor:
+    """The queries of one layer, whose keys and values go to the cache."""
+    layer, shape = weights.layers[number], weights.shape
+    qkv = F.linear(normed, layer.qkv, layer.qkv_bias)
+    tables = weights.cos, weights.sin
+    store = cache.keys[number], cache.values[number]
+    return fused_cache.keep(qkv, layer.gain, tables, slots, positions, *store, shape.heads, shape.epsilon)

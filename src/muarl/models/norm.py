@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from muarl.models import fused
+
 
 class _RMSNorm(torch.autograd.Function):
     @staticmethod
@@ -33,7 +35,10 @@ class _RMSNorm(torch.autograd.Function):
 
 
 def rms_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
-    """``x`` [..., n] over its root mean square, times ``gain`` [n], in x's type; differentiable (once)."""
+    """``x`` [..., n] over its root mean square, times ``gain`` [n]; differentiable (once). In x's type, or, where a GPU
+    does it in one kernel, in the type that products compute in."""
+    if fused.usable(x) and x.shape[-1] <= fused.LARGEST:
+        return fused.norm(x, gain, epsilon)
     if x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and x.dtype == gain.dtype:
         return cast(Tensor, _RMSNorm.apply(x, gain, epsilon))
     return F.rms_norm(x, gain.shape, gain.to(x.dtype), epsilon)

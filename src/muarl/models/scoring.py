@@ -7,13 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from muarl.models import fused
+
 CHUNK_LOGITS = 1 << 20
-"""Logits computed at a time on a CPU (4 MiB in float32, about a cache's size); a GPU takes 64 times as many."""
+"""Logits computed at a time on a CPU (4 MiB in float32, about a cache's size); a GPU takes 256 times as many,
+so that adding up the output matrix's gradient costs little beside its products."""
 
 
 def chunk_rows(vocab: int, device: torch.device) -> int:
     """Of how many tokens logits are computed at a time."""
-    scale = 64 if device.type == "cuda" else 1
+    scale = 256 if device.type == "cuda" else 1
     return max(64, scale * CHUNK_LOGITS // vocab)
 
 
@@ -29,8 +32,14 @@ class _LinearLogprobs(torch.autograd.Function):
         logprob = torch.empty(count, dtype=torch.float32, device=hidden.device)
         entropy = torch.zeros_like(logprob)
         normaliser = torch.empty_like(logprob)
+        together = fused.usable(hidden)
         for a in range(0, count, rows):
             b = min(a + rows, count)
+            if together:
+                logits = products(hidden[a:b], weight)
+                found = fused.score(logits, targets[a:b], 1.0 / temperature, want_entropy)
+                logprob[a:b], normaliser[a:b], entropy[a:b] = found
+                continue
             logits = _logits(hidden[a:b], weight, temperature)
             top = logits.amax(-1, keepdim=True)
             picked = logits.gather(1, targets[a:b, None])[:, 0]
@@ -54,9 +63,24 @@ class _LinearLogprobs(torch.autograd.Function):
             return None, None, None, None, None
         d_hidden = torch.empty_like(hidden)
         d_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device)
+        together = fused.usable(hidden)
         for a in range(0, hidden.shape[0], ctx.rows):
             b = min(a + ctx.rows, hidden.shape[0])
             part = hidden[a:b]
+            if together:
+                narrow = fused.score_slope(
+                    products(part, weight),
+                    targets[a:b],
+                    normaliser[a:b],
+                    entropy[a:b],
+                    None if g_logprob is None else g_logprob[a:b],
+                    None if g_entropy is None else g_entropy[a:b],
+                    1.0 / ctx.temperature,
+                    weight.dtype,
+                )
+                d_hidden[a:b] = narrow @ weight
+                _add_product(d_weight, narrow, part)
+                continue
             logp = _logits(part, weight, ctx.temperature).sub_(normaliser[a:b, None])
             prob = logp.exp()
             if g_entropy is not None:  # dH/dlogit = -p (log p + H)
@@ -71,11 +95,16 @@ class _LinearLogprobs(torch.autograd.Function):
             grad = grad.mul_(1.0 / ctx.temperature)
             narrow = grad.to(weight.dtype)
             d_hidden[a:b] = narrow @ weight
-            if weight.is_cuda and weight.dtype != torch.float32:
-                d_weight += narrow.t() @ part
-            else:  # a CPU would write a product of narrow numbers down, and widen it, before it is added
-                d_weight.addmm_(grad.t(), part.float())
+            _add_product(d_weight, narrow if weight.is_cuda else grad, part)
         return d_hidden, d_weight.to(weight.dtype), None, None, None
+
+
+def _add_product(total: Tensor, grad: Tensor, hidden: Tensor) -> None:
+    """Add ``grad`` [n, vocab] transposed times ``hidden`` [n, width] to ``total``, which is float32."""
+    if grad.is_cuda and grad.dtype != torch.float32:
+        total += grad.t() @ hidden
+    else:  # a CPU would write a product of narrow numbers down, and widen it, before it is added
+        total.addmm_(grad.t().float(), hidden.float())
 
 
 def products(hidden: Tensor, weight: Tensor) -> Tensor:
