@@ -24,6 +24,7 @@ from muarl.observe.charts import Series, area_chart, line_chart, number, percent
 from muarl.observe.conversations import choose_tasks
 from muarl.observe.markup import Html, escape, tag
 from muarl.observe.report import ReportData, collect, render, write_report
+from muarl.observe.report_story import story
 from muarl.observe.rundir import RunDirectory
 from support.pages import Page
 
@@ -106,6 +107,12 @@ class TestContent:
         summary = {"cold_start": block, "rl": {**block, "success": 0.9}, "trained_on_benchmark": True}
         shown = Page(render(ReportData("x", summary=summary))).shown
         assert "Benchmark tasks were in training" in shown and "never seen" not in shown
+
+    @pytest.mark.parametrize(("reward", "told"), [("outcome", False), ("layers", True), ("shaping and layers", True)])
+    def test_says_what_the_agent_was_paid_for(self, reward: str, told: bool) -> None:
+        page = str(story({"reward": reward}, [], {"cold_start", "rl"}))
+        assert "rewarded only if a conversation left the database exactly as it should be" in page
+        assert ("and less where it broke a rule" in page) is told
 
     @pytest.mark.parametrize(
         ("before", "after", "expected"),

@@ -46,8 +46,10 @@ def notice(status: Mapping[str, Any], finished: bool) -> Html | None:
     return None
 
 
-def _way(phases: set[str], agent: object = None) -> str:
+def _way(phases: set[str], agent: object = None, paid: object = None) -> str:
+    """How it came about. ``paid``: what the reward was, as summary.json tells it."""
     reward = "rewarded only if a conversation left the database exactly as it should be"
+    reward += ", and less where it broke a rule" if "layers" in str(paid) else ""
     if "rl" in phases:
         first = "first from examples (the cold start), then by practice" if "cold_start" in phases else "by practice"
         return f"An agent learned to serve simulated customers on a live database: {first}, {reward}. "
@@ -66,7 +68,7 @@ def story(summary: Summary, stages: Sequence[ReportStage], phases: set[str]) -> 
     first of all if success was gained at the cost of the rules."""
     traded = traded_text(stages[0].headline, stages[1].headline) if len(stages) == 2 else None
     out: list[Child] = [tag("strong", traded) if traded else None, " " if traded else None]
-    out.append(_way(phases, summary.get("agent")))
+    out.append(_way(phases, summary.get("agent"), summary.get("reward")))
     tasks = stages[-1].block.get("tasks") if stages else None
     unseen = " it had never seen" if phases & {"rl", "cold_start"} and not summary.get("trained_on_benchmark") else ""
     on = f"On {tasks:,} tasks{unseen}" if isinstance(tasks, int) else f"On tasks{unseen}"
