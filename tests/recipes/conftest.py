@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from support.episodes import UNBROKEN
+
 SMALL = [
     "threads=1",
     "rollout.max_turns=5",
@@ -81,7 +83,7 @@ def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     from muarl.episode_runner import EpisodeRunner
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2))
+        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
 
     monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 

@@ -33,6 +33,7 @@ from muarl.recipes import rl
 from muarl.recipes.training import loss_settings as updates
 from muarl.rollout import collect_groups
 from muarl.runs.opening import prepare
+from support.episodes import UNBROKEN
 
 Configure = Callable[..., Any]
 
@@ -45,7 +46,7 @@ def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2))
+        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
 
     monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 

@@ -19,6 +19,7 @@ from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
 from muarl.recipes.training import loop
 from muarl.runs.resuming import ResumedRun
+from support.episodes import UNBROKEN
 from support.killing import episodes, litter, rows
 
 Configure = Callable[..., Any]
@@ -30,7 +31,7 @@ def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2))
+        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
 
     monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 

@@ -22,6 +22,7 @@ from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
 from muarl.runs.opening import prepare
 from muarl.system import usable_cores
+from support.episodes import UNBROKEN
 
 Configure = Callable[..., Any]
 SOLVABLE = "domain.intents=[forbidden]"
@@ -33,7 +34,7 @@ def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that groups differ whatever the model says."""
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2))
+        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
 
     monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 

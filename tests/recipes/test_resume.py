@@ -22,6 +22,7 @@ from muarl.episode_runner import EpisodeRunner
 from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
+from support.episodes import UNBROKEN
 
 Configure = Callable[..., Any]
 Litter = Callable[[Path], list[Path]]
@@ -32,7 +33,7 @@ def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2))
+        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
 
     monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 

@@ -20,6 +20,7 @@ from muarl.observe.rundir import RunDirectory
 from muarl.recipes import evaluate, quickstart, rl
 from muarl.recipes.tiny import make_tokenizer
 from muarl.runs.own_settings import own_settings
+from support.episodes import UNBROKEN
 
 Configure = Callable[..., Any]
 
@@ -35,7 +36,7 @@ def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2))
+        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
 
     monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 

@@ -68,3 +68,7 @@ def episodes(draw: st.DrawFn) -> Episode:
         verdict=verdict, tags=draw(st.dictionaries(TEXTS, VALUES, max_size=2)), timings={"agent": 0.5},
         agent_usage=Usage(10, 3, 1, 0, 0.5), error=draw(st.none() | TEXTS), **told,
     )  # fmt: skip
+
+
+UNBROKEN = {"violated_policy": 0.0, "violated_communication": 0.0, "violated_safety": 0.0}
+"""The audit of an episode that broke no rule, as rewards in layers read it, for verdicts that tests make up."""
