@@ -225,6 +225,7 @@ def raising(problem: BaseException, note: str = "") -> Callable[[Any], Path]:
         (PermissionError(errno.EACCES, os.strerror(errno.EACCES), "runs/x"), 1, ["no permission", "runs/x"]),
         (FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "a.txt"), 1, ["no file or folder a.txt"]),
         (MemoryError(), 1, ["not enough memory"]),
+        (type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory."), 1, ["GPU's memory", "recompute=true"]),
     ],
 )
 def test_failures_of_a_run_are_told_without_a_trace(

@@ -49,6 +49,11 @@ from muarl.stopping import exit_code
 from muarl.version import __version__
 
 DEBUG = "MUARL_DEBUG"
+GPU_FULL = (
+    "the GPU's memory is full. `muarl plan` shows what takes it. Less is needed with learner.recompute=true, a smaller "
+    "learner.pack_tokens, fewer conversations at once (rollout.concurrency), a shorter model.max_context, or "
+    "engine.sleep=true."
+)
 
 
 class _Commands(TyperGroup):
@@ -83,6 +88,9 @@ class _Commands(TyperGroup):
             if missing is not None:
                 _say(f"Error: {missing}", problem)
                 raise typer.Exit(2) from None
+            if type(problem).__name__ == "OutOfMemoryError":  # PyTorch's; the light core has none
+                _say(f"Error: {GPU_FULL}", problem)
+                raise typer.Exit(1) from None
             if type(problem).__module__.startswith(("typer", "click")):
                 _point_to_settings(problem)
                 raise

@@ -240,3 +240,24 @@ def test_a_checkpoint_s_tensors_to_the_byte(dtype: torch.dtype, tmp_path: Path) 
             stored += 0 if name.endswith("/step") or name.startswith("random/") else size_of([tensor])
     setup = LearnerSetup(trained_bytes=dtype.itemsize, frozen_bytes=dtype.itemsize)
     assert stored == memory.checkpoint_bytes(shape_of(model), setup)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "recompute", "peak"),
+    [
+        ("Qwen/Qwen3-0.6B", 16384, False, 33.2),
+        ("Qwen/Qwen3-0.6B", 16384, True, 13.7),
+        ("Qwen/Qwen3-0.6B", 32768, False, 52.0),
+        ("Qwen/Qwen3-1.7B", 16384, False, 65.5),
+        ("Qwen/Qwen3-1.7B", 16384, True, 34.3),
+        ("Qwen/Qwen3-4B", 2048, True, 68.8),
+        ("Qwen/Qwen3-4B", 8192, True, 71.5),
+    ],
+)
+def test_a_learner_on_a_gpu_is_planned_within_a_tenth_of_what_was_measured(
+    model: str, tokens: int, recompute: bool, peak: float
+) -> None:
+    """``peak``: GiB on an H100, by benches/gpu.py (docs/benchmarks.md, "On a GPU")."""
+    setup = memory.LearnerSetup(compute_bytes=2, reference="none", recompute=recompute, tokens=tokens)
+    planned = sum(memory.learner_memory(PUBLISHED[model], setup).values()) / 2**30
+    assert planned == pytest.approx(peak, rel=0.1)

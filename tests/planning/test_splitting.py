@@ -68,7 +68,7 @@ def test_offloading_is_offered_before_more_gpus_and_costs_time() -> None:
     config, shape = load_config("mua-32b"), PUBLISHED["Qwen/Qwen3-32B"]
     plan = make_plan(config, shape, H100)
     assert not plan.fits
-    assert nearest(config, lambda c: make_plan(c, shape, H100).fits) == ["learner.offload_optimizer=true"]
+    assert nearest(config, lambda c: make_plan(c, shape, H100).fits) == ["learner.offload_reference=true"]
     here, there = (
         plan_of("mua-32b", a=Assumptions()),
         plan_of("mua-32b", "learner.offload_optimizer=true", a=Assumptions()),

@@ -17,9 +17,10 @@ Parts = dict[str, int]
 """Bytes by what they are for, in the order in which they are shown."""
 
 LOGITS_AT_ONCE = 1 << 20
-"""Logits that ``models/scoring.py`` makes at a time on a CPU; a GPU takes 64 times as many."""
+"""Logits that ``models/scoring.py`` makes at a time on a CPU; a GPU takes 256 times as many."""
 LOGITS_COPIES = 4
-"""Tensors of that size alive at once in its backward pass: logits, probabilities, their gradient, and one temporary."""
+"""Tensors of that size alive at once in its backward pass on a CPU: logits, probabilities, their gradient, and one
+temporary. On a GPU there are the logits, and their gradient in the type that is computed with."""
 DURING_UPDATES = {"gathered", "reduced", "casts", "activations", "logits"}
 """Parts of a learner's memory that it gives back after an update."""
 
@@ -57,6 +58,25 @@ class LearnerSetup:
     tokens: int = 16384
     on_gpu: bool = True
 
+    @property
+    def stream_bytes(self) -> int:
+        """Of one number that layers hand on: they add to it in the type that the embedding comes in."""
+        if self.shards > 1 or self.offload:
+            return self.compute_bytes
+        return self.frozen_bytes if self.rank else self.trained_bytes
+
+
+def activations_per_token_on_gpu(shape: ModelShape, compute_bytes: int, stream_bytes: int) -> int:
+    """The same as ``activations_per_token`` where ``models/fused.py`` computes: the layer's input and the middle of it
+    as layers hand them on, a norm of each, query and key heads before and after they are turned, values, what attention
+    returns, gate, up and their product; all but the first two in the type that is computed with."""
+    w, q, k, f = shape.width, shape.query, shape.key, 3 * shape.feed_forward
+    small = 4 * (2 + shape.heads)  # norms' scales, log-sum-exp
+    if shape.mixture is not None:
+        f, more = _mixed(shape, shape.mixture)
+        small += more
+    return 2 * w * stream_bytes + compute_bytes * (2 * w + 3 * q + 3 * k + f) + small
+
 
 def activations_per_token(shape: ModelShape, compute_bytes: int) -> int:
     """Bytes that one layer keeps of one token for the backward pass, in ``models/decoder.py``.
@@ -86,19 +106,28 @@ def _mixed(shape: ModelShape, mixture: ExpertBlocks) -> tuple[int, int]:
     return chosen * (shape.width + 5 * mixture.inner + 1), 4 * shares + 8 * chosen
 
 
-def activations(shape: ModelShape, tokens: int, compute_bytes: int, recompute: bool) -> int:
-    """Bytes kept of ``tokens`` tokens in all layers; with ``recompute`` each layer's input, and all of one layer."""
-    whole = activations_per_token(shape, compute_bytes)
+def activations(
+    shape: ModelShape, tokens: int, compute_bytes: int, recompute: bool, stream_bytes: int | None = None
+) -> int:
+    """Bytes kept of ``tokens`` tokens in all layers; with ``recompute`` each layer's input, and all of one layer.
+    ``stream_bytes``: on a GPU, see ``LearnerSetup``; None: on a CPU."""
+    if stream_bytes is None:
+        whole, handed = activations_per_token(shape, compute_bytes), compute_bytes
+    else:
+        whole, handed = activations_per_token_on_gpu(shape, compute_bytes, stream_bytes), stream_bytes
     if not recompute:
         return tokens * shape.layers * whole
-    return tokens * (shape.layers * shape.width * compute_bytes + whole)
+    return tokens * (shape.layers * shape.width * handed + whole)
 
 
 def head_bytes(shape: ModelShape, on_gpu: bool, compute_bytes: int = 4) -> int:
     """Bytes that the output matrix's gradient takes while it is summed up in float32, and besides that logits or, at
     the end and below float32, the same in the type that is computed with."""
-    rows = max(64, (64 if on_gpu else 1) * LOGITS_AT_ONCE // shape.vocab)
+    rows = max(64, (256 if on_gpu else 1) * LOGITS_AT_ONCE // shape.vocab)
     matrix, logits = shape.vocab * shape.width, 4 * rows * shape.vocab
+    if on_gpu:
+        product = matrix * compute_bytes if compute_bytes < 4 else 0
+        return 4 * matrix + product + rows * shape.vocab * (4 + compute_bytes)
     narrowed = matrix * compute_bytes + 2 * logits if compute_bytes < 4 else 0
     return 4 * matrix + max(LOGITS_COPIES * logits, narrowed)
 
@@ -139,8 +168,12 @@ def learner_memory(shape: ModelShape, setup: LearnerSetup) -> Parts:
             parts["reduced"] = max(shape.layer_parameters, shape.outer_parameters) * (setup.compute_bytes + 4)
     elif setup.compute_bytes < setup.trained_bytes and not setup.rank:
         parts["casts"] = shape.parameters * setup.compute_bytes  # autocast's copies of the weights
-    parts["activations"] = activations(shape, setup.tokens, setup.compute_bytes, setup.recompute)
+    stream = setup.stream_bytes if setup.on_gpu else None
+    parts["activations"] = activations(shape, setup.tokens, setup.compute_bytes, setup.recompute, stream)
     parts["logits"] = head_bytes(shape, setup.on_gpu, setup.compute_bytes)
+    if stream is not None and setup.recompute:  # the logits are gone before a layer is computed again
+        again = setup.tokens * activations_per_token_on_gpu(shape, setup.compute_bytes, stream)
+        parts["activations"] -= min(again, parts["logits"])
     return {name: size for name, size in parts.items() if size}
 
 
