@@ -94,6 +94,10 @@ PROPOSAL = "I will cancel order #W12 and refund $40 to your Visa. Shall I go ahe
         "Yes, could you please go ahead and cancel it?",
         "pls do it, thx",
         "Hmm, let me think. Okay, go ahead.",
+        "I refuse to pay for it. Please cancel it.",
+        "Yes, please proceed with cancelling order #W12 and refunding the $40 to my Visa. I never wore it anyway.",
+        "I have no objections whatsoever, and I won't be needing a new one.",
+        "It is not what I hoped for, but it will do. Cancel it.",
     ],
 )
 def test_another_request_or_a_reason_beside_a_yes_leaves_it_one(text):
@@ -110,6 +114,9 @@ def test_another_request_or_a_reason_beside_a_yes_leaves_it_one(text):
         "Yes, this is John.",
         "Yes. I am still here.",
         "I want to cancel order #W12.",
+        "I agree that it has taken far too long.",
+        "No, not now. By the way, please cancel order #W99, too.",
+        "Once you tell me the date, go ahead.",
     ],
 )
 def test_what_comes_beside_may_still_be_about_the_proposal(text):

@@ -1,7 +1,7 @@
-"""How well replies are told apart: 450 of them, written by three hands that had not seen the rule.
+"""How well replies are told apart: 580 of them, written by four hands that had not seen the rule.
 
-Each hand wrote 150 replies to proposals, with its label, for consent_replies.jsonl. The rule was made with every other
-one of them (half "development"); of the rest ("held-out") only totals were looked at, three times.
+Each hand wrote replies to proposals, with their labels, for consent_replies.jsonl. The rule was made with those of
+three hands (half "development"); those of the fourth ("held-out") were read once, by the rule, after it was done.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def figures(half: str) -> tuple[float, float]:
 
 
 def test_the_set_is_large_and_of_several_hands():
-    assert len(REPLIES) == 450
-    assert set(Counter(r["hand"] for r in REPLIES).values()) == {150}
+    assert Counter(r["hand"] for r in REPLIES) == {"a": 150, "b": 150, "c": 150, "d": 130}
+    assert {r["hand"] for r in REPLIES if r["half"] == "held-out"} == {"d"}
     assert all(r["consent"] == (r["kind"] in AGREEING) for r in REPLIES)
     assert min(Counter(r["kind"] for r in REPLIES).values()) >= 25
 
 
-@pytest.mark.parametrize(("half", "precision", "recall"), [("development", 0.97, 0.83), ("held-out", 0.83, 0.46)])
+@pytest.mark.parametrize(("half", "precision", "recall"), [("development", 0.96, 0.85), ("held-out", 0.92, 0.77)])
 def test_precision_and_recall(half, precision, recall):
     found = figures(half)
     assert found[0] >= precision and found[1] >= recall, found

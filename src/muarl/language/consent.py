@@ -44,9 +44,9 @@ _DROPS = re.compile(
 _IF_NOT = re.compile(r"\bif\b[^,.!?]{0,100}(?:n't|\bnot\b|\bno\b)[^,.!?]{0,100},")
 
 _PLAIN: frozenset[Act] = frozenset({"agrees", "orders"})
-_UNDECIDED: frozenset[Act] = frozenset({"hesitates", "doubts"})
-"""What a plain yes in a later sentence settles: "Let me think... Yes, go ahead."."""
-_OPEN: frozenset[Act] = frozenset({"withdraws", "mocks", "refuses", "asks", "conditions", "limits", "changes"})
+_UNDECIDED: frozenset[Act] = frozenset({"withdraws", "refuses", "hesitates", "doubts"})
+"""What a plain yes in a later clause settles: "Let me think... Yes, go ahead."."""
+_OPEN: frozenset[Act] = frozenset({"mocks", "asks", "conditions", "limits", "changes", "wishes"})
 LONGEST = 2000
 """Characters of a reply that may be a yes."""
 
@@ -83,19 +83,18 @@ def is_affirmative(text: str | None, proposal: str | None = None) -> bool:
 
 def holds_back(text: str | None, proposal: str | None = None) -> bool:
     """True if something in a reply takes from any yes in it: a question about what was proposed, a condition, a limit,
-    a change, a doubt, a no; or words beside the yes that are not understood and were not in the ``proposal``."""
+    a change, a doubt, a no; or words beside a mere "yes" that are not understood and were not in the ``proposal``."""
     if len(text or "") > LONGEST:
         return True
     said = clauses(text or "", proposal_in(proposal))
-    plain = {c.sentence for c in said if c.acts & _PLAIN}
+    plain = max((n for n, c in enumerate(said) if c.acts & _PLAIN and not c.further), default=-1)
     beside = {c.sentence for c in said if c.acts & YES_ACTS}
-    last = max(plain, default=-1)
     return any(
         c.acts & _OPEN
-        or (c.acts & _UNDECIDED and c.sentence >= last)
-        or ("weakens" in c.acts and (not plain or c.sentence in beside))
-        or ("strays" in c.acts and c.sentence in beside)
-        for c in said
+        or (c.acts & _UNDECIDED and n >= plain)
+        or ("weakens" in c.acts and n >= plain and (c.sentence in beside or plain < 0))
+        or ("strays" in c.acts and plain < 0 and c.sentence in beside)
+        for n, c in enumerate(said)
     )
 
 
@@ -109,11 +108,11 @@ def _agrees(text: str, proposal: str | None) -> bool:
 
 def _answers(clause: Clause, then: Clause | None) -> bool:
     """True if a "yes" answers the proposal, and not something that stands beside it."""
-    if "answers" not in clause.acts or (not clause.further and clause.acts & {"speaks", "digresses"}):
+    if "answers" not in clause.acts or (not clause.further and "speaks" in clause.acts):
         return False
     if then is None or then.further:
         return True
-    return "speaks" not in then.acts and not ("digresses" in then.acts and then.sentence == clause.sentence)
+    return "speaks" not in then.acts
 
 
 def denies(text: str | None) -> bool:

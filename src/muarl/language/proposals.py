@@ -39,7 +39,7 @@ def _stems(words: str) -> frozenset[str]:
 _ASSENT = _stems(
     "absolutely accept agree appreciate appreciated asap awesome believe big book brilliant cancel certainly change "
     "completely confirm cool course dear definitely everything exactly excellent friend fully glad guys haha happy "
-    "help helpful hope hurry i'm indeed it's kind lifesaver lol looks lovely madam man mate need nice objection "
+    "help helpful hope hurry i'm indeed it's kind lifesaver lol looks lovely madam make man mate need nice objection "
     "objections proceed process quick quickly quite relief seems sir sounds that'd that'll that's think today totally "
     "what wonderful works you're"
 )
@@ -55,12 +55,17 @@ _DEED = re.compile(
     r"|like me to|to|and|please) (?:now |then |also |go ahead and )?([a-z]+)"
     r"|\b([a-z]+) (?:it|that|this|them|both)(?: now| for you)?\?"
 )
-_OFFERS = re.compile(
-    r"\bwhich\b|\bor\b[^.!?]{0,200}\?|\beither\b|\bsay (?:which|what)\b|\btell me\b|\boption\b|\bwhat would you like\b"
-)
+_OFFERS = re.compile(r"\b(?:which|either|say what|prefer|tell me|option|what would you like)\b|\bor\b[^.!?]{0,200}\?")
 _YES_OR_NO = re.compile(r"\byes or no\b|\byes ?/ ?no\b|\bor not\b")
 _WISH = re.compile(r"\b(?:want|like|wish)\b")
+_NEGATES = re.compile(r"n't\b|\b(?:not|no|never|nothing|only)\b")
+_CHOOSES = re.compile(
+    r"\b(?:please|(?:will|would) (?:be|do)|let's go|prefer|it is|sounds?|works?|fits?|suits?|for me|book|send|put"
+    r"|use|sign|take)\b"
+)
+_OBJECT = re.compile(r"^(?:please |just |kindly )?[\w']+ (?:it|that|this|them|those|both|all|me|us)\b")
 _WHERE_TO = re.compile(r"\b(?:to|as|into) (?:my|a|an|our|store) ([a-z]+)")
+_HOW = re.compile(r"\b(?:to|into|in|on|with|from) (?:my |the |an? )?([a-z]{2,})(?![\w-])")
 _FOLLOWS = frozenset({"refund", "credit", "charge", "bill", "send", "mail", "issue", "email", "refunded"})
 WIDTH = 3
 """So many words on each side of an \"and\" belong to what it joins."""
@@ -101,12 +106,17 @@ class Proposal:
     def ordered_by(self, text: str) -> bool:
         """True if a clause tells the agent to do just this ("Cancel the lamp", "ship it"), or, where there is a
         choice, names what it offered, and says nothing besides. A request that is told once more is no order."""
-        stems = [stem(w) for w in _WORD.findall(text) if w.strip(".'") not in _SMALL]
-        if not stems:
+        words = [w for w in _WORD.findall(text) if w.strip(".'") not in _SMALL]
+        stems = [stem(w) for w in words]
+        if not stems or _NEGATES.search(text):
             return False
+        strange = set(stems) - self.words - _GENERIC - _ASSENT
         if self.offers:
-            return self.words.union(_CHOICE).issuperset(stems) and not (self.words | _ORDINALS).isdisjoint(stems)
-        return stems[0] in self.deeds and self.words.union(_GENERIC).issuperset(stems) and not _WISH.search(text)
+            named = not (self.words | _ORDINALS).isdisjoint(stems)
+            return named and len(strange - _CHOICE) <= (3 if _CHOOSES.search(text) else 0)
+        begins, pronoun = stems[0] in self.deeds, bool(_OBJECT.search(text))
+        begins = begins or (stems[0] in self.words and pronoun)
+        return begins and len(strange) <= (2 if pronoun else 0) and not _WISH.search(text)
 
     def differs(self, text: str) -> bool:
         """True if a clause names a day, a number, a doctor or the like, and none of those that were proposed."""
@@ -130,13 +140,21 @@ class Proposal:
 
     def redirected_by(self, text: str) -> bool:
         """True if a clause says where to or as what, and that was not proposed: "refund it to my gift card"."""
-        where = (word for word in _WHERE_TO.findall(text) if word not in _SMALL)
-        return bool(self.words) and any(stem(word) not in self.words for word in where)
+        pattern = _HOW if self.begins_with_deed(text) else _WHERE_TO
+        where = {stem(word) for word in pattern.findall(text) if word not in _SMALL}
+        return bool(self.words) and not where <= self.words | _ASSENT | _GENERIC | _ORDINALS
 
-    def halved_by(self, text: str) -> bool:
-        """True if a clause names only one of two things that were named together."""
-        said = content_words(text) if self.pairs else frozenset()
-        return any(bool(a & said) != bool(b & said) for a, b in self.pairs)
+    def halved_by(self, text: str, sentence: str) -> bool:
+        """True if a clause names one of two things that were named together, and its sentence not the other."""
+        if self.offers or not self.pairs:
+            return False
+        said, beside = content_words(text), content_words(sentence)
+        return any((a & said or b & said) and not (a & beside and b & beside) for a, b in self.pairs)
+
+    def has_all(self, text: str) -> bool:
+        """True if every word of a clause that names anything was in the proposal."""
+        said = content_words(text) - _ASSENT - _GENERIC
+        return bool(said) and said <= self.words
 
     def is_not_about(self, text: str) -> bool:
         """True if a clause has several words that neither the proposal nor mere assent has."""

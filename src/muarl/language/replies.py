@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from muarl.language import phrases
 from muarl.language.phrases import whole_words
@@ -18,19 +18,20 @@ from muarl.language.proposals import Proposal, content_words
 from muarl.language.sentences import normal_text, spelled_out
 
 Act = Literal[
-    "agrees", "answers", "orders", "speaks", "digresses", "strays", "withdraws", "hesitates", "doubts", "weakens",
-    "mocks", "refuses", "asks", "conditions", "limits", "changes",
+    "agrees", "answers", "orders", "speaks", "strays", "withdraws", "hesitates", "doubts", "weakens",
+    "mocks", "refuses", "asks", "conditions", "limits", "changes", "wishes",
 ]  # fmt: skip
 """Acts of yes: ``agrees`` in words that mean nothing else ("go ahead", "I confirm"), ``answers`` in words that may
 answer anything ("yes", "right", "fine"), ``orders`` what the agent proposed, or chooses among what it offered, in the
 proposal's own words.
 
-What a yes may belong to instead: ``speaks`` ("I am still here"), ``digresses`` ("it is the one with the stripe"),
-``strays`` (has several words that neither the proposal nor mere assent has).
+What a yes may belong to instead: ``speaks`` ("I am still here"), ``strays`` (has several words that
+neither the proposal nor mere assent has).
 
 What takes from a yes: ``withdraws`` (puts it off or takes it back), ``hesitates`` (wants to think or ask first),
 ``doubts`` (is not sure), ``weakens`` (does so beside a yes, and tells a story elsewhere), ``mocks``, ``refuses``,
-``asks`` (wants to know something of what was proposed), ``conditions``, ``limits`` (means a part), ``changes``."""
+``asks`` (wants to know something of what was proposed), ``conditions``, ``limits`` (means a part), ``changes``,
+``wishes`` (for what was not proposed)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +44,20 @@ class Clause:
     sentence: int
 
 
-_ACTS: Mapping[Act, re.Pattern[str]] = {
-    "agrees": whole_words(*phrases.AGREES),
-    "speaks": whole_words(*phrases.SPEAKS),
-    "digresses": whole_words(*phrases.DIGRESSES),
-    "withdraws": whole_words(*phrases.WITHDRAWS),
-    "hesitates": whole_words(*phrases.HESITATES),
-    "doubts": whole_words(*phrases.DOUBTS),
-    "weakens": whole_words(*phrases.WEAKENS),
-    "mocks": whole_words(*phrases.MOCKS),
-    "refuses": whole_words(*phrases.REFUSES),
-    "asks": whole_words(*phrases.ASKS),
-    "conditions": whole_words(*phrases.CONDITIONS),
-    "limits": whole_words(*phrases.LIMITS),
-    "changes": whole_words(*phrases.CHANGES),
-}
 YES_ACTS: frozenset[Act] = frozenset({"agrees", "answers", "orders"})
+_LISTED: tuple[Act, ...] = tuple(act for act in get_args(Act) if act not in ("answers", "orders", "strays"))
+_ACTS: Mapping[Act, re.Pattern[str]] = {act: whole_words(*getattr(phrases, act.upper())) for act in _LISTED}
 _OF_ANOTHER_THING: frozenset[Act] = frozenset(
-    {"strays", "hesitates", "doubts", "weakens", "refuses", "asks", "conditions", "limits", "changes"}
+    {"strays", "hesitates", "doubts", "weakens", "refuses", "asks", "conditions", "limits", "changes", "wishes"}
 )
 """What counts for nothing where it is about another thing."""
 _EVEN_IN_REASONS: Sequence[Act] = ("withdraws", "hesitates")
 
 _TITLES = re.compile(r"\b(dr|mr|mrs|ms|prof|st|a\.m|p\.m)\.(?=\s)")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[.!?;][\"'])\s+|(?<=[!?;])(?=[a-z])|(?<=[a-z]\.)(?=[a-z]{2})|\.\.+|…")
+_SENTENCE = re.compile(
+    r"(?<=[.!?;])\s+|(?<=[.!?;][\"'])\s+|(?<=[!?;])(?=[a-z])|\.\.+|…"
+    r"|(?<=[a-z]\.)(?=[a-z]{2})(?!(?:com|net|org|example)\b)"
+)
 _CLAUSE = re.compile(
     r"[,:]\s|[()]|\s-+\s|\s?[–—]\s?|\s(?=(?:and|but|though|although|because|since|thank|thanks|so (?!long|the|much|far)"
     r"|(?<!long )(?<!soon )as (?:i|we|my|the|it|you))\b)"
@@ -77,12 +68,22 @@ _REASON = re.compile(
 )
 _LEAD = re.compile(rf"(?:{'|'.join(phrases.LEADS)})\b(?!')[ .!]*")
 _LEADING_YES = re.compile(r"(?:ok|okay|alright|fine|great|perfect|sure|yeah|yep|yes|yup)\b")
+_CONTRAST = re.compile(r"(?:but|though|although|however|yet|except|only)\b")
+_ASK_FOR = re.compile(
+    r"^(?:you (?:may|can|could|should)|(?:i|we)(?:'d| would) (?:like|love|prefer) (?:for )?you to"
+    r"|(?:can|could|would|will) you|let's|go ahead and) (?:please |just |kindly |then |now |go ahead and )?"
+)
+_DO_IT = re.compile(
+    r"(?:file|submit|place|push|process|apply|execute|complete|send|book|issue|save|lock|set|run|push|switch|make)"
+    r" (?:it|that|this|them|those)(?: (?:in|up|on|through|off|now|then|please|already)){0,2}"
+)
 _THANKS = re.compile(r"(?:thank|thanks|cheers)\b")
+_THANKS_FOR = re.compile(r"(?:and )?(?:thank you|thanks|cheers)(?: so much| very much)? for (?!trying|the offer)")
 _YES = whole_words(*phrases.YES, *(f"^{w}" for w in phrases.FIRST_YES), *phrases.LAST_YES)
 _FURTHER, _FURTHER_WISH, _DEAL, _BESIDE = (
     whole_words(*words) for words in (phrases.FURTHER, phrases.FURTHER_WISH, phrases.DEAL, phrases.HARMLESS)
 )
-_REFERS = whole_words("it", "that", "this", "they", "them", "these", "those", "ones?(?!-)", "mine")
+_REFERS = whole_words("(?<!at )it", "that", "this", "they", "them", "these", "those", "ones?(?!-)", "mine")
 _NAMES_A_THING = whole_words(
     r"(?:my|our|another|other|an?|his|her|second) (?!questions?|minute|moment|few|couple|lot|bit)\w+"
 )
@@ -110,10 +111,7 @@ def clauses(text: str, proposal: Proposal) -> list[Clause]:
             read = [read[0] | {"agrees"}]
         says_yes = any(acts & YES_ACTS for acts in read)
         if says_yes:  # what stands beside a yes belongs to it
-            read = [
-                acts | ({"changes"} if proposal.renamed_by(part) else set())
-                for part, acts in zip(parts, read, strict=True)
-            ]
+            read = [acts | _beside_yes(part, acts, sentence, proposal) for part, acts in zip(parts, read, strict=True)]
         question = sentence.rstrip("!. )").endswith("?")
         chatter = question and not (says_yes or further or _is_about_it(sentence, proposal, topic))
         for index, (part, acts) in enumerate(zip(parts, read, strict=True)):
@@ -142,6 +140,8 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _acts(part: str, proposal: Proposal) -> frozenset[Act]:
+    if _THANKS_FOR.match(part):
+        return frozenset()
     if _REASON.match(part):
         return frozenset(a for a in _EVEN_IN_REASONS if _ACTS[a].search(part))
     core, leads = _without_leads(part)
@@ -149,9 +149,15 @@ def _acts(part: str, proposal: Proposal) -> frozenset[Act]:
     if _YES.search(core) or _YES.search(part) or any(_LEADING_YES.match(lead) for lead in leads):
         acts.add("answers")
     begins_with_deed = proposal.begins_with_deed(core)
-    if proposal.ordered_by(core):
+    if _CONTRAST.match(part) and not acts & YES_ACTS:
+        acts.add("weakens")
+    if _DO_IT.fullmatch(core) or proposal.ordered_by(_ASK_FOR.sub("", core)):
         acts.add("orders")
-        acts.discard("asks")
+        acts -= {"asks"}
+    if proposal.has_all(core):
+        acts -= {"changes", "wishes", *(("limits",) if "orders" in acts else ())}
+    if acts & YES_ACTS:
+        acts.discard("wishes")
     if proposal.offers and ("orders" in acts or content_words(core) & proposal.words):
         acts -= {"refuses", "limits", "weakens"}  # of what was offered, it names one
         if "orders" in acts:
@@ -162,9 +168,13 @@ def _acts(part: str, proposal: Proposal) -> frozenset[Act]:
         acts.add("changes")
     if acts & YES_ACTS and proposal.differs(core):
         acts.add("changes")
-    if acts & YES_ACTS and not proposal.offers and proposal.halved_by(core):
-        acts.add("limits")
     return frozenset(acts)
+
+
+def _beside_yes(part: str, acts: frozenset[Act], sentence: str, proposal: Proposal) -> frozenset[Act]:
+    """What a clause in the sentence of a yes does by naming something else, or only a part."""
+    changes: frozenset[Act] = frozenset({"changes"} if proposal.renamed_by(part) else ())
+    return changes | ({"limits"} if acts & YES_ACTS and proposal.halved_by(part, sentence) else frozenset())
 
 
 def _without_leads(part: str) -> tuple[str, list[str]]:

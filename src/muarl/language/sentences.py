@@ -19,7 +19,7 @@ _SHORT: Mapping[str, str] = {
     "im": "i'm", "isnt": "isn't", "ive": "i've", "k": "ok", "kk": "ok", "lemme": "let me", "mins": "minutes",
     "n": "and", "nah": "no", "nope": "no", "ofc": "of course", "okey": "ok", "oke": "ok", "pls": "please",
     "plz": "please", "prob": "probably", "probly": "probably", "prolly": "probably", "r": "are", "rn": "right now",
-    "shouldnt": "shouldn't", "thats": "that's", "theres": "there's", "tho": "though", "thx": "thanks",
+    "shouldnt": "shouldn't", "thats": "that's", "theres": "there's", "tho": "though", "thx": "thanks", "tks": "thanks",
     "tmrw": "tomorrow", "ty": "thank you", "u": "you", "ur": "your", "w": "with", "wanna": "want to",
     "wasnt": "wasn't", "wats": "what's", "whats": "what's", "wheres": "where's", "wont": "won't",
     "wouldnt": "wouldn't", "yea": "yeah", "yeh": "yeah", "yh": "yeah", "youre": "you're",
