@@ -80,7 +80,9 @@ def block(runs: Sequence[RunDirectory], picture_file: Path) -> str:
         "| score | mean | lowest to highest seed |",
         "|---|---|---|",
     ]
-    lines += [f"| {s.label} | {percent(s.mean)} | {percent(s.low)} to {percent(s.high)} |" for s in spreads(runs)]
+    lines += [
+        f"| {s.label} | {percent(s.mean)} | {percent(s.low)} to {percent(s.high)} |" for s in spreads(runs) if s.values
+    ]
     return "\n".join(lines)
 
 

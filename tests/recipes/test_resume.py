@@ -319,7 +319,7 @@ def test_a_run_that_learns_nothing_says_so(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def none(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(0.0)
+        return Verdict(0.0, audit=UNBROKEN)
 
     monkeypatch.setattr(EpisodeRunner, "_verdict", none)
     run = rl.run(configure("rl.steps=4"))

@@ -15,7 +15,7 @@ from muarl.comparison.components import Components, judge_components, seed_compo
 from muarl.comparison.differences import MCNEMAR as MCNEMAR
 from muarl.comparison.differences import SIGN_FLIP as SIGN_FLIP
 from muarl.comparison.differences import STRATIFIED as STRATIFIED
-from muarl.comparison.differences import Difference, clean_differences, decided, difference_of
+from muarl.comparison.differences import PairedDifference, clean_differences, decided, difference_of
 from muarl.comparison.groups import indistinct_groups, rank_range
 from muarl.comparison.intervals import paired_bootstrap
 from muarl.comparison.pairing import BY_SEED, Paired, pair
@@ -114,13 +114,13 @@ class RunScore:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairResult(Difference):
+class PairResult(PairedDifference):
     """Two runs and the difference of their success, the run with more of it first. ``clean``: the difference in success
     without any violation, None where it was not checked in both."""
 
     pass_hat: Mapping[int, tuple[float, Interval]]
     needed: Needed
-    clean: Difference | None = None
+    clean: PairedDifference | None = None
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
         """Plain JSON, runs by name."""
@@ -250,7 +250,7 @@ def compare(runs: Sequence[Results], settings: Settings = Settings()) -> Compari
 
 
 def _grouped(
-    found: Sequence[Difference], means: Sequence[float]
+    found: Sequence[PairedDifference], means: Sequence[float]
 ) -> tuple[set[tuple[int, int]], tuple[tuple[int, ...], ...]]:
     """(winner, loser) of every pair that can be told apart, and the sets of runs of which no two can, that of the
     highest mean first."""
@@ -279,7 +279,7 @@ def _verdict_of_two(pair: PairResult, names: Sequence[str]) -> str:
     return f"In success, {first}; in {CLEAN}, {second}."
 
 
-def _better(found: Difference, names: Sequence[str]) -> str:
+def _better(found: PairedDifference, names: Sequence[str]) -> str:
     assert found.better is not None and found.worse is not None
     return f"{names[found.better]} is better than {names[found.worse]}"
 

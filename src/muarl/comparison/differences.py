@@ -20,7 +20,7 @@ Trials = Sequence[Sequence[bool]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class PairedDifference:
     """How much the run ``first`` is ahead of the run ``second``, as a share, with the 95% interval of this pair alone.
 
     ``adjusted``: the p-value after Holm's correction for all pairs. ``better``: the index of the run that is, None if
@@ -65,7 +65,7 @@ class Difference:
         }
 
 
-def difference_of(first: int, second: int, one: Trials, other: Trials, *, these_tasks: bool) -> Difference:
+def difference_of(first: int, second: int, one: Trials, other: Trials, *, these_tasks: bool) -> PairedDifference:
     """The difference of two runs, not corrected for others and not yet decided. ``these_tasks``: ask about these very
     tasks. ConfigError if that is asked with a single trial a task."""
     gaps = [_share(a) - _share(b) for a, b in zip(one, other, strict=True)]
@@ -83,7 +83,7 @@ def difference_of(first: int, second: int, one: Trials, other: Trials, *, these_
             test, p = MCNEMAR, mcnemar(sum(g > 0 for g in gaps), sum(g < 0 for g in gaps))
         else:
             test, p = SIGN_FLIP, sign_flip(gaps)
-    return Difference(
+    return PairedDifference(
         first=first,
         second=second,
         difference=float(sum(gaps) / len(gaps)),
@@ -98,7 +98,7 @@ def difference_of(first: int, second: int, one: Trials, other: Trials, *, these_
     )
 
 
-def decided(found: Sequence[Difference], alpha: float) -> list[Difference]:
+def decided(found: Sequence[PairedDifference], alpha: float) -> list[PairedDifference]:
     """The same with p-values corrected for all of them, and which run is better."""
     out = []
     for one, q in zip(found, holm([d.p for d in found]), strict=True):
@@ -109,7 +109,7 @@ def decided(found: Sequence[Difference], alpha: float) -> list[Difference]:
 
 def clean_differences(
     outcomes: Sequence[Mapping[str, Sequence[bool]]], order: Sequence[int], *, these_tasks: bool, alpha: float
-) -> dict[tuple[int, int], Difference]:
+) -> dict[tuple[int, int], PairedDifference]:
     """The differences in success without any violation, by pair (the run that comes first in ``order`` first), each on
     the tasks where both were checked; pairs that share none are left out. ``outcomes``: of each run, by task."""
     found = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from muarl.comparison import text
 from muarl.comparison.comparing import Comparison, RunScore
 from muarl.comparison.components import Components
-from muarl.comparison.differences import MCNEMAR, SIGN_FLIP, STRATIFIED, Difference
+from muarl.comparison.differences import MCNEMAR, SIGN_FLIP, STRATIFIED, PairedDifference
 from muarl.comparison.power import Needed
 from muarl.comparison.text import SOURCES, p_text, points, rank_text, share, span, trials_text
 from muarl.files import write_text
@@ -142,7 +142,7 @@ def _pairs(found: Comparison) -> Html | None:
     several = len(found.pairs) > 1
     head = ["Pair", "Difference in points", "", "p", *(["p (Holm)"] if several else []), "Finding"]
 
-    def rows(pairs: Sequence[Difference]) -> list[Html]:
+    def rows(pairs: Sequence[PairedDifference]) -> list[Html]:
         return [
             tag(
                 "tr",
@@ -173,7 +173,7 @@ def _pairs(found: Comparison) -> Html | None:
     )
 
 
-def _gap(result: Difference, reach: float) -> Html:
+def _gap(result: PairedDifference, reach: float) -> Html:
     """An interval around no difference."""
 
     def x(value: float) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from muarl.comparison.comparing import Comparison, RunScore, not_checked_text, why_excluded
 from muarl.comparison.components import AGENT, BOTH, JUDGE, REST, TASK, TRIAL, USER, Components
-from muarl.comparison.differences import Difference
+from muarl.comparison.differences import PairedDifference
 from muarl.comparison.power import Needed
 from muarl.metrics import CLEAN, NOT_CHECKED
 from muarl.statistics import Estimate, Interval
@@ -116,7 +116,7 @@ def _estimate_text(found: Estimate | None) -> str:
     return NOT_CHECKED if found is None else f"{share(found.value)}\n{span(found.interval)}"
 
 
-def verdict_of(found: Comparison, result: Difference) -> str:
+def verdict_of(found: Comparison, result: PairedDifference) -> str:
     """Which of two is better, or that it cannot be told."""
     return "cannot be told apart" if result.better is None else f"{label(found, result.better)} is better"
 
@@ -127,7 +127,7 @@ def pair_tables(found: Comparison) -> list[Table]:
     return [_pairs_table(found, found.pairs, "success"), *([_pairs_table(found, clean, CLEAN)] if clean else [])]
 
 
-def _pairs_table(found: Comparison, pairs: Sequence[Difference], what: str) -> Table:
+def _pairs_table(found: Comparison, pairs: Sequence[PairedDifference], what: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 

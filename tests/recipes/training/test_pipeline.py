@@ -19,6 +19,7 @@ from muarl.errors import MuarlError
 from muarl.recipes.training.loss_settings import samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
 from muarl.rollout import LocalExecutor, RolloutError, collect_groups
+from support.episodes import UNBROKEN
 from support.toy_shop import toy_task
 from support.waiting import happened, settled
 
@@ -169,7 +170,7 @@ def scored(request: RolloutRequest, versions: list[int], reward: float | None = 
         stop=StopReason.USER_STOP,
         group=request.group,
         tokens=trace,
-        verdict=Verdict(value),
+        verdict=Verdict(value, audit=UNBROKEN),
     )
 
 
