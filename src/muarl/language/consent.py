@@ -46,7 +46,7 @@ _IF_NOT = re.compile(r"\bif\b[^,.!?]{0,100}(?:n't|\bnot\b|\bno\b)[^,.!?]{0,100},
 _PLAIN: frozenset[Act] = frozenset({"agrees", "orders"})
 _UNDECIDED: frozenset[Act] = frozenset({"withdraws", "refuses", "hesitates", "doubts"})
 """What a plain yes in a later clause settles: "Let me think... Yes, go ahead."."""
-_OPEN: frozenset[Act] = frozenset({"mocks", "asks", "conditions", "limits", "changes", "wishes"})
+_OPEN: frozenset[Act] = frozenset({"mocks", "asks", "conditions", "limits", "changes", "requests"})
 LONGEST = 2000
 """Characters of a reply that may be a yes."""
 

@@ -243,7 +243,7 @@ CHANGES: Sequence[str] = (
 )  # fmt: skip
 """Wants it otherwise."""
 
-WISHES: Sequence[str] = (
+OTHER_REQUESTS: Sequence[str] = (
     "{i}(?:'d| would| had| should)(?: (?:really|much|just|still|like|also))?"
     " (?:rather|sooner|prefer|want|need|feel|have to|like to)",
     "{i}(?: (?:really|just|still|also|do))? (?:want|prefer)(?: to| it| the| my| a)",

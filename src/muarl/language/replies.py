@@ -19,7 +19,7 @@ from muarl.language.sentences import normal_text, spelled_out
 
 Act = Literal[
     "agrees", "answers", "orders", "speaks", "strays", "withdraws", "hesitates", "doubts", "weakens",
-    "mocks", "refuses", "asks", "conditions", "limits", "changes", "wishes",
+    "mocks", "refuses", "asks", "conditions", "limits", "changes", "requests",
 ]  # fmt: skip
 """Acts of yes: ``agrees`` in words that mean nothing else ("go ahead", "I confirm"), ``answers`` in words that may
 answer anything ("yes", "right", "fine"), ``orders`` what the agent proposed, or chooses among what it offered, in the
@@ -31,7 +31,7 @@ neither the proposal nor mere assent has).
 What takes from a yes: ``withdraws`` (puts it off or takes it back), ``hesitates`` (wants to think or ask first),
 ``doubts`` (is not sure), ``weakens`` (does so beside a yes, and tells a story elsewhere), ``mocks``, ``refuses``,
 ``asks`` (wants to know something of what was proposed), ``conditions``, ``limits`` (means a part), ``changes``,
-``wishes`` (for what was not proposed)."""
+``requests`` (what was not proposed)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ YES_ACTS: frozenset[Act] = frozenset({"agrees", "answers", "orders"})
 _LISTED: tuple[Act, ...] = tuple(act for act in get_args(Act) if act not in ("answers", "orders", "strays"))
 _ACTS: Mapping[Act, re.Pattern[str]] = {act: whole_words(*getattr(phrases, act.upper())) for act in _LISTED}
 _OF_ANOTHER_THING: frozenset[Act] = frozenset(
-    {"strays", "hesitates", "doubts", "weakens", "refuses", "asks", "conditions", "limits", "changes", "wishes"}
+    {"strays", "hesitates", "doubts", "weakens", "refuses", "asks", "conditions", "limits", "changes", "requests"}
 )
 """What counts for nothing where it is about another thing."""
 _EVEN_IN_REASONS: Sequence[Act] = ("withdraws", "hesitates")
@@ -155,9 +155,9 @@ def _acts(part: str, proposal: Proposal) -> frozenset[Act]:
         acts.add("orders")
         acts -= {"asks"}
     if proposal.has_all(core):
-        acts -= {"changes", "wishes", *(("limits",) if "orders" in acts else ())}
+        acts -= {"changes", "requests", *(("limits",) if "orders" in acts else ())}
     if acts & YES_ACTS:
-        acts.discard("wishes")
+        acts.discard("requests")
     if proposal.offers and ("orders" in acts or content_words(core) & proposal.words):
         acts -= {"refuses", "limits", "weakens"}  # of what was offered, it names one
         if "orders" in acts:
