@@ -243,7 +243,7 @@ CHANGES: Sequence[str] = (
 )  # fmt: skip
 """Wants it otherwise."""
 
-OTHER_REQUESTS: Sequence[str] = (
+REQUESTS: Sequence[str] = (
     "{i}(?:'d| would| had| should)(?: (?:really|much|just|still|like|also))?"
     " (?:rather|sooner|prefer|want|need|feel|have to|like to)",
     "{i}(?: (?:really|just|still|also|do))? (?:want|prefer)(?: to| it| the| my| a)",
@@ -267,7 +267,7 @@ FURTHER: Sequence[str] = (
     "back to my",
 )  # fmt: skip
 """Begins another thing."""
-FURTHER_WISH: Sequence[str] = (
+FURTHER_REQUEST: Sequence[str] = (
     r"(?:can|could|would|will) (?:you|i)(?: \w+){1,12} (?:too|as well)",
     r"{i}(?:'d| would)? (?:like|want|need)(?: \w+){1,12} (?:too|as well)", "but also", "(?<!do )i need a",
 )  # fmt: skip

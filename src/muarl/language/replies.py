@@ -80,8 +80,8 @@ _DO_IT = re.compile(
 _THANKS = re.compile(r"(?:thank|thanks|cheers)\b")
 _THANKS_FOR = re.compile(r"(?:and )?(?:thank you|thanks|cheers)(?: so much| very much)? for (?!trying|the offer)")
 _YES = whole_words(*phrases.YES, *(f"^{w}" for w in phrases.FIRST_YES), *phrases.LAST_YES)
-_FURTHER, _FURTHER_WISH, _DEAL, _BESIDE = (
-    whole_words(*words) for words in (phrases.FURTHER, phrases.FURTHER_WISH, phrases.DEAL, phrases.HARMLESS)
+_FURTHER, _FURTHER_REQUEST, _DEAL, _BESIDE = (
+    whole_words(*words) for words in (phrases.FURTHER, phrases.FURTHER_REQUEST, phrases.DEAL, phrases.HARMLESS)
 )
 _REFERS = whole_words("(?<!at )it", "that", "this", "they", "them", "these", "those", "ones?(?!-)", "mine")
 _NAMES_A_THING = whole_words(
@@ -190,7 +190,7 @@ def _turns(part: str, acts: frozenset[Act], ends: bool) -> bool:
     """True if a clause begins another thing; "if you also waive the fee" does not. ``ends``: it ends a question."""
     if part.startswith("but ") and " also " not in part:
         return False
-    turn = _FURTHER.search(part) or (None if ends or "asks" in acts else _FURTHER_WISH.search(part))
+    turn = _FURTHER.search(part) or (None if ends or "asks" in acts else _FURTHER_REQUEST.search(part))
     condition = _ACTS["conditions"].search(part)
     if turn is not None:
         return condition is None or turn.start() <= condition.start()
