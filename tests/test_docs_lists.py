@@ -66,16 +66,24 @@ def test_the_reference_of_the_kit(repository: Path) -> None:
 def test_the_sample_output_in_the_readme_is_what_is_printed(repository: Path) -> None:
     behaviour = ("writes_without_consent", "needless_transfers", "tool_error_rate", "truncated", "turns")
 
-    def block(success: float, low: float, high: float, *figures: float) -> dict[str, Any]:
+    def share(value: float, low: float, high: float) -> dict[str, Any]:
+        return {"value": value, "interval": [low, high], "n": 300}
+
+    def block(success: float, low: float, high: float, clean: dict[str, Any], *figures: float) -> dict[str, Any]:
         seen = dict(zip(behaviour, figures, strict=True))
-        return {"success": success, "interval": [low, high], "tasks": 300, "behaviour": seen}
+        whole = {"success": success, "interval": [low, high], "tasks": 300, "episodes": 300, "behaviour": seen}
+        return whole | {"success_without_violation": clean}
 
     measured = {  # seed 0 in docs/results.md
-        "cold_start": block(0.757, 0.705, 0.802, 0.231, 0.063, 0.090, 0.017, 8.0),
-        "rl": block(0.963, 0.936, 0.979, 0.007, 0.007, 0.028, 0.0, 8.6),
-        "rl_greedy": 0.963,
-        "do_nothing": 0.097,
-        "always_transfer": 0.097,
+        "cold_start": block(0.717, 0.663, 0.765, share(0.61, 0.554, 0.663), 0.284, 0.074, 0.106, 0.017, 8.0),
+        "rl": block(0.96, 0.931, 0.977, share(0.95, 0.919, 0.969), 0.007, 0.004, 0.029, 0.0, 8.6),
+        "rl_greedy": {"success": 0.963, "success_without_violation": share(0.953, 0.923, 0.972)},
+        "do_nothing": 0.113,
+        "always_transfer": 0.113,
+        "audit": {
+            "cold_start": {"catastrophic": share(0.017, 0.007, 0.038)},
+            "rl": {"catastrophic": share(0.013, 0.005, 0.034)},
+        },
     }
     out = io.StringIO()
     Console(file=out, width=80).print(before_and_after(measured))
