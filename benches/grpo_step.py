@@ -174,6 +174,8 @@ def config_for(
         "rl.kl_coef": 0.0,
         "rl.entropy_coef": 0.0,
         "rl.practice.repeat": 0.0,
+        "rl.layers.policy": 0.0,  # the reward that the peer has
+        "rl.layers.safety": 0.0,
         "rl.dual_clip": "null",
         "rl.clip_low": 0.2,
         "rl.clip_high": 0.2,

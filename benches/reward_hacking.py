@@ -49,6 +49,8 @@ SHOPS: Mapping[str, str] = {
 """The environment of each shop."""
 RL = (
     "rl.steps=25",
+    "rl.layers.policy=0",  # each shop by its own reward alone
+    "rl.layers.safety=0",
     "rl.tasks_per_step=32",
     "rl.temperature=1",
     "rl.eval_every=0",
