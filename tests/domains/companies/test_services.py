@@ -12,7 +12,6 @@ from muarl.chat import ToolCall
 from muarl.domains.companies import finding
 from muarl.domains.companies.making import company
 from muarl.domains.companies.wording import value_in_words
-from muarl.environments.checks.playing import FLOOR
 from support.companies import NAMES, first_shown, for_all
 from support.kit import calls, env, expert, made, mean, play
 
@@ -104,7 +103,7 @@ def test_the_expert_solves_tasks_of_companies_new_to_training(name, size):
 @pytest.mark.parametrize("agent", [IdleAgent(), TransferAgent()], ids=lambda agent: agent.name)
 @pytest.mark.parametrize("name", NAMES)
 def test_floors(name, agent):
-    assert mean(play(name, agent, made(name, "tiny", "test", 100), "tiny")) < FLOOR
+    assert mean(play(name, agent, made(name, "tiny", "test", 100), "tiny")) < 0.13
 
 
 @pytest.mark.parametrize("careless", [first_shown, for_all])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 
 import pytest
@@ -77,8 +78,6 @@ def test_some_users_of_every_writing_intent_have_second_thoughts(name):
 
 
 def _source(plan):
-    import inspect
-
     return inspect.getsource(plan)
 
 
