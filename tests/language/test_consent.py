@@ -71,7 +71,7 @@ def test_these_agree(text):
         "Is that okay?", "I need it right now.", "Yes. On second thought, don't cancel it.", "never mind",
         "That's wrong.", "That is not correct.", "Sure, as long as it is free.", "Before we proceed, what sum?",
         "Yes please. Do not cancel it yet.", "hmm", "Yes, I'd like to think about it.", "Let me check something first.",
-        *WITHDRAWN, *HELD_BACK,
+        "Si esto sigue as\u00ed, me voy.", *WITHDRAWN, *HELD_BACK,
     ],
 )  # fmt: skip
 def test_these_do_not(text):
@@ -127,6 +127,10 @@ def test_what_comes_beside_may_still_be_about_the_proposal(text):
     ("proposal", "reply", "expected"),
     [
         ("I will ship the lamp today. Shall I?", "Ship it, please.", True),
+        ("I will change the lamp to a red one. Shall I?", "Change it, please.", True),
+        ("I will change the lamp to a red one. Shall I?", "Hm, wait, let me change that.", False),
+        ("I will change the lamp to a red one. Shall I?", "Let me change that. I want a stool.", False),
+        ("I have a red and a blue lamp. Which one?", "I'll take the red one.", True),
         ("I will ship the lamp today. Shall I?", "Ship the mug, please.", False),
         ("I can refund it to your card or to PayPal. Which one?", "PayPal.", True),
         ("I can refund it to your card or to PayPal. Which one?", "The second one, please.", True),

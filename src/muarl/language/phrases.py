@@ -92,7 +92,7 @@ AGREES: Sequence[str] = (
 """Says yes in words that mean nothing else."""
 
 YES: Sequence[str] = (
-    "y+e+s+", "y+u+p+", "y+e+p+", "y+e+a+h*", "y+ah*", "aye", "si", "absolutely", "affirmative", "certainly",
+    "y+e+s+", "y+u+p+", "y+e+p+", "y+e+a+h*", "y+ah*", "aye", r"si(?! \w)", "absolutely", "affirmative", "certainly",
     "definitely", "of course", "exactly", "indeed",
 )  # fmt: skip
 FIRST_YES: Sequence[str] = (
@@ -122,6 +122,7 @@ WITHDRAWS: Sequence[str] = (
     "before (?:we|you|i)(?! (?:hang up|go$|leave))", "don't$", "or (?:maybe )?(?:no|not)", "^stop(?! by)",
     "stop (?:it|that|this|right)", r"leave (?:it|things|everything|the \w+|my \w+)(?: all)? (?:as|alone|be)",
     r"^(?:do not|don't)(?: \w+){0,2}? ?{deed}", "rather (?:not|keep|stay|wait|you didn't)",
+    "let me (?:just )?(?:change|correct|rephrase|restate|amend|revise|adjust|start over)",
 )  # fmt: skip
 """Puts it off or takes it back, wherever in a reply."""
 

@@ -58,6 +58,8 @@ _DEED = re.compile(
 _OFFERS = re.compile(r"\b(?:which|either|say what|prefer|tell me|option|what would you like)\b|\bor\b[^.!?]{0,200}\?")
 _YES_OR_NO = re.compile(r"\byes or no\b|\byes ?/ ?no\b|\bor not\b")
 _WANTS = re.compile(r"\b(?:want|like|wish)\b")
+_OWN_DEED = re.compile(r"(?:let me|allow me|i'll|i will)\b")
+"""What the speaker means to do, not the agent: "Let me change that."."""
 _NEGATES = re.compile(r"n't\b|\b(?:not|no|never|nothing|only)\b")
 _CHOOSES = re.compile(
     r"\b(?:please|(?:will|would) (?:be|do)|let's go|prefer|it is|sounds?|works?|fits?|suits?|for me|book|send|put"
@@ -114,6 +116,8 @@ class Proposal:
         if self.offers:
             named = not (self.words | _ORDINALS).isdisjoint(stems)
             return named and len(strange - _CHOICE) <= (3 if _CHOOSES.search(text) else 0)
+        if _OWN_DEED.match(text):
+            return False
         begins, pronoun = stems[0] in self.deeds, bool(_OBJECT.search(text))
         begins = begins or (stems[0] in self.words and pronoun)
         return begins and len(strange) <= (2 if pronoun else 0) and not _WANTS.search(text)
