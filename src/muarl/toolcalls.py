@@ -54,6 +54,14 @@ def strict_json(text: str) -> str | None:
     return None
 
 
+def strict_value(text: str, at: int) -> tuple[Any, int]:
+    """The JSON value that begins at ``at``, and where it ends. ValueError as ``strict_json`` has it."""
+    try:
+        return _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError) as broken:
+        raise ValueError(_why(broken)) from None
+
+
 def argument_problem(value: Any, *, escaped: bool = True) -> str | None:
     """What no tool call may hold in a JSON value that was read: deep nesting, half a character, a number without end.
     ``escaped``: whether the text had escapes, which alone can smuggle in half a character."""
@@ -104,3 +112,6 @@ def _depth(value: Any) -> int:
             child for v in level if isinstance(v, (dict, list)) for child in (v.values() if isinstance(v, dict) else v)
         ]
     return depth - 1
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)

@@ -12,16 +12,21 @@ from hypothesis import strategies as st
 from loop_kit import RecordingSampler
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.chat import Message, ToolCall
-from support.chat_families import BY_NAME, CASES, TOOLS, UNTEMPLATED, every, form
+from support.chat_families import BY_NAME, CASES, TOOLS, UNTEMPLATED, WITHOUT_TOOLS, every, form
 
 ONE_EACH = tuple({c.family: c for c in (*reversed(CASES), *UNTEMPLATED)}.values())
-ALL = every(ONE_EACH)
+ALL = every((*ONE_EACH, *WITHOUT_TOOLS))
 UNCUT = Sampling(turn_tokens=1 << 20, context=1 << 22)
 quick = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 plain = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="<>{}\ufdd0"), min_size=1, max_size=8)
 spoken = st.lists(plain, min_size=1, max_size=4).map(" ".join)
-heard = st.one_of(spoken, st.sampled_from(["", "\n", " a ", "<|im_end|>", "<tool_call>", "</think>", "日本 🙂"]))
+heard = st.one_of(
+    spoken,
+    st.sampled_from(
+        ["", "\n", " a ", "<|im_end|>", "<tool_call>", "</think>", "日本 🙂", "CALL cancel()", "RESULT ok\nUser: x"]
+    ),
+)
 nested = st.dictionaries(
     st.sampled_from(["a", "the_b", "é"]), st.one_of(st.integers(-9, 9), spoken, st.booleans()), max_size=2
 )
@@ -148,6 +153,11 @@ def test_whatever_is_sampled_is_read(case, thinking, data):
     assert more and all(isinstance(i, int) for i in more)
 
 
+def ends(chat, ids) -> bool:
+    """Whether ids end where a reply begins."""
+    return tuple(ids[len(ids) - len(chat.generation_prompt) :]) == chat.generation_prompt
+
+
 @pytest.mark.parametrize(("case", "thinking"), ALL)
 def test_a_conversation_goes_on_where_it_is_cut(case, thinking):
     """A server that remembers ids, and one that is told everything anew, agree on text without thoughts."""
@@ -156,9 +166,9 @@ def test_a_conversation_goes_on_where_it_is_cut(case, thinking):
     begun = chat.prompt("Be kind.", TOOLS, [Message("user", "Hi")])
     new = [Message("user", "Well?")]
     grown = begun + chat.reply_ids(said)
-    assert chat.resume(begun, [said, *new])[-len(chat.generation_prompt) :] == list(chat.generation_prompt)
+    assert ends(chat, chat.resume(begun, [said, *new]))
     assert chat.resume(grown, new) == chat.extend(grown, new)
     again = chat.resume(grown, ())
     assert chat.text(again).endswith(chat.text(chat.generation_prompt))
     cut = [*begun, *chat.tokenizer.encode_guarded("I will")]
-    assert chat.extend(cut, new)[-len(chat.generation_prompt) :] == list(chat.generation_prompt)
+    assert ends(chat, chat.extend(cut, new))

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
-from muarl.chat_formats.families import FAMILIES, QWEN3, TEMPLATED, Family
+from muarl.chat_formats.families import FAMILIES, QWEN3, TEMPLATED, TEXT, Family
 from muarl.chat_formats.templates import TODAY
 
 WORDS = [
@@ -29,7 +29,7 @@ SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 """How Qwen's tokenizers part a text into words; Llama's and GLM's do much the same. Newlines go with what precedes."""
-BY_NAME = {f.name: f for f in (QWEN3, *FAMILIES, *TEMPLATED)}
+BY_NAME = {f.name: f for f in (QWEN3, *FAMILIES, *TEMPLATED, TEXT)}
 TOOLS = (
     ToolSpec(
         "look_up",
@@ -87,10 +87,36 @@ UNTEMPLATED = (Case("glm-5", None), Case("kimi-k2", None), Case("kimi-k2.5", Non
 """Of these no template is at hand: only the package's own rendering of them can be asked."""
 
 
+CHATML = (
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+ALTERNATING = (
+    "{{ bos_token }}{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Roles must alternate, and the user begins') }}{% endif %}"
+    "<|turn>{{ 'model' if m.role == 'assistant' else m.role }}\n{{ m.content | trim }}<turn|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|turn>model\n{% endif %}"
+)
+BRACKETS = (
+    "{% for m in messages %}{% if m.role == 'user' %}[ASK] {{ m.content }} [/ASK]"
+    "{% elif m.role == 'system' %}[SYS] {{ m.content }} [/SYS]{% else %} {{ m.content }} </s>{% endif %}{% endfor %}"
+)
+TEXTUAL = {
+    "chatml": (CHATML, ("<|im_start|>", "<|im_end|>"), "<|im_end|>"),
+    "alternating": (ALTERNATING, ("<bos>", "<eos>", "<|turn>", "<turn|>"), "<eos>"),
+    "brackets": (BRACKETS, ("</s>",), "</s>"),
+    "none": (None, ("<|end|>",), "<|end|>"),
+}
+"""Templates without tools, one of a base model that has none; with their control tokens and what ends a text."""
+WITHOUT_TOOLS = tuple(Case("text", name, "template") for name in TEXTUAL)
+
+
 def source(case: Case) -> str | None:
     """The template's text; skips the test where TRL is not installed."""
     if case.template is None:
         return None
+    if case.family == "text":
+        return TEXTUAL[case.template][0]
     found = find_spec("trl")
     if found is None or not found.submodule_search_locations:
         pytest.skip("the families' templates come with TRL: pip install --no-deps -r requirements-templates.lock")
@@ -101,15 +127,18 @@ def source(case: Case) -> str | None:
 def tokenizer(case: Case) -> PreTrainedTokenizerFast:
     """A tokenizer as a checkpoint of the family has it, but for its size."""
     family = BY_NAME[case.family]
-    control = dict.fromkeys(family.control)
+    text, control, end = source(case), family.control, family.ends[0]
+    if case.family == "text":
+        text, control, end = TEXTUAL[case.template or ""]
+    control = dict.fromkeys(control)
     raw = _sentencepiece() if case.family == "gemma4" else _byte_level()
     raw.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in control if not t.startswith("</")])
     raw.add_tokens([AddedToken(t, special=False, normalized=False) for t in control if t.startswith("</")])
     begins = [t for t in control if t in ("<bos>", "<|begin_of_text|>", "<｜begin▁of▁sentence｜>")]
     return PreTrainedTokenizerFast(
         tokenizer_object=raw,
-        chat_template=source(case),
-        eos_token=family.ends[0],
+        chat_template=text,
+        eos_token=end,
         **({"bos_token": begins[0]} if begins else {}),
     )
 
@@ -210,10 +239,12 @@ def format_rows() -> list[str]:
     """The rows of the table of chat formats in docs/models.md, as the code has them."""
     thinks = {"optional": "if wanted", "always": "always", "never": "no"}
     out = []
-    for family in (QWEN3, *FAMILIES, *TEMPLATED):
+    for family in (QWEN3, *FAMILIES, *TEMPLATED, TEXT):
         templates = [f"`{c.template}`" for c in CASES if c.family == family.name]
         past = "" if family.thinking == "never" else "kept" if family.keeps else "dropped"
         by = "the checkpoint's template" if family in TEMPLATED else "`renderers`"
+        if family is TEXT:
+            by, templates = "the checkpoint's template, or `User:` and `Agent:`", ["four without tools"]
         checked = ", ".join(templates) or "`renderers`' own"
         cells = (f"`{family.name}`", family.models, by, thinks[family.thinking], past, family.calls, checked)
         out.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")

@@ -32,6 +32,7 @@ def model_notes(config: RunConfig, phases: Sequence[str], begins: Path | None = 
             thinking=config.model.thinking,
             earlier_thoughts=config.model.earlier_thoughts,
             chat_format=config.model.chat_format,
+            tool_text=config.model.tool_text,
         )
     methods: list[tuple[str, str]] = []
     if COLD_START in phases:
@@ -44,6 +45,7 @@ def model_notes(config: RunConfig, phases: Sequence[str], begins: Path | None = 
         thinking=config.model.thinking,
         earlier_thoughts=config.model.earlier_thoughts,
         chat_format=config.model.chat_format,
+        tool_text=config.model.tool_text,
         start=start,
         base=checkpoint_name(start) if start.is_dir() else spec,
         methods=tuple(methods),

@@ -59,9 +59,9 @@ def load_model(config: ModelConfig, *, weights: bool = True, chats: bool = True)
 
 
 def check_chat_format(folder: Path, config: ModelConfig) -> None:
-    """Check, before any weight is read, that the checkpoint's chat format is known and thinks as it is to. Left to
-    whoever loads it: files that cannot be read."""
-    from muarl.chat_formats.choice import check_thinking, family_of
+    """Check, before any weight is read, that the checkpoint's chat format is known and thinks as it is to, and
+    say what should be known of it. Left to whoever loads it: files that cannot be read."""
+    from muarl.chat_formats.choice import check_thinking, choice_of
     from muarl.learning.checkpoints import load_tokenizer
 
     if not (folder / "tokenizer.json").is_file():
@@ -71,9 +71,12 @@ def check_chat_format(folder: Path, config: ModelConfig) -> None:
     except CheckpointError:
         return
     try:
-        check_thinking(family_of(tokenizer, config.chat_format), config.thinking)
+        choice = choice_of(tokenizer, config.chat_format)
+        check_thinking(choice.family, config.thinking)
     except CheckpointError as problem:
         raise CheckpointError(f"{folder}: {problem}") from None
+    if choice.notice:
+        log.warning("%s: %s", folder, choice.notice)
 
 
 def model_format(tokenizer: HuggingFaceTokenizer, config: ModelConfig) -> ChatFormat:
@@ -81,7 +84,11 @@ def model_format(tokenizer: HuggingFaceTokenizer, config: ModelConfig) -> ChatFo
     from muarl.chat_formats.choice import chat_format
 
     return chat_format(
-        tokenizer, config.chat_format, thinking=config.thinking, earlier_thoughts=config.earlier_thoughts
+        tokenizer,
+        config.chat_format,
+        thinking=config.thinking,
+        earlier_thoughts=config.earlier_thoughts,
+        tool_text=config.tool_text,
     )
 
 

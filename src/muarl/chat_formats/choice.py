@@ -19,8 +19,11 @@ from muarl.chat_formats.families import (
     NAMES,
     QWEN3,
     TEMPLATED,
+    TEXT,
+    TOOL_TEXT_MARK,
     EarlierThoughts,
     Family,
+    ToolText,
 )
 from muarl.chat_formats.guarded import GuardedTokenizer, HuggingFaceTokenizer, raw_tokenizer
 from muarl.chat_formats.parsers import typed_renderer
@@ -28,6 +31,7 @@ from muarl.chat_formats.probes import (
     by_template,
     difference,
     drops_earlier_thoughts,
+    shows_tools,
     template_thinking,
     works_by_template,
     writes_the_same,
@@ -35,17 +39,24 @@ from muarl.chat_formats.probes import (
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.chat_formats.rendered import RenderedFormat
 from muarl.chat_formats.templates import Template
+from muarl.chat_formats.text import TextFormat, text_template
 from muarl.errors import CheckpointError
 
+_AS_TEXT = "tools, calls and results are written as text (model.chat_format=text)."
+_NO_TURNS = (
+    "Turns are marked User: and Agent:. If the model has a template, copy its chat_template.jinja into the folder."
+)
 _DEFAULT = "if enable_thinking is defined else false"
 
 
 @dataclass(frozen=True, slots=True)
 class FormatChoice:
-    """A family, and the template that writes it if that is the checkpoint's own."""
+    """A family, and the template that writes it if that is the checkpoint's own. ``notice``: what whoever starts the
+    model should know of the choice, in one line; empty if nothing."""
 
     family: Family
     template: str | None = None
+    notice: str = ""
 
 
 def chat_format(
@@ -54,11 +65,13 @@ def chat_format(
     *,
     thinking: bool = False,
     earlier_thoughts: EarlierThoughts = "family",
+    tool_text: ToolText | None = None,
 ) -> ChatFormat:
     """The chat format of a checkpoint, by its tokenizer and the template that comes with it.
 
     ``name``: "auto", or one of ``NAMES``, whatever the template says. ``thinking``: whether the policy thinks first.
     ``earlier_thoughts``: "family": those of earlier turns stay or go as the template has it; "keep": they stay.
+    ``tool_text``: how the format ``text`` shows tools; None: as the checkpoint was trained, else as signatures.
     CheckpointError says what is missing or not known, and what to do.
     """
     raw, source, values = raw_tokenizer(tokenizer), _template(tokenizer), _values(tokenizer)
@@ -69,6 +82,10 @@ def chat_format(
     if family.name == QWEN3.name and choice.template is None:
         return Qwen3Format(tokenizer, thinking=thinking, drops_thoughts=drops)
     added = [t.content for t in raw.get_added_tokens_decoder().values()]
+    if family.name == TEXT.name:
+        turns = text_template(choice.template, values, added)
+        guarded = GuardedTokenizer(raw, [turns.end], end=turns.end, template=source or "")
+        return TextFormat(guarded, turns, eos=values.get("eos_token"), tool_text=tool_text or tool_text_of(tokenizer))
     known = [t for t in family.control if raw.token_to_id(t) is not None]
     shown = [t for t in added if len(t) > 1 and not t.isspace() and t in (source or "")]
     guarded = GuardedTokenizer(raw, [*known, *shown], end=family.ends[0], template=source or "")
@@ -77,6 +94,11 @@ def chat_format(
         return RenderedFormat(family, guarded, renderer, thinking=thinking, drops_thoughts=drops)
     template = Template(choice.template, {**values, **family.template_options(thinking)})
     return by_template(family, guarded, template, thinking=thinking, drops_thoughts=drops)
+
+
+def tool_text_of(tokenizer: Tokenizer | HuggingFaceTokenizer) -> ToolText:
+    """How the models of a checkpoint were shown tools, if its format is ``text``."""
+    return "schemas" if getattr(tokenizer, "init_kwargs", {}).get(TOOL_TEXT_MARK) == "schemas" else "signatures"
 
 
 def keeps_thoughts(tokenizer: Tokenizer | HuggingFaceTokenizer, family: Family) -> bool:
@@ -119,9 +141,13 @@ def choose(
         return _named(name, template, vocabulary, given)
     if template is None and vocabulary.issuperset(DEEPSEEK4.control):  # whose checkpoints have none
         return FormatChoice(DEEPSEEK4)
-    if template is None or template in own_templates():
-        _check_tokens(QWEN3, CONTROL_TOKENS, vocabulary, "has no chat template, and ")
+    if template in own_templates():
+        _check_tokens(QWEN3, CONTROL_TOKENS, vocabulary, "")
         return FormatChoice(QWEN3)
+    if template is None:
+        if vocabulary.issuperset(CONTROL_TOKENS):
+            return FormatChoice(QWEN3)
+        return _as_text(None, vocabulary, given, f"The checkpoint has no chat template: {_AS_TEXT} {_NO_TURNS}")
     present = [f for f in (QWEN3, *FAMILIES) if vocabulary.issuperset(f.control)]
     for family in present:
         if writes_the_same(family, template, given):
@@ -132,18 +158,24 @@ def choose(
         if isinstance(found, FormatChoice):
             return found
         reasons.append(f"{family.name}: {found}")
+    if not shows_tools(template, given):
+        notice = f"The checkpoint's chat template has no place for tools: {_AS_TEXT}"
+        return _as_text(template, vocabulary, given, notice)
     closest = f" As {present[0].name}: {difference(present[0], template, given)}." if present else ""
     why = f" By the template itself: {'; '.join(reasons)}." if reasons else ""
     raise CheckpointError(
         f"The checkpoint's chat template is of no format that muarl knows.{closest}{why} Use a checkpoint of a family "
-        f"in docs/models.md, or name the format that its replies have: model.chat_format={'|'.join(NAMES[1:])}"
+        f"in docs/models.md, name the format that its replies have (model.chat_format={'|'.join(NAMES[1:-1])}), or "
+        "have tools, calls and results written as text in its turns: model.chat_format=text"
     )
 
 
 def _named(name: str, template: str | None, vocabulary: frozenset[str], values: Mapping[str, Any]) -> FormatChoice:
-    family = next((f for f in (QWEN3, *FAMILIES, *TEMPLATED) if f.name == name), None)
+    family = next((f for f in (QWEN3, *FAMILIES, *TEMPLATED, TEXT) if f.name == name), None)
     if family is None:
         raise CheckpointError(f"model.chat_format: {name!r} is no chat format; known: {', '.join(NAMES)}")
+    if family is TEXT:
+        return _as_text(template, vocabulary, values, "")
     _check_tokens(family, family.control if family is not QWEN3 else CONTROL_TOKENS, vocabulary, "")
     if family not in TEMPLATED:
         return FormatChoice(family)
@@ -156,6 +188,17 @@ def _named(name: str, template: str | None, vocabulary: frozenset[str], values: 
     if isinstance(found, FormatChoice):
         return found
     raise CheckpointError(f"model.chat_format: the checkpoint's chat template cannot be used as {name}: {found}")
+
+
+def _as_text(template: str | None, vocabulary: frozenset[str], values: Mapping[str, Any], notice: str) -> FormatChoice:
+    try:
+        end = text_template(template, values, sorted(vocabulary)).end
+    except CheckpointError as problem:
+        remedy = "copy the model's own chat_template.jinja into the folder"
+        if template is not None:
+            remedy += ", or take this one out: turns are marked User: and Agent: then"
+        raise CheckpointError(f"{problem}. To have its conversations written as text, {remedy}") from None
+    return FormatChoice(replace(TEXT, ends=(end, end)), template, notice)
 
 
 def _by_template(family: Family, template: str, values: Mapping[str, Any]) -> FormatChoice | str:

@@ -12,6 +12,9 @@ Thinking = Literal["optional", "always", "never"]
 EarlierThoughts = Literal["family", "keep"]
 """Whether the thoughts of a policy's earlier turns stay or go as the checkpoint's template has it, or always stay."""
 
+ToolText = Literal["signatures", "schemas"]
+"""How the format ``text`` shows tools."""
+
 _CHATML = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 _HERMES = ("<tool_call>", "</tool_call>")
 _THINK = ("<think>", "</think>")
@@ -140,8 +143,15 @@ GPT_OSS = Family(
 TEMPLATED: tuple[Family, ...] = (HERMES, GPT_OSS)
 """Those that are written by the checkpoint's own template."""
 
+TEXT = Family(
+    "text", "any other chat model, and base models", (), "`CALL NAME(ARGUMENT=VALUE)`, a line each", ("", ""), json=True
+)
+"""Needs nothing of the model; what ends a reply is read off its template, or is its ``eos_token``."""
+
 AUTO = "auto"
-NAMES: tuple[str, ...] = (AUTO, *(f.name for f in (QWEN3, *FAMILIES, *TEMPLATED)))
+NAMES: tuple[str, ...] = (AUTO, *(f.name for f in (QWEN3, *FAMILIES, *TEMPLATED, TEXT)))
 """What ``model.chat_format`` may be."""
 MARK = "muarl_chat_format"
 """The field of a checkpoint's tokenizer_config.json that keeps a format which had to be named."""
+TOOL_TEXT_MARK = "muarl_tool_text"
+"""The same for how tools were shown to it, where not as signatures."""

@@ -73,6 +73,15 @@ class TextTokenizer:
         return self._ids.get(token)
 
 
+def shows_tools(template: str, values: Mapping[str, Any]) -> bool:
+    """Whether a template writes the tools that it is given anywhere. False where it refuses a user's question."""
+    rows = [{"role": "user", "content": "x"}]
+    try:
+        return _TOOLS[0].name in Template(template, values).render(rows, tools=_openai(_TOOLS), begin=True)
+    except CheckpointError:
+        return False
+
+
 def writes_the_same(family: Family, template: str, values: Mapping[str, Any]) -> bool:
     """Whether the package's renderer of a family writes what the template writes: prompts with and without tools, what
     follows a reply, and replies."""

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from muarl.chat_formats.families import NAMES, EarlierThoughts
+from muarl.chat_formats.families import NAMES, EarlierThoughts, ToolText
 from muarl.config.coldstart import ColdstartConfig
 from muarl.config.keeping import BudgetConfig, CheckpointsConfig
 from muarl.config.loggers import WandbConfig
@@ -80,7 +80,13 @@ class ModelConfig(Section):
     chat_format: Annotated[str, AfterValidator(_known_format)] = Field(
         "auto",
         description="How messages become tokens: `auto` for what the checkpoint's chat template prescribes, or the "
-        "name of a format in docs/models.md.",
+        "name of a format in docs/models.md. `text` needs nothing of a model: tools, calls and results are text.",
+    )
+    tool_text: ToolText | None = Field(
+        None,
+        description="How the chat format `text` shows tools: `signatures`, a line each with types and the first "
+        "sentence of the description, or `schemas`, the JSON of OpenAI's API, which takes several times the tokens. "
+        "Empty: as the checkpoint was trained, else signatures.",
     )
     max_context: Positive = Field(
         2048, description="Longest episode in tokens; one that reaches it ends with `context_full`."

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muarl.chat_formats.families import AUTO, MARK, QWEN3, EarlierThoughts, Family
+from muarl.chat_formats.families import AUTO, MARK, QWEN3, TEXT, TOOL_TEXT_MARK, EarlierThoughts, Family, ToolText
+from muarl.chat_formats.plain import PLAIN
 from muarl.errors import CheckpointError, DataError
 from muarl.untrusted import read_json_object
 
@@ -29,16 +30,17 @@ class ModelNotes:
     """What a checkpoint's files say of how it came about.
 
     ``thinking``: whether the model was trained to think first; ``earlier_thoughts``: as ``model.earlier_thoughts``.
-    ``chat_format``: as ``model.chat_format``. ``start``:
-    the folder that training began with, whose generation settings are kept; ``base``: its name. ``methods``: (phase,
-    words) for what training may be doing when a checkpoint is written; ``method`` and ``step``: what it did last, and
-    for how many steps. ``data``: what was trained on. ``settings``: (name, value) of what else a reader should know;
+    ``chat_format`` and ``tool_text``: as in the section ``model``. ``start``: the folder that training began with,
+    whose generation settings are kept; ``base``: its name. ``methods``: (phase, words) for what training may be doing
+    when a checkpoint is written; ``method`` and ``step``: what it did last, and for how many steps. ``data``: what was
+    trained on. ``settings``: (name, value) of what else a reader should know;
     ``scores``: (what was measured, the figure). ``license``: as model cards name it, empty where it is the base's.
     """
 
     thinking: bool = False
     earlier_thoughts: EarlierThoughts = "family"
     chat_format: str = AUTO
+    tool_text: ToolText | None = None
     start: Path | None = None
     base: str = ""
     methods: tuple[tuple[str, str], ...] = ()
@@ -100,12 +102,14 @@ def write_release(
     family = _family(tokenizer, notes.chat_format)
     dropped = notes.thinking and notes.earlier_thoughts == "family" and not keeps_thoughts(tokenizer, family)
     try:
-        if not template or (family is QWEN3 and not keep_template and not dropped):
+        if family.name == TEXT.name:
+            tokenizer.chat_template = template or PLAIN
+        elif not template or (family is QWEN3 and not keep_template and not dropped):
             tokenizer.chat_template = own_template(thinking=notes.thinking)
         tokenizer.save_pretrained(str(folder))
     finally:
         tokenizer.chat_template = template
-    _complete_tokenizer_config(folder / "tokenizer_config.json", notes.chat_format)
+    _complete_tokenizer_config(folder / "tokenizer_config.json", notes.chat_format, notes.tool_text)
     ends = _ENDS if family is QWEN3 else tuple(dict.fromkeys((*family.ends, tokenizer.eos_token or family.ends[0])))
     _write_json(folder / GENERATION, generation_settings(notes.start, tokenizer, ends))
     (folder / CARD).write_text(model_card(notes, family, dropped=dropped), encoding="utf-8")
@@ -169,6 +173,11 @@ def _about_template(family: Family, *, dropped: bool) -> str:
             "The chat template renders conversations with tools token for token as in training (Qwen3's format, with "
             "all\nturns' thoughts kept)."
         )
+    if family.name == TEXT.name:
+        return (
+            "The chat template writes the turns; tools, calls and results are text in them, as muarl's chat format\n"
+            '`text` has it (`CALL name(argument="value")`, a line each); `muarl serve` reads them as calls.'
+        )
     kept = "" if dropped or family.keeps or family.thinking == "never" else ", with thoughts of earlier turns kept"
     return f"The chat template is the base's own; training followed it ({family.models}: `{family.name}`){kept}."
 
@@ -177,15 +186,17 @@ def _cell(text: str) -> str:
     return " ".join(str(text).replace("|", "\\|").split())
 
 
-def _complete_tokenizer_config(path: Path, chat_format: str) -> None:
+def _complete_tokenizer_config(path: Path, chat_format: str, tool_text: ToolText | None) -> None:
     """Name the class as every version of transformers knows it (version 5 writes a name that version 4 cannot load),
-    and the chat format if it had to be named."""
+    and the chat format, and how it shows tools, if they had to be named."""
     fields = read_json_object(path)
     before = dict(fields)
     if fields.get("tokenizer_class") == "TokenizersBackend":
         fields["tokenizer_class"] = "PreTrainedTokenizerFast"
     if chat_format != AUTO:
         fields[MARK] = chat_format
+    if tool_text is not None:
+        fields[TOOL_TEXT_MARK] = tool_text
     if fields != before:
         _write_json(path, fields)
 
