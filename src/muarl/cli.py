@@ -31,6 +31,7 @@ from muarl.commands import (
     generate,
     init,
     mcp,
+    model,
     plan,
     presets,
     report,
@@ -202,6 +203,7 @@ GROUPS = (
     (mcp.mcp, "mcp"),
     (env.env, "env"),
     (user.user, "user"),
+    (model.model, "model"),
 )
 for _group, _name in GROUPS:
     for _command in _group.registered_commands:

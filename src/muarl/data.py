@@ -85,15 +85,18 @@ def manifest(name: str) -> Manifest:
 def home() -> Path:
     """The folder that holds all data: $MUARL_DATA, else the platform's cache folder."""
     named = os.environ.get("MUARL_DATA")
-    if named:
-        return Path(named).expanduser()
+    return Path(named).expanduser() if named else cache() / "data"
+
+
+def cache() -> Path:
+    """muarl's folder in the platform's cache folder."""
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "muarl" / "data"
+    return base / "muarl"
 
 
 def installed() -> tuple[str, ...]:

