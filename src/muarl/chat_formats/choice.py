@@ -142,7 +142,7 @@ def choose(
     if template is None and vocabulary.issuperset(DEEPSEEK4.control):  # whose checkpoints have none
         return FormatChoice(DEEPSEEK4)
     if template in own_templates():
-        _check_tokens(QWEN3, CONTROL_TOKENS, vocabulary, "")
+        _check_tokens(QWEN3, CONTROL_TOKENS, vocabulary)
         return FormatChoice(QWEN3)
     if template is None:
         if vocabulary.issuperset(CONTROL_TOKENS):
@@ -176,7 +176,7 @@ def _named(name: str, template: str | None, vocabulary: frozenset[str], values: 
         raise CheckpointError(f"model.chat_format: {name!r} is no chat format; known: {', '.join(NAMES)}")
     if family is TEXT:
         return _as_text(template, vocabulary, values, "")
-    _check_tokens(family, family.control if family is not QWEN3 else CONTROL_TOKENS, vocabulary, "")
+    _check_tokens(family, family.control if family is not QWEN3 else CONTROL_TOKENS, vocabulary)
     if family not in TEMPLATED:
         return FormatChoice(family)
     if template is None:
@@ -209,11 +209,11 @@ def _by_template(family: Family, template: str, values: Mapping[str, Any]) -> Fo
     return works_by_template(family, template, values) or FormatChoice(family, template)
 
 
-def _check_tokens(family: Family, control: tuple[str, ...], vocabulary: frozenset[str], what: str) -> None:
+def _check_tokens(family: Family, control: tuple[str, ...], vocabulary: frozenset[str]) -> None:
     missing = [t for t in dict.fromkeys(control) if t not in vocabulary]
     if missing:
         raise CheckpointError(
-            f"The checkpoint {what}its tokenizer lacks the control tokens {', '.join(missing)} of the chat format "
+            f"The checkpoint's tokenizer lacks the control tokens {', '.join(missing)} of the chat format "
             f"{family.name}: use a checkpoint of the {family.models} family, or copy the model's tokenizer files, "
             "chat_template.jinja among them, into the folder"
         )

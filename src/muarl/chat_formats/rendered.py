@@ -209,7 +209,7 @@ class RenderedFormat(ChatFormat):
             raise ValueError(f"the chat format {self.name} writes replies otherwise than its generation prompt begins")
         return rest
 
-    def call_opening(self, name: str | None) -> None:
+    def call_opening(self, name: str | None) -> tuple[int, ...] | None:
         return None
 
     def parse(self, completion_ids: Sequence[int], *, first_call: int = 0, tools: Sequence[ToolSpec] = ()) -> Message:

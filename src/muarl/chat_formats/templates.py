@@ -23,6 +23,12 @@ _SAID = "\ufdd0said\ufdd0"  # noncharacters, which no template writes
 Rows = Sequence[Mapping[str, Any]]
 
 
+class Renders(Protocol):
+    """What writes conversations: a template, or one that makes up for what it cannot do."""
+
+    def render(self, rows: Rows, *, tools: Sequence[Any] | None = None, begin: bool = False) -> str: ...
+
+
 class ReplyParser(Protocol):
     """The part of a renderer that reads replies."""
 
@@ -66,7 +72,7 @@ class TemplateRenderer:
     """
 
     def __init__(
-        self, tokenizer: GuardedTokenizer, template: Template, parser: ReplyParser, closers: Sequence[str]
+        self, tokenizer: GuardedTokenizer, template: Renders, parser: ReplyParser, closers: Sequence[str]
     ) -> None:
         self._tokenizer, self._template, self._parser = tokenizer, template, parser
         self._closers = tuple(closers)

@@ -64,7 +64,7 @@ class TextTemplate:
             told.insert(len(told) - len(spoken), {"role": "user", "content": ""})
         return self._template.render(told, begin=begin)
 
-    def _with_system(self, rows: Rows, shown: str) -> list[Mapping[str, Any]]:
+    def _with_system(self, rows: Rows, shown: str) -> Rows:
         head = [row["content"] for row in rows[:1] if row["role"] == "system"]
         rest = [{**row, "role": "user" if row["role"] == "system" else row["role"]} for row in rows[len(head) :]]
         text = "\n\n".join(t for t in (*head, shown) if t)

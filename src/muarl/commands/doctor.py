@@ -42,6 +42,10 @@ def doctor(
             help="Say what muarl can do with this checkpoint instead: a folder, a run, or a published model's name.",
         ),
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings of the model, such as model.chat_format=text."),
+    ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON instead of a table.")] = False,
     speed: Annotated[bool, typer.Option(help="Measure matrix multiplication for two seconds.")] = True,
@@ -58,10 +62,17 @@ def doctor(
       muarl doctor --json --no-speed
 
       muarl doctor Qwen/Qwen2.5-7B
+
+      muarl doctor ./my-model model.chat_format=text
     """
     from muarl.commands.doctor_model import check_formats, check_model
+    from muarl.config import load_config
+    from muarl.errors import ConfigError
 
-    found = list(checks() if model is None else check_model(model))
+    if model is not None and "=" in model and not Path(model).exists():
+        raise ConfigError(f"{model}: settings come after the model that they are for: muarl doctor MODEL {model}")
+    told = load_config("cpu", settings).model if settings else None
+    found = list(checks() if model is None else check_model(model, told))
     if model is not None and speed and is_installed("torch"):
         found.append(check_formats())
     elif speed and all(check.status != "problem" for check in found if check.name == "torch") and is_installed("torch"):

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from muarl.commands.doctor_check import DoctorCheck
 from muarl.models.support import OWN_MIXTURES, Support
 
+if TYPE_CHECKING:
+    from muarl.config.sections import ModelConfig
 
-def check_model(spec: str) -> Iterator[DoctorCheck]:
-    """The support of a checkpoint folder, a run, or a published model's name. CheckpointError, with the remedy, for one
-    that cannot be used."""
+
+def check_model(spec: str, settings: ModelConfig | None = None) -> Iterator[DoctorCheck]:
+    """The support of a checkpoint folder, a run, or a published model's name, with these settings. CheckpointError,
+    with the remedy, for one that cannot be used."""
     from muarl.backends.memory_estimate import local_folder
+    from muarl.backends.pretrained import missing
     from muarl.errors import CheckpointError
     from muarl.learning.checkpoint_kinds import check_kind
     from muarl.models.support import support_of
     from muarl.planning.models import published, shape_from_config
 
+    if (unfetched := missing(spec)) is not None and not Path(spec).exists():
+        raise unfetched
     folder, known = local_folder(spec), published(spec)
     support = None if folder is None else check_kind(folder)
     shape = known if folder is None else shape_from_config(folder)
@@ -39,7 +46,7 @@ def check_model(spec: str) -> Iterator[DoctorCheck]:
         },
     )
     yield from explain(support)
-    yield from explain_chat(folder)
+    yield from explain_chat(folder, settings)
 
 
 def explain(support: Support) -> Iterator[DoctorCheck]:
@@ -71,7 +78,7 @@ THINKING = {
 }
 
 
-def explain_chat(folder: Path | None) -> Iterator[DoctorCheck]:
+def explain_chat(folder: Path | None, settings: ModelConfig | None = None) -> Iterator[DoctorCheck]:
     """The chat format of a checkpoint's folder, whether its models think, and the ids that end a reply; or why it has
     no format that can be used."""
     from muarl.errors import CheckpointError
@@ -88,24 +95,35 @@ def explain_chat(folder: Path | None) -> Iterator[DoctorCheck]:
         yield DoctorCheck("chat format", "problem", f"no tokenizer.json in {folder}", remedy)
         return
     try:
-        yield from _chat(folder)
+        yield from _chat(folder, settings)
     except CheckpointError as problem:
-        yield DoctorCheck("chat format", "problem", str(problem))
+        remedy = f"Get on with the format that needs nothing of a model: muarl doctor {folder} model.chat_format=text"
+        text = settings is not None and settings.chat_format == "text"
+        yield DoctorCheck("chat format", "problem", str(problem), "" if text else remedy)
 
 
-def _chat(folder: Path) -> Iterator[DoctorCheck]:
+def _chat(folder: Path, settings: ModelConfig | None) -> Iterator[DoctorCheck]:
+    from muarl.backends.models import model_format
     from muarl.chat_formats.choice import chat_format, choice_of, keeps_thoughts, thinking_modes
     from muarl.learning.checkpoints import load_tokenizer
 
     tokenizer = load_tokenizer(folder)
-    choice = choice_of(tokenizer)
+    name = "auto" if settings is None else settings.chat_format
+    choice = choice_of(tokenizer, name)
     family = choice.family
-    form = chat_format(tokenizer, thinking=thinking_modes(tokenizer)[0])
-    writer = (
-        "the checkpoint's own template" if choice.template else "renderers, as the checkpoint's template prescribes"
-    )
+    if settings is None:
+        form = chat_format(tokenizer, thinking=thinking_modes(tokenizer)[0])
+    else:
+        form = model_format(tokenizer, settings)
+    writer = "renderers, as the checkpoint's template prescribes"
+    if choice.template:
+        writer = "the checkpoint's own template"
+    elif family.name == "text":
+        writer = "User: and Agent:, as it has no template"
     text = f"{family.name} ({family.models}), written by {writer}; tool calls: {family.calls}"
-    yield DoctorCheck("chat format", "ok", text, data={"format": family.name, "template": bool(choice.template)})
+    yield DoctorCheck(
+        "chat format", "ok", text, choice.notice, {"format": family.name, "template": bool(choice.template)}
+    )
     text, keeps = THINKING[family.thinking], family.keeps
     if family.thinking != "never":
         keeps = keeps_thoughts(tokenizer, family)

@@ -40,14 +40,19 @@ def describe_gguf(file: Path) -> GgufFile:
         raise CheckpointError(f"{file}: no such file")
     try:
         reader = GGUFReader(file)
-        fields = {key: _text(reader, key) for key in ("general.architecture", "general.name", "general.license")}
-        pre = _text(reader, "tokenizer.ggml.pre")
         kinds = Counter(tensor.tensor_type.name for tensor in reader.tensors)
+        told = GgufFile(
+            architecture=_text(reader, "general.architecture"),
+            name=_text(reader, "general.name"),
+            license=_text(reader, "general.license"),
+            pre_tokenizer=_text(reader, "tokenizer.ggml.pre"),
+            quantisation=tuple(kind for kind, _ in kinds.most_common()),
+        )
     except Exception as problem:  # whatever a damaged file makes the reader raise
         raise CheckpointError(f"{file}: is no whole GGUF file ({type(problem).__name__}: {problem})") from None
-    if not fields["general.architecture"]:
+    if not told.architecture:
         raise CheckpointError(f"{file}: the field general.architecture, which says the model's family, is missing")
-    return GgufFile(*fields.values(), pre, tuple(kind for kind, _ in kinds.most_common()))
+    return told
 
 
 def import_gguf(
@@ -79,7 +84,7 @@ def import_gguf(
         try:
             config = AutoConfig.from_pretrained(**place)
             support_of(config, file)
-            own = load_tokenizer(tokenizer) if tokenizer else AutoTokenizer.from_pretrained(**place)
+            own: Any = load_tokenizer(tokenizer) if tokenizer else AutoTokenizer.from_pretrained(**place)
             notice = "" if tokenizer else _split_as_learned(own.backend_tokenizer, told.pre_tokenizer)
             quantised = AutoModelForCausalLM.from_pretrained(**place, dtype=torch.float32)
         except (ValueError, KeyError, NotImplementedError, ImportError, OSError) as problem:
