@@ -156,7 +156,7 @@ def test_a_chat_format_is_named_with_thinking_and_stop_ids(tmp_path: Path) -> No
 def test_a_chat_format_that_is_refused_is_a_problem_with_the_first_difference(tmp_path: Path) -> None:
     case = next(c for c in CASES if c.family == "qwen3.5")
     odd = copy.deepcopy(tokenizer(case))
-    odd.chat_template = "{% for m in messages %}<<{{ m.content }}>>{% endfor %}"
+    odd.chat_template = "{% for m in messages %}<<{{ m.content }}<|im_end|>{% endfor %}{{ tools | tojson }}"
     result = CliRunner().invoke(app, ["doctor", str(model_folder(tmp_path / "odd", odd)), "--json", "--no-speed"])
     assert result.exit_code == 1
     found = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
@@ -164,6 +164,27 @@ def test_a_chat_format_that_is_refused_is_a_problem_with_the_first_difference(tm
     assert found["chat format"]["status"] == "problem"
     told = found["chat format"]["says"]
     assert re.search(r"As qwen3: the format writes '.+' where the template has '<.*model\.chat_format=", told)
+    assert found["chat format"]["remedy"].endswith("odd model.chat_format=text")
+
+
+def test_settings_change_what_a_model_is_told_to_be(tmp_path: Path) -> None:
+    case = next(c for c in CASES if c.family == "qwen3.5")
+    odd = copy.deepcopy(tokenizer(case))
+    odd.chat_template = "{% for m in messages %}<<{{ m.content }}<|im_end|>{% endfor %}{{ tools | tojson }}"
+    folder = str(model_folder(tmp_path / "odd", odd))
+    result = CliRunner().invoke(app, ["doctor", folder, "model.chat_format=text", "--json", "--no-speed"])
+    assert result.exit_code == 0, result.output
+    found = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+    assert found["chat format"]["data"] == {"format": "text", "template": True}
+    assert list(found["stop ids"]["data"]) == ["<|im_end|>"]
+    result = CliRunner().invoke(app, ["doctor", "model.chat_format=text"])
+    assert "settings come after the model" in f"{result.output}{result.exception}"
+
+
+def test_a_model_that_was_not_fetched_is_told_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUARL_MODELS", str(tmp_path))
+    result = CliRunner().invoke(app, ["doctor", "smollm2"])
+    assert "muarl model fetch smollm2" in f"{result.output}{result.exception}"
 
 
 def test_a_folder_without_a_tokenizer_has_no_chat_format(tmp_path: Path) -> None:

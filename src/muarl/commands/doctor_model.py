@@ -97,9 +97,21 @@ def explain_chat(folder: Path | None, settings: ModelConfig | None = None) -> It
     try:
         yield from _chat(folder, settings)
     except CheckpointError as problem:
-        remedy = f"Get on with the format that needs nothing of a model: muarl doctor {folder} model.chat_format=text"
-        text = settings is not None and settings.chat_format == "text"
-        yield DoctorCheck("chat format", "problem", str(problem), "" if text else remedy)
+        yield DoctorCheck("chat format", "problem", str(problem), _way_on(folder))
+
+
+def _way_on(folder: Path) -> str:
+    """The command that gets on where a checkpoint's chat format cannot be used as it is; empty where none does, and the
+    problem itself says what to do."""
+    from muarl.chat_formats.choice import choice_of
+    from muarl.errors import CheckpointError
+    from muarl.learning.checkpoints import load_tokenizer
+
+    try:
+        choice_of(load_tokenizer(folder), "text")
+    except CheckpointError:
+        return ""
+    return f"With the format that needs nothing of a model: muarl doctor {folder} model.chat_format=text"
 
 
 def _chat(folder: Path, settings: ModelConfig | None) -> Iterator[DoctorCheck]:

@@ -1,7 +1,7 @@
 """GGUF files as checkpoints: read once by ``transformers``, kept as a Hugging Face folder with plain weights.
 
 Quantised weights become the floats that they stand for, so the model is the one that llama.cpp runs, not the one that
-was quantised. What ``transformers`` 5.23 gets wrong is mended here: it does not know that the vocabulary of SmolLM
+was quantised. What ``transformers`` 5.23 gets wrong is set right here: it does not know that the vocabulary of SmolLM
 ("pre" of the tokenizer: smollm) takes digits apart from white space before them, so that "a  1" became other tokens.
 """
 
