@@ -145,7 +145,7 @@ def test_a_mistake_about_oneself_is_made_once() -> None:
 
 @cache
 def drawn(name: str) -> Sequence[Task]:
-    return find(name).make_tasks("test", 60, size="tiny", seed=3)
+    return find(name).make_tasks("test", 120, size="tiny", seed=3)
 
 
 @pytest.mark.parametrize("errors", [0.0, 0.4])

@@ -112,7 +112,7 @@ def test_the_same_seed_gives_the_same_conversation(levels, seed):
 @pytest.mark.parametrize("name", TRAITS)
 def test_a_trait_shows_the_more_the_higher_its_level_is(name):
     low, middle, high = (
-        measure([e.messages for e in talks("retail-generated", level_of(name, level), 16)]).figures[name]
+        measure([e.messages for e in talks("retail-generated", level_of(name, level), 24)]).figures[name]
         for level in (0.0, 0.5, 1.0)
     )
     if name in FALLS:
