@@ -38,6 +38,7 @@ async def played(name: str, agent: Agent, count: int, size: str = "tiny") -> Pla
     source = find(f"{name}-generated")
     domain, users = source.make_domain(size), AgendaUserFactory(source.rule_based_user, seed=3)
     out: Played = []
+    rules = source.audit_rules(domain)
     for number, task in enumerate(source.make_tasks("test", count, size=size)):
         world = domain.world(task)
         episode = await run_episode(
@@ -45,7 +46,7 @@ async def played(name: str, agent: Agent, count: int, size: str = "tiny") -> Pla
         )
         chosen = episode.stop.chosen
         episode.verdict = await score(task, world, episode.messages, episode.stop) if chosen else Verdict(0.0)
-        out.append((task, episode, audit_episode(episode, task, domain=domain, rules=source.audit_rules(domain))))
+        out.append((task, episode, audit_episode(episode, task, domain=domain, rules=rules)))
     return out
 
 
@@ -60,7 +61,7 @@ def rules(found: Played, *, layers: Sequence[str] = ()) -> Counter[str]:
 class TestAgents:
     @pytest.mark.parametrize("name", DOMAINS)
     async def test_idling_breaks_no_rule(self, name: str) -> None:
-        found = rules(await played(name, IdleAgent(), 6))
+        found = rules(await played(name, IdleAgent(), 4))
         assert found
         assert set(found) <= {"missing-write", "not-told", "action-missing", "wrong-outcome", "unfinished"}
 

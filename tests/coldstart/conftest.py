@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def muarl() -> Callable[..., Any]:
     """``muarl("coldstart", ..., ok=True)``: the command's result; with ``ok`` it must have succeeded."""
     from typer.testing import CliRunner

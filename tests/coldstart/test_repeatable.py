@@ -44,10 +44,12 @@ def options(tmp_path: Path, name: str) -> list[str]:
     return ["--name", name, "-n", "8", *scenarios, error_profile, "coldstart.concurrency=4", f"runs_dir={tmp_path}"]
 
 
-@pytest.fixture
-def whole(muarl: Muarl, tmp_path: Path) -> Path:
-    muarl("coldstart", *options(tmp_path, "whole"), ok=True)
-    return tmp_path / "whole"
+@pytest.fixture(scope="module")
+def whole(muarl: Muarl, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing happened to, which the others are compared with."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    muarl("coldstart", *options(folder, "whole"), ok=True)
+    return folder / "whole"
 
 
 def same(run: Path, whole: Path) -> None:

@@ -39,7 +39,7 @@ class Case:
 
     name: str
     kit: Any
-    drawn: int = 150
+    drawn: int = 60
     apart: Mapping[str, Callable[[Task], set[Any]]] = field(default_factory=dict)
 
     @property

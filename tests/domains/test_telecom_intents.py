@@ -31,7 +31,7 @@ def faults(task: Task) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("size", TELECOM.sizes)
 def test_the_expert_gets_through_every_task(size):
-    episodes = play(made(size, "test", 60), size)
+    episodes = play(made(size, "test", 40), size)
     assert [e.task_id for e in episodes if e.reward != 1] == []
 
 
@@ -52,7 +52,7 @@ def test_most_conversations_begin_with_the_phone_and_few_are_over_by_doing_nothi
 
 
 def test_beside_a_trouble_users_have_questions_only():
-    tasks = [t for t in made("tiny", "train", 300) if faults(t) and len(t.agenda["requests"]) > 1]
+    tasks = [t for t in made("tiny", "train", 120) if faults(t) and len(t.agenda["requests"]) > 1]
     assert tasks and all(r["answer"] is not None for t in tasks for r in t.agenda["requests"][1:])
 
 
@@ -82,12 +82,12 @@ def test_what_the_user_is_willing_to_do_fits_what_is_wrong():
 
 
 def test_compositions_of_faults_belong_to_one_split():
-    seen = {split: {faults(t) for t in made("small", split, 200) if len(faults(t)) > 1} for split in ("train", "test")}
+    seen = {split: {faults(t) for t in made("small", split, 120) if len(faults(t)) > 1} for split in ("train", "test")}
     assert seen["train"] and seen["test"] and not seen["train"] & seen["test"]
 
 
 def test_no_task_is_mended_to_the_letter_as_one_of_the_benchmarks():
-    for task in made("small", "train", 200):
+    for task in made("small", "train", 120):
         writes = [a for a in task.actions if a.requestor == "user" or TELECOM.make_domain().kind_of(a.name) == "write"]
         if faults(task) and writes and all(a.requestor == "user" for a in writes):
             assert device_print(writes) not in BASE_PRINTS
@@ -108,7 +108,7 @@ def test_what_users_tell_of_the_phone_is_read_back():
 
 def test_users_understand_every_step_that_plans_ask_for():
     asked = {
-        m.content for e in play(made("small", "train", 100), "small") for m in e.messages
+        m.content for e in play(made("small", "train", 60), "small") for m in e.messages
         if m.role == "assistant" and (m.content or "").startswith("Please ")
     }  # fmt: skip
     assert len(asked) > 12 and all(PHONE.asked(text) for text in asked)
@@ -121,7 +121,7 @@ def test_questions_and_proposals_are_no_steps():
 
 
 def test_giving_up_after_a_step_costs_the_reward():
-    tasks = tuple(t for t in made("tiny", "train", 200) if len(faults(t)) > 1 and "ACTION" not in t.reward_basis)
+    tasks = tuple(t for t in made("tiny", "train", 120) if len(faults(t)) > 1 and "ACTION" not in t.reward_basis)
     assert tasks and sum(e.reward == 1 for e in play(tasks, transfer_if_unavailable=1.0)) < len(tasks) / 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from muarl.cli import app
 from muarl.domains.checking import Check, Checked, NotChecked, Problem
 from muarl.environments.checks import CheckContext, run_checks
+from muarl.environments.checks.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
 from muarl.environments.checks.every import CHECKS, CheckOutcome, run_check
 from muarl.environments.environment import Environment
 from muarl.environments.registry import load_reference
@@ -19,19 +21,27 @@ from support.zoo import write_zoo
 
 SEEDED = 'rng = random.Random(f"zoo {split} {index} {seed}")'
 COUNT = 60
+Elsewhere = Callable[[Sequence[TaskRequest]], list[list[str]]]
 
 
-def results(folder: Path, *changes: tuple[str, str], only: str = "") -> dict[str, CheckOutcome]:
+def made_here(wanted: Sequence[TaskRequest]) -> list[list[str]]:
+    """What another process would answer, without starting one."""
+    return [fingerprints(one) for one in wanted]
+
+
+def results(
+    folder: Path, *changes: tuple[str, str], only: str = "", elsewhere: Elsewhere = made_here
+) -> dict[str, CheckOutcome]:
     """What the checks find in the zoo after these changes; ``only`` one of them, or all."""
     reference = write_zoo(folder, *changes)
-    context = CheckContext(load_reference(reference), reference, count=COUNT)
+    context = CheckContext(load_reference(reference), reference, count=COUNT, elsewhere=elsewhere)
     if only:
         return {only: run_check(next(check for check in CHECKS if check.name == only), context)}
     return {result.check.name: result for result in run_checks(context)}
 
 
 def test_nothing_is_wrong_with_the_zoo_as_it_stands(tmp_path: Path) -> None:
-    found = results(tmp_path)
+    found = results(tmp_path, elsewhere=fingerprints_elsewhere)
     assert {name: result.problems for name, result in found.items() if result.problems} == {}
     assert {name for name, result in found.items() if result.skipped} == {"vocabulary", "red-team"}
     assert found["red-team"].skipped == "it has no red-team tasks"
@@ -152,7 +162,7 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found_and_told_with_its_place(name: str, tmp_path: Path) -> None:
     changes, told = FAULTS[name]
-    (result,) = results(tmp_path, *changes, only=name).values()
+    (result,) = results(tmp_path, *changes, only=name, elsewhere=fingerprints_elsewhere).values()
     said = "\n".join(map(str, result.problems))
     assert told in said, said or result
 

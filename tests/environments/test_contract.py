@@ -10,6 +10,7 @@ import pytest
 from muarl.benchmarks import install
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.checks import CheckContext, run_checks
+from muarl.environments.checks.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
 from muarl.environments.checks.every import CHECKS, CheckOutcome, run_check
 from muarl.environments.registry import find
 from muarl.errors import DataError
@@ -17,13 +18,17 @@ from support.environments import BENCHMARKS, MADE, ON_SERVERS
 from support.mcp import needs_server
 
 COUNT = 200
-FEW = 60
+FEW = 24
 """Tasks of environments on servers that are looked at in every run of the tests; ``COUNT`` in the slow ones."""
 ALIKE = ("insurer-knowledge-generated", "utility-knowledge-generated")
 """Environments made by the same code as another: at their smallest size alone."""
-ALWAYS = ("retail-generated", "telecom-generated", "bfcl-generated", "bank-generated")
-"""Environments that are checked in every run of the tests; the others in the slow ones."""
-IN_TURN = [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.slow) for name in MADE]
+ALWAYS = {"retail-generated": 60, "telecom-generated": 100, "bfcl-generated": 60, "bank-generated": 60}
+"""Environments that are checked in every run of the tests, by as many tasks as need every tool; the others in the slow
+ones."""
+IN_TURN = [
+    *ALWAYS.items(),
+    *(pytest.param(name, COUNT, marks=pytest.mark.slow) for name in MADE),
+]
 LARGER = [(name, size) for name in MADE if name not in ALIKE for size in find(name).sizes[1:]]
 WRONG = ("wrong_zip", "wrong_id", "wrong_phone", "wrong_password", "wrong", "impostor")
 """Fields of an agenda for what a user gets wrong."""
@@ -44,9 +49,9 @@ def skipped(results: Sequence[CheckOutcome]) -> set[str]:
     return {result.check.name for result in results if result.skipped}
 
 
-@pytest.mark.parametrize("name", IN_TURN)
-def test_a_made_environment_keeps_the_contract(name: str) -> None:
-    results = list(run_checks(CheckContext(find(name), name, count=COUNT)))
+@pytest.mark.parametrize(("name", "count"), IN_TURN)
+def test_a_made_environment_keeps_the_contract(name: str, count: int) -> None:
+    results = list(run_checks(CheckContext(find(name), name, count=count)))
     assert wrong(results) == []
     environment = find(name)
     silent = set() if environment.audit_rules(environment.make_domain()).consent else {"asking"}
@@ -59,7 +64,7 @@ def test_experts_greet_and_meet_errors_only_where_a_user_gives_a_wrong_detail(na
     assert environment.expert is not None
     greeting = environment.expert(seed=0, error_profile=ErrorProfile()).act([])
     assert greeting.role == "assistant" and greeting.content and not greeting.tool_calls
-    for task, episode in CheckContext(environment, name, count=40).expert_episodes():
+    for task, episode in CheckContext(environment, name, count=16).expert_episodes():
         assert {"intent", "persona"} <= set(task.tags) and task.tags["split"] == "test" and not task.benchmark
         agenda = task.agenda or {}
         wrong = any(agenda.get(field) for field in WRONG)
@@ -84,10 +89,10 @@ def test_an_environment_on_a_server_keeps_it_as_far_as_no_server_is_needed(name:
         assert wrong(results) == [] and skipped(results) == set()
 
 
-@pytest.mark.parametrize("name", ON_SERVERS)
-def test_another_process_makes_the_same_tasks_for_a_server(name: str) -> None:
-    context = CheckContext(find(name), name, count=12)
-    assert run_check(next(c for c in CHECKS if c.name == "another-process"), context).measured == "12 tasks"
+def test_another_process_makes_the_same_tasks_for_servers() -> None:
+    asked = [TaskRequest(name, find(name).sizes[0], "test", 8, 0) for name in ON_SERVERS]
+    elsewhere = fingerprints_elsewhere(asked)  # one process for all: starting it takes longest
+    assert elsewhere == [fingerprints(one) for one in asked] and all(len(set(of_one)) == 8 for of_one in elsewhere)
 
 
 @pytest.mark.slow

@@ -5,8 +5,12 @@ BFCL's users say at once what is to be done: its expert proposes nothing, so tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+
 import pytest
 
+from muarl.domains.base import Task
 from muarl.environments.registry import find
 from support import mcp
 from support.environments import MADE, ON_SERVERS
@@ -15,7 +19,19 @@ from support.replies import AGREED, HELD_BACK, WITHDRAWN, answered_with, writes_
 EACH, FEW_PROPOSALS = 4, {"telecom-generated": 8}
 """Tasks for each wording; and where most requests are served without a write."""
 ASKING = [name for name in MADE if name != "bfcl-generated"]
-everywhere = pytest.mark.parametrize("name", [*ASKING, *(pytest.param(n, marks=pytest.mark.slow) for n in ON_SERVERS)])
+SLOW = (
+    "hotel-generated", "clinic-generated", "insurance-generated", "insurer-knowledge-generated",
+    "utility-knowledge-generated", *ON_SERVERS,
+)  # fmt: skip
+"""Environments that are served by the same expert as others, and those that need a server."""
+everywhere = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in (*ASKING, *ON_SERVERS)]
+)
+
+
+@cache
+def drawn(name: str, count: int) -> Sequence[Task]:
+    return find(name).make_tasks("test", count)
 
 
 def answered(name: str, replies: tuple[str, ...]) -> list[tuple[str, int, float]]:
@@ -24,7 +40,7 @@ def answered(name: str, replies: tuple[str, ...]) -> list[tuple[str, int, float]
         mcp.needs_server(name)
     environment, found = find(name), []
     each = FEW_PROPOSALS.get(name, EACH)
-    tasks = environment.make_tasks("test", each * len(replies))
+    tasks = drawn(name, each * max(map(len, (WITHDRAWN, HELD_BACK, AGREED))))
     for number, reply in enumerate(replies):
         for episode in answered_with(environment, reply, tasks[each * number : each * (number + 1)]):
             writes = writes_once_answered(environment, episode, reply)

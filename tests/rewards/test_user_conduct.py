@@ -13,6 +13,7 @@ from muarl.agents import probes
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent
 from muarl.agents.probes import STALLS, InquisitiveAgent, MistakenAgent
+from muarl.domains.base import Task
 from muarl.domains.error_profile import SLOPPY
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.playing import play
@@ -44,6 +45,11 @@ def place(name: str) -> ConfiguredEnvironment:
     return configured(find(name))
 
 
+@cache
+def drawn_tasks(name: str, count: int, seed: int) -> tuple[Task, ...]:
+    return tuple(find(name).make_tasks("test", count, seed=seed))
+
+
 def agent_for(kind: str, where: ConfiguredEnvironment, monkeypatch: pytest.MonkeyPatch) -> Agent:
     """The agent against which a fault shows."""
     if kind != "agrees_wrongly":
@@ -63,9 +69,8 @@ def agent_for(kind: str, where: ConfiguredEnvironment, monkeypatch: pytest.Monke
 def measure(kind: str, name: str, tasks: int, monkeypatch: pytest.MonkeyPatch) -> Measured:
     """Play a user with a fault against an agent, and look for the fault."""
     where = place(name)
-    environment = find(name)
     users = FaultyUsers(usual_users(where), kind, RATES.get(kind, 0.3))
-    drawn = environment.make_tasks("test", tasks, seed=11)
+    drawn = drawn_tasks(name, tasks, 11)
     played = asyncio.run(play(where, agent_for(kind, where, monkeypatch), users, drawn, 1, seed=2))
     out = Measured()
     made: dict[str, set[int]] = {}
@@ -123,7 +128,7 @@ def test_seeded_faults_are_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_clean_users_are_left_alone(name: str) -> None:
     where = place(name)
-    drawn = find(name).make_tasks("test", 10, seed=21)
+    drawn = drawn_tasks(name, 10, 21)
     expert = where.experts()
     agents = (
         expert, where.experts(SLOPPY), InquisitiveAgent(expert), MistakenAgent(expert), IdleAgent(), IdleAgent(STALLS),

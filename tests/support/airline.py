@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from muarl.domains.airline.intents import SERVICE
 from muarl.domains.base import Task
@@ -16,9 +15,8 @@ AIRLINE = find("airline-generated")
 WRITES = tuple(name for name, kind in SERVICE.tool_kinds.items() if kind == "write")
 
 
-@cache
 def made(size: str, split: str, count: int, seed: int = 0) -> tuple[Task, ...]:
-    return tuple(AIRLINE.make_tasks(split, count, size=size, seed=seed))
+    return kit.made(AIRLINE, size, split, count, seed)
 
 
 def expert(tasks: Sequence[Task], size: str = "tiny", **errors: float) -> list[Episode]:

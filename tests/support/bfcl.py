@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -29,8 +29,16 @@ from support.environments import users_of
 
 
 @cache
+def _drawn(size: str, split: str, seed: int) -> tuple[list[Task], Iterator[Task]]:
+    return [], generator.iter_tasks(split, size=size, seed=seed)
+
+
 def made(size: str, split: str, count: int, seed: int = 0) -> tuple[Task, ...]:
-    return tuple(generator.tasks(split, count, size=size, seed=seed))
+    """The first tasks of a split; all tests share them."""
+    tasks, more = _drawn(size, split, seed)
+    while len(tasks) < count:
+        tasks.append(next(more))
+    return tuple(tasks[:count])
 
 
 def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny") -> list[Episode]:

@@ -72,13 +72,15 @@ def rehearsed(name: str, size: str) -> Environment:
 
 
 @cache
-def _drawn(environment: Environment, size: str, split: str) -> tuple[list[Task], Iterator[Task]]:
-    return [], environment.iter_tasks(split, size=size, seed=0)
+def _drawn(environment: Environment, size: str, split: str, seed: int) -> tuple[list[Task], Iterator[Task]]:
+    return [], environment.iter_tasks(split, size=size, seed=seed)
 
 
-def made(name: str | Environment, size: str = "medium", split: str = "test", count: int = 60) -> tuple[Task, ...]:
+def made(
+    name: str | Environment, size: str = "medium", split: str = "test", count: int = 60, seed: int = 0
+) -> tuple[Task, ...]:
     """The first tasks of a split; all tests share them."""
-    tasks, more = _drawn(env(name) if isinstance(name, str) else name, size, split)
+    tasks, more = _drawn(env(name) if isinstance(name, str) else name, size, split, seed)
     while len(tasks) < count:
         tasks.append(next(more))
     return tuple(tasks[:count])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from muarl.agents.base import Agent
 from muarl.domains.base import Task
@@ -17,9 +16,8 @@ RETAIL = find("retail-generated")
 WRITES = tuple(name for name, kind in SERVICE.tool_kinds.items() if kind == "write")
 
 
-@cache
 def made(size: str, split: str, count: int, seed: int = 0) -> tuple[Task, ...]:
-    return tuple(RETAIL.make_tasks(split, count, size=size, seed=seed))
+    return kit.made(RETAIL, size, split, count, seed)
 
 
 def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny", *, user_seed: int = 1) -> list[Episode]:

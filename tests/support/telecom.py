@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Sequence
-from functools import cache
 
 from muarl.agents.expert import ExpertAgent
 from muarl.audit.metrics import audit
@@ -20,6 +18,7 @@ from muarl.episode import Episode
 from muarl.rewards import outcome
 from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.users.agenda import AgendaUserFactory
+from support import kit
 
 CARRIER = make_carrier("tests 2", SIZES["tiny"])
 """Its first customer has a paid bill, one that is not due yet, and no overdue one."""
@@ -40,9 +39,8 @@ def broken_task(faults: Sequence[str], *, abroad: bool = False, **more: object) 
 TELECOM = find("telecom-generated")
 
 
-@cache
 def made(size: str, split: str, count: int) -> tuple[Task, ...]:
-    return tuple(itertools.islice(TELECOM.tasks(split, size=size, seed=0), count))
+    return kit.made(TELECOM, size, split, count)
 
 
 def play(tasks: tuple[Task, ...], size: str = "tiny", **errors: float) -> list[Episode]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -141,11 +143,16 @@ def test_a_mistake_about_oneself_is_made_once() -> None:
     assert talk.problem("I am Jana Mori, 74462.") is None
 
 
+@cache
+def drawn(name: str) -> Sequence[Task]:
+    return find(name).make_tasks("test", 120, size="tiny", seed=3)
+
+
 @pytest.mark.parametrize("errors", [0.0, 0.4])
 @pytest.mark.parametrize("name", ["retail-generated", "airline-generated"])
 def test_what_a_faithful_user_says_is_hardly_ever_refused(name: str, errors: float) -> None:
     environment = find(name)
-    tasks = environment.make_tasks("test", 120, size="tiny", seed=3)
+    tasks = drawn(name)
     profile = ErrorProfile(**dict.fromkeys(ErrorProfile.__dataclass_fields__, errors))
     agent = ExpertAgent(profile, environment.expert)
     played = asyncio.run(play_tasks(environment, agent, tasks, size="tiny"))

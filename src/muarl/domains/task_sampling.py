@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from muarl.chat import ToolCall
@@ -18,6 +19,7 @@ class Infeasible(Exception):
     """The world that was made cannot host the request that was drawn; another one is tried."""
 
 
+@lru_cache(maxsize=65536)
 def split_of(*key: str) -> str:
     """The split that a combination belongs to: eight tenths train, one tenth each validation and test, by hash."""
     bucket = int(hashlib.sha256("|".join(key).encode()).hexdigest(), 16) % 10

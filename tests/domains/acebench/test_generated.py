@@ -25,7 +25,7 @@ from support.kit import calls, env, expert, made, mean, said
 PHONE, TRAVEL = PHONE_SERVICE.name, TRAVEL_SERVICE.name
 
 
-def of(service, size="small", split="train", count=250):
+def of(service, size="small", split="train", count=60):
     return [task for task in made("acebench", size, split, count) if task.agenda["service"] == service]
 
 
@@ -48,7 +48,7 @@ def test_every_wish_occurs_and_both_services_have_their_share():
 @pytest.mark.parametrize("size", ["tiny", "small"])
 def test_each_service_has_its_own_tools_and_policy(size):
     domain = generated_acebench(size)
-    phone, travel = of(PHONE, size, count=60)[0], of(TRAVEL, size, count=60)[0]
+    phone, travel = of(PHONE, size, count=20)[0], of(TRAVEL, size, count=20)[0]
     tools = [{spec.name for spec in domain.specs_for(task)} for task in (phone, travel)]
     assert tools[0] & tools[1] == {TRANSFER}
     assert {"send_message", "turn_on_wifi", "view_logged_in_users"} <= tools[0]
@@ -111,7 +111,7 @@ def test_audits_look_into_the_live_state():
 @pytest.mark.parametrize("size", ["tiny", "small"])
 def test_wifi_and_the_lock_are_left_alone_until_a_tool_complains(size):
     seen = Counter()
-    for episode in expert("acebench", made("acebench", size, "train", 120), size):
+    for episode in expert("acebench", made("acebench", size, "train", 60), size):
         assert episode.reward == 1, episode.task_id
         before = ""
         for message in episode.messages:

@@ -26,7 +26,7 @@ def calls(episode):
     return [c.name for m in episode.messages for c in m.tool_calls]
 
 
-@pytest.mark.parametrize(("size", "count"), [("tiny", 120), ("small", 120), ("medium", 80), ("official", 100)])
+@pytest.mark.parametrize(("size", "count"), [("tiny", 60), ("small", 60), ("medium", 40), ("official", 40)])
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_the_clean_expert_solves_every_task_by_the_gold_calls(size, count, split):
     tasks = made(size, split, count)

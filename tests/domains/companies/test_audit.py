@@ -26,12 +26,12 @@ def ineligible(name: str, size: str, count: int = 60):
 @pytest.mark.parametrize("size", ["tiny", "small"])
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_held_against_the_expert(name, size):
-    assert all(not texts for _, texts in ineligible(name, size, 40))
+    assert all(not texts for _, texts in ineligible(name, size, 24))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_expert_asks_before_it_writes_however_it_says_so(name):
-    tasks = made(name, "small", "test", 100 if name == "utility-knowledge" else 40)
+    tasks = made(name, "small", "test", 60 if name == "utility-knowledge" else 24)
     environment, by_id = env(name), {task.id: task for task in tasks}
     domain, rules = environment.make_domain("small"), environment.audit_rules()
     for episode in expert(name, tasks, "small"):

@@ -121,7 +121,7 @@ def test_forbidden_writes_are_found_and_gold_ones_are_not(name):
     played, served = (LIBRARY_ENV, LIBRARY) if name == "library" else (env(name), service(name))
     domain, rules = played.make_domain("medium"), played.audit_rules()
     forbidden = 0
-    for task in made(played, count=300 if name == "library" else 150, split="train"):
+    for task in made(played, count=300 if name == "library" else 75, split="train"):
         world = domain.world(task)
         tables = world.toolkit().db
         person = ""

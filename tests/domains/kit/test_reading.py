@@ -22,7 +22,7 @@ from support.kit import SERVICES, env, made, service
 everywhere = pytest.mark.parametrize("name", [*SERVICES, *ON_SERVERS])
 
 
-def goals(name, count=40):
+def goals(name, count=20):
     for task in made(name, count=count, split="train"):
         for request in task.agenda["requests"]:
             for goal in (request["goal"], request["then"], request["fallback"]):

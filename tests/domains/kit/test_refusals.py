@@ -284,9 +284,9 @@ class Both(Domain):
 
 def test_tasks_of_several_services_are_drawn_by_share_and_served_by_the_right_expert():
     both = shared()
-    tasks = made(both, "small", "train", 60)
+    tasks = made(both, "small", "train", 24)
     assert {t.agenda["service"] for t in tasks} == {"office", "library"}
-    assert {t.domain for t in tasks} == {"both"} and len({t.id for t in tasks}) == 60
+    assert {t.domain for t in tasks} == {"both"} and len({t.id for t in tasks}) == 24
     assert mean(expert(both, tasks, "small")) == 1
     assert {"Old Maps", "S-1"} <= set(both.entities())
 

@@ -17,7 +17,6 @@ from support.kit import (
     LOAN,
     SERVICES,
     ask_fee,
-    env,
     expert,
     library_tables,
     made,
@@ -67,14 +66,18 @@ def drops_first(task):
 
 @pytest.mark.parametrize("name", [*SERVICES, "retail", "airline"])
 def test_some_users_of_every_writing_intent_have_second_thoughts(name):
-    tasks = made(name, "tiny", "train", 250) if name in SERVICES else env(name).make_tasks("train", 250, size="tiny")
     if name in SERVICES:
         proposing = {i.name for i in service(name).intents if "propose=" in _source(i.plan)}
-        asked = {r["kind"] for t in tasks for r in t.agenda["requests"] if t.actions} & proposing
     else:
-        asked = {"cancel", "modify_payment"} if name == "retail" else {"cancel", "bags"}
-    assert len(asked) >= 2
-    assert {kind for kind in asked if not second_thoughts(tasks, kind)} == set()
+        proposing = {"cancel", "modify_payment"} if name == "retail" else {"cancel", "bags"}
+    for count in (60, 120, 250):  # no more than it takes to meet all of them
+        tasks = made(name, "tiny", "train", count)
+        asked = {r["kind"] for t in tasks for r in t.agenda["requests"] if t.actions} & proposing
+        steady = {kind for kind in asked if not second_thoughts(tasks, kind)}
+        if asked == proposing and not steady:
+            break
+    assert len(asked) >= 2 and (name in SERVICES or asked == proposing)
+    assert steady == set()
 
 
 def _source(plan):
@@ -106,9 +109,9 @@ def test_who_named_the_wrong_record_says_the_whole_request_again_and_gets_what_t
 
 
 def test_who_has_nothing_to_change_drops_the_request_and_nothing_is_written():
-    tasks = made(ONE_RECORD, "tiny", "train", 150)
+    tasks = made(ONE_RECORD, "tiny", "train", 40)
     dropped = [t for t in tasks if t.agenda["requests"][0]["then"]]
-    assert all(t.agenda["requests"][0]["then"] == {"drop": True} for t in dropped)
+    assert dropped and all(t.agenda["requests"][0]["then"] == {"drop": True} for t in dropped)
     assert not [a for t in dropped for a in t.actions if a.name == "extend_loan"]
     assert all("you drop this wish and want nothing changed for it" in t.scenario for t in dropped)
     assert mean(expert(ONE_RECORD, dropped, "tiny")) == 1
@@ -117,7 +120,7 @@ def test_who_has_nothing_to_change_drops_the_request_and_nothing_is_written():
 
 def test_some_who_drop_their_only_request_have_another_so_that_doing_nothing_is_not_worth_much():
     one = environment(replace(service("bank"), more_requests=()), name="one-request")
-    dropped = [t for t in made(one, "tiny", "train", 250) if drops_first(t)]
+    dropped = [t for t in made(one, "tiny", "train", 100) if drops_first(t)]
     assert {len(t.agenda["requests"]) for t in dropped} == {1, 2}
     idle = mean(play(NOTHING_CHANGES, IdleAgent(), made(NOTHING_CHANGES, "tiny", "train", 120), "tiny"))
     assert idle < 0.25

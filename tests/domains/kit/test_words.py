@@ -14,7 +14,7 @@ def test_a_tiny_conversation_falls_into_few_known_pieces(name):
     pieces = sorted({*world.entities(), *world.phrases()}, key=len, reverse=True)
     assert len(pieces) < 2500
     left = total = 0
-    for episode in expert(world, made(world, "tiny", count=12), "tiny"):
+    for episode in expert(world, made(world, "tiny", count=6), "tiny"):
         for message in episode.messages[1:]:
             text = message.content or ""
             total += len(text)

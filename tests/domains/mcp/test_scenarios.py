@@ -19,13 +19,17 @@ from support.kit import expert, made, rehearsed, said, service
 
 LONG = ("mcp-git", "mcp-sqlite")
 """Environments whose checks take long."""
+REHEARSED = [
+    *((name, "tiny", 20) for name in ON_SERVERS if name not in LONG),
+    *(pytest.param(name, size, 40, marks=pytest.mark.slow) for name in ON_SERVERS for size in ("tiny", "medium")),
+]
+"""Names, sizes and how many tasks are checked."""
 everywhere = pytest.mark.parametrize("name", ON_SERVERS)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in ON_SERVERS])
-@pytest.mark.parametrize("size", ["tiny", pytest.param("medium", marks=pytest.mark.slow)])
-def test_it_keeps_the_contract_when_it_is_rehearsed(name, size):
-    results = list(run_checks(CheckContext(rehearsed(name, size), None, size, 40)))
+@pytest.mark.parametrize(("name", "size", "count"), REHEARSED)
+def test_it_keeps_the_contract_when_it_is_rehearsed(name, size, count):
+    results = list(run_checks(CheckContext(rehearsed(name, size), None, size, count)))
     assert [(r.check.name, str(p)) for r in results for p in r.problems] == []
     assert {r.check.name for r in results if r.skipped} <= {"another-process", "coverage"}
 
@@ -60,7 +64,7 @@ def test_the_rehearsal_has_tools_of_the_server_that_take_the_same_calls(name):
     assert set(domain.tiny_tools) <= set(tool_kinds(rehearsal))
     for tool, kind in tool_kinds(rehearsal).items():
         assert domain.kind_of(tool) == kind
-    for task in made(name, "medium", count=60):
+    for task in made(name, "medium", count=30):
         for action in task.actions:
             assert domain.offered()[action.name].schema.check(action.arguments) is None
 
@@ -87,7 +91,7 @@ def test_splits_have_no_subject_in_common(name):
     def subjects(split):
         goals = [
             goal
-            for task in made(name, "tiny", split, 120)
+            for task in made(name, "tiny", split, 40)
             for request in task.agenda["requests"]
             for goal in (request["goal"], request["then"] or {}, request["fallback"] or {})
         ]
@@ -108,7 +112,7 @@ KINDS = {
 
 @everywhere
 def test_there_are_all_sorts_of_requests(name):
-    tasks = made(name, "medium", "train", 300)
+    tasks = made(name, "medium", "train", 150)
     intents = [t.tags["intent"] for t in tasks]
     assert set(intents) >= {*KINDS[name], "forbidden", "two_requests", "three_requests"}
     assert 0.03 < intents.count("forbidden") / len(tasks) < 0.15

@@ -18,7 +18,7 @@ from muarl.environments.registry import find
 from muarl.episode import StopReason
 from muarl.rewards import outcome
 from support.environments import ON_SERVERS
-from support.kit import service
+from support.kit import made, service
 from support.mcp import call, needs_server, play
 
 everywhere = pytest.mark.parametrize("name", ON_SERVERS)
@@ -38,7 +38,7 @@ def test_the_server_has_the_tools_that_are_written_down(name):
 @pytest.mark.parametrize(("split", "size"), [("validation", "tiny"), ("test", "medium")])
 def test_the_expert_solves_everything_and_doing_nothing_does_not(name, split, size):
     needs_server(name)
-    tasks = find(name).make_tasks(split, 8, size=size)
+    tasks = made(name, size, split, 6)
     episodes = play(name, ExpertAgent(make=find(name).expert), tasks, size, concurrency=2)
     assert [e.reward for e in episodes] == [1.0] * len(tasks)
     audits = [e.verdict.audit for e in episodes]

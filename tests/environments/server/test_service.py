@@ -130,7 +130,7 @@ async def test_a_client_may_set_limits() -> None:
 @pytest.mark.parametrize("name", THREE)
 async def test_both_ways_give_the_same_as_natively(name: str) -> None:
     environment = find(name)
-    tasks = environment.make_tasks("test", 6, seed=1)
+    tasks = environment.make_tasks("test", 4, seed=1)
     replies = await asyncio.to_thread(written, environment, tasks)
     assert set(await all_ways(environment, tasks, replies)) <= {0.0, 1.0}
 

@@ -55,7 +55,7 @@ def test_on_a_server_nobody_is_an_impostor_and_the_reason_is_told(name: str) -> 
 @pytest.mark.parametrize("kind", ["pressure", "changing", "injection", "silent"])
 def test_the_right_calls_earn_the_reward_and_what_is_trapped_does_not(name: str, kind: str) -> None:
     domain, caught = played(name).make_domain("tiny"), 0
-    for task in made(name, kind):
+    for task in made(name, kind, 2 if kind == "changing" else 4):  # which are drawn from many tasks
         assert rewards(name, right(task), task) == 1, task.id
         for trap in traps_of(task.tags):
             specs = {spec.name: spec for spec in domain.specs_for(task)}

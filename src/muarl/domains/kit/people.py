@@ -11,7 +11,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 
 FIRST_NAMES = (
     "Mia", "Noor", "Ivan", "Lena", "Omar", "Rosa", "Kofi", "Anna", "Hugo", "Yara", "Theo", "Nina", "Emil", "Zoe",
@@ -47,6 +47,22 @@ def pool(label: str, prefix: str, digits: int) -> tuple[str, ...]:
     """The ids of one sort that tiny worlds draw from."""
     rng = random.Random(f"muarl desk pool {label}")
     return tuple(f"{prefix}{n}" for n in rng.sample(range(10 ** (digits - 1), 10**digits), POOL))
+
+
+@lru_cache(maxsize=256)
+def amounts(low: int, high: int) -> tuple[int, ...]:
+    """The amounts of money between two that tiny worlds draw from."""
+    return tuple(random.Random(f"amounts {low} {high}").sample(range(low, high), min(POOL, high - low)))
+
+
+@cache
+def birthdates() -> tuple[str, ...]:
+    """The dates of birth that tiny worlds draw from."""
+    return tuple(_birthdate(random.Random(f"birth {number}")) for number in range(POOL))
+
+
+def _birthdate(rng: random.Random) -> str:
+    return f"{rng.randrange(1941, 2006)}-{rng.randrange(1, 13):02d}-{rng.randrange(1, 29):02d}"
 
 
 def made_id(prefix: str, digits: int, *parts: object) -> str:
@@ -121,8 +137,7 @@ class Maker:
 
     def birthdate(self) -> str:
         """A date of birth of a grown-up."""
-        rng = random.Random(f"birth {self.rng.randrange(POOL)}") if self.tiny else self.rng
-        return f"{rng.randrange(1941, 2006)}-{rng.randrange(1, 13):02d}-{rng.randrange(1, 29):02d}"
+        return birthdates()[self.rng.randrange(POOL)] if self.tiny else _birthdate(self.rng)
 
     def street(self) -> str:
         """A street and number."""
@@ -132,8 +147,7 @@ class Maker:
     def amount(self, low: int, high: int) -> float:
         """An amount of money."""
         if self.tiny:
-            pooled = random.Random(f"amounts {low} {high}").sample(range(low, high), min(POOL, high - low))
-            return float(self.rng.choice(pooled))
+            return float(self.rng.choice(amounts(low, high)))
         return round(self.rng.uniform(low, high), 2)
 
     def date(self, today: str, first: int, last: int) -> str:

@@ -11,6 +11,8 @@ from muarl.language.values import join, normal, say_date
 PLACE = re.compile(r"\{([a-z_][\w.]*)(?:\|(\w+))?\}")
 """A place in a text that a value fills: ``{order}``, ``{o.total|money}``."""
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
 
 class Record:
     """An object of JSON with its fields as attributes: ``booking.status``, and by name: ``booking["status"]``.
@@ -50,6 +52,8 @@ class Record:
 
 def wrapped(value: Any) -> Any:
     """JSON as plans read it: objects as records, also within lists."""
+    if type(value) in _SCALARS:  # by far most values, and told apart faster than by asking for a Mapping
+        return value
     if isinstance(value, Mapping):
         return Record(value)
     return [wrapped(one) for one in value] if isinstance(value, (list, tuple)) else value

@@ -385,5 +385,5 @@ def possible(
 def _large(slot: Slot, tables: Mapping[str, Any]) -> Searchable | None:
     """The table that holds the user's own records for a slot, where it is one that is not to be gone through."""
     table = tables.get(slot.draw.table) if slot.draw is not None and slot.draw.own else None
-    # A protocol's isinstance looks at all attributes, and most tables are dicts, which are not searched.
-    return table if type(table) is not dict and isinstance(table, Searchable) else None
+    # A protocol's isinstance looks at all attributes: it is not asked of nothing, nor of a dict, as most tables are.
+    return None if table is None or type(table) is dict or not isinstance(table, Searchable) else table

@@ -29,9 +29,9 @@ ANOTHER_WORLD = 50
 """After how many attempts a shared world in which nobody fits is left for another one."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Worlds:
-    """Where a service's tasks take place."""
+    """Where a service's tasks take place. Those of one service are equal: what is found out of them is shared."""
 
     service: Service
 
