@@ -86,13 +86,12 @@ LOOKING = [
     ("audit", "RUN"),
     ("report", "RUN"),
     ("runs", "HERE/runs"),
-    ("view", "RUN", "--export", "HERE/pages"),
     ("export", "RUN", "--as", "messages", "--out", "HERE/messages.jsonl"),
     ("export", "RUN", "--as", "csv", "--out", "HERE/table.csv"),
     ("export", "RUN", "--as", "hf", "--out", "HERE/exported"),
     ("domains",),
 ]
-"""What works without the code of the run."""
+"""What works without the code of the run; for the pages of a run see the test of an episode's page."""
 
 USING = [
     ("train", "--resume", "RUN"),
