@@ -18,7 +18,7 @@ from support.tiny_families import GENERIC, OWN, tiny_family
 WORDS = 16384
 NAMES = ["qwen3", "llama", *GENERIC]
 FAST = ("qwen3", "gemma3_text", "gpt_oss", "deepseek_v3", "lfm2")
-"""One of each kind: full attention, windows with and without sinks, keys wider than values, convolutions. The rest takes
+"""One of each kind: full attention, windows with and without sinks, keys wider than values, convolutions. The rest take
 long together, recurrent layers above all: one step in Python after another."""
 
 
