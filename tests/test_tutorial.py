@@ -72,11 +72,16 @@ def test_the_commands_before_training(folder: Path) -> None:
         ("chat", "expert", "--domain", reference, "--user", "agenda"),
         ("eval", reference, "--agent", "expert", "--user", "agenda", "--tasks", "5", "eval.trials=1"),
         ("domains", "check", reference, "--tasks", "12"),
-        ("domains", "check", "./library.py:PRACTICE", "--tasks", "12"),
     ):
         done = muarl(*command)
         assert done.exit_code == 0, done.output
     assert (folder / "library.sqlite").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_the_made_worlds_pass_the_checks_too(folder: Path) -> None:
+    done = muarl("domains", "check", "./library.py:PRACTICE", "--tasks", "60")
+    assert done.exit_code == 0, done.output
 
 
 def test_the_mistake_that_it_suggests_is_told(folder: Path) -> None:
