@@ -158,7 +158,7 @@ def test_cold_start_jobs_ask_for_the_learner_s_machines(repository: Path) -> Non
 
 
 def test_the_command_is_one_that_muarl_understands(repository: Path, tmp_path: Path) -> None:
-    dry = slurm(repository, tmp_path, "mua-8b", "--name", "second", "rl.steps=3")[0]
+    dry = slurm(repository, tmp_path, "mua-8b", "--name", "second", "rl.steps=3", "rl.tasks_per_step=4")[0]
     result = CliRunner().invoke(app, dry[1:])
     assert result.exit_code == 0, result.output
     config = yaml.safe_load(result.stdout)

@@ -43,12 +43,18 @@ UNTOUCHED = re.compile(
 )
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A module's syntax, which two tests look at."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def classes() -> Iterator[tuple[str, str]]:
     """(name, module) of every public class."""
     for path in sorted(SOURCE.rglob("*.py")):
         module = path.relative_to(SOURCE).as_posix()
         if not SHOWN.fullmatch(module):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     yield node.name, module
 
@@ -61,7 +67,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
         return
     documents = {
         (node.value.lineno, node.value.col_offset)
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
     for token in tokenize.generate_tokens(io.StringIO(text).readline):

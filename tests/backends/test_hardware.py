@@ -86,10 +86,11 @@ def test_assumptions_are_for_dry_runs() -> None:
 
 
 def test_plan_and_dry_run_take_the_same_prompt() -> None:
+    few = "rl.tasks_per_step=4"  # which a dry run draws
     measured = prompt_tokens(load_config("mua-8b"))
     plan = json.loads(CliRunner().invoke(app, ["plan", "mua-8b", "--json"]).stdout)
     assert plan["assumptions"]["prompt_tokens"] == measured
-    assert f"policy and tools take about {measured:,.0f} of" in dry("train", "--config", "mua-8b").stderr
+    assert f"policy and tools take about {measured:,.0f} of" in dry("train", "--config", "mua-8b", few).stderr
 
 
 def test_a_benchmark_that_is_not_installed_leaves_the_prompt_assumed(

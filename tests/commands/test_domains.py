@@ -21,7 +21,11 @@ def domains(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["domains", *arguments])
 
 
-@pytest.mark.parametrize("name", MADE)
+FAST = ("retail-generated", "airline-generated", "hotel-generated", "bank-knowledge-generated", "bfcl-generated")
+"""Of each kind one: sizes of a benchmark and without, documents, and tools by the task."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in MADE])
 @pytest.mark.parametrize("size", ["tiny", "official"])
 def test_policy_and_tools_are_those_of_a_run(name: str, size: str) -> None:
 

@@ -86,13 +86,12 @@ LOOKING = [
     ("audit", "RUN"),
     ("report", "RUN"),
     ("runs", "HERE/runs"),
-    ("view", "RUN", "--export", "HERE/pages"),
     ("export", "RUN", "--as", "messages", "--out", "HERE/messages.jsonl"),
     ("export", "RUN", "--as", "csv", "--out", "HERE/table.csv"),
     ("export", "RUN", "--as", "hf", "--out", "HERE/exported"),
     ("domains",),
 ]
-"""What works without the code of the run."""
+"""What works without the code of the run; for the pages of a run see the test of an episode's page."""
 
 USING = [
     ("train", "--resume", "RUN"),
@@ -131,6 +130,7 @@ def test_going_on_with_a_run_names_what_to_add(run: Path, marker: Path) -> None:
         assert "--domain" in said or "--scenario" in said or "is a run of" in said, said
 
 
+@pytest.mark.parametrize("named", ["evil:E", pytest.param("./evil.py:E", marks=pytest.mark.slow)], indirect=True)
 def test_an_episode_page_says_how_to_see_what_the_calls_changed(run: Path, marker: Path, named: str) -> None:
     assert muarl("view", run, "--export", "pages").exit_code == 0
     pages = " ".join(page.read_text() for page in Path("pages").rglob("*.html"))
@@ -138,6 +138,7 @@ def test_an_episode_page_says_how_to_see_what_the_calls_changed(run: Path, marke
     assert not marker.exists()
 
 
+@pytest.mark.parametrize("named", ["evil:E", pytest.param("./evil.py:E", marks=pytest.mark.slow)], indirect=True)
 def test_files_of_tasks_and_conversations_import_nothing(run: Path, marker: Path, named: str) -> None:
     for arguments in (
         ("data", "overlap", "--training", "RUN/tasks.jsonl"),

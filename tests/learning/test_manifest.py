@@ -24,12 +24,19 @@ from muarl.learning.state_files import TrainerState
 State = TrainerState({"m": torch.arange(64.0)}, {"step": 1})
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the checkpoints are written that each test has a copy of."""
+    return tmp_path_factory.mktemp("original")
+
+
 @pytest.fixture
-def root(tmp_path: Path, make_model: Callable[..., Any], tokenizer: Any) -> Path:
+def root(original: Path, tmp_path: Path, make_model: Callable[..., Any], tokenizer: Any) -> Path:
     """Checkpoints of the steps 1, 2 and 3."""
-    for step in (1, 2, 3):
-        save_policy(checkpoint_path(tmp_path, step), make_model(step), tokenizer, State)
-    return tmp_path
+    if not list_checkpoints(original):
+        for step in (1, 2, 3):
+            save_policy(checkpoint_path(original, step), make_model(step), tokenizer, State)
+    return Path(shutil.copytree(original, tmp_path, dirs_exist_ok=True))
 
 
 def steps(root: Path) -> list[int]:

@@ -89,6 +89,7 @@ def test_two_processes_learn_what_one_does_and_either_goes_on_for_the_other(
     same_weights(pair, other)
 
 
+@pytest.mark.slow
 def test_segments_of_an_episode_weigh_the_same_wherever_they_are(pair: MultiProcessLearner, folder: Path) -> None:
     alone = one(folder, settings(POLICY))
     alone.load(pair.save(folder.parent / "parted"))
@@ -97,6 +98,7 @@ def test_segments_of_an_episode_weigh_the_same_wherever_they_are(pair: MultiProc
     same_weights(pair, alone)
 
 
+@pytest.mark.slow
 def test_a_sharded_checkpoint_is_one_hugging_face_model(pair: MultiProcessLearner, tmp_path: Path) -> None:
     saved = pair.save(tmp_path / "step-000001")
     listed = json.loads((saved / MANIFEST).read_text())["files"]
@@ -117,6 +119,7 @@ def test_a_sharded_checkpoint_is_one_hugging_face_model(pair: MultiProcessLearne
     assert [p.name for p in tmp_path.iterdir()] == ["step-000001"], "no half-written folder stays"
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_call_is_said_and_the_group_goes_on(
     pair: MultiProcessLearner, folder: Path, tmp_path: Path
 ) -> None:

@@ -74,7 +74,13 @@ async def sample(engine: TorchEngine, prompts: list[list[int]], **sessions: Any)
     return list(await asyncio.gather(*wanted))
 
 
-@pytest.mark.parametrize("name", [*GENERIC, "qwen3_moe", "qwen3_moe, dense layers"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.slow if n in ("qwen3_next", "qwen3_5_text") else ())  # as nemotron_h, dearer
+        for n in (*GENERIC, "qwen3_moe", "qwen3_moe, dense layers")
+    ],
+)
 def test_the_sampler_agrees_with_the_learner(name: str) -> None:
     """Rows of different lengths that decode together, a common prefix, a second turn, and new weights."""
     model = tiny_family(name, FAMILIES[name])

@@ -165,7 +165,7 @@ def test_the_engine_s_weights_and_cache_to_the_byte(dtype: torch.dtype, tied: bo
     assert parts["cache"] == 5 * 48 * memory.cache_per_token(shape_of(model), dtype.itemsize)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.slow)])
 def test_the_peak_at_the_output_matrix_within_a_tenth(dtype: torch.dtype) -> None:
     shape = ModelShape("wide", 1, 512, 4, 2, 32, 200, 16384, True, 64)
     source = torch.Generator().manual_seed(0)

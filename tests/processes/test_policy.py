@@ -119,7 +119,8 @@ def scene(loop: asyncio.Runner) -> Iterator[Scene]:
     made.backend.close()
 
 
-@pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", [False, True])
 def test_the_same_ids_in_one_process_and_in_several(
     alone: list[list[Episode]], scene: Scene, loop: asyncio.Runner, kill: bool
 ) -> None:
@@ -133,6 +134,7 @@ def test_the_same_ids_in_one_process_and_in_several(
     assert [compared(e) for e in played[0]] != [compared(e) for e in played[1]]
 
 
+@pytest.mark.slow
 def test_what_is_sampled_here_comes_from_the_same_weights(scene: Scene, loop: asyncio.Runner) -> None:
     scene.begin()
     from muarl.inference.base import SamplingParams

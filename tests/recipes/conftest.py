@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,18 @@ def base_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def configure(base_run: Path, tmp_path: Path) -> Callable[..., Any]:
+def configure(configure_in: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
     """``configure("rl.steps=2", name="x")``: the quickstart's config, made small, in runs of this test."""
+    return partial(configure_in, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def configure_in(base_run: Path) -> Callable[..., Any]:
+    """``configure_in(folder, "rl.steps=2")``: the same in runs of a folder, for runs that several tests share."""
     from muarl.config import load_config
 
-    def build(*overrides: str, name: str = "run") -> Any:
-        return load_config("quickstart", options(base_run, tmp_path, *overrides, f"name={name}"))
+    def build(folder: Path, *overrides: str, name: str = "run") -> Any:
+        return load_config("quickstart", options(base_run, folder, *overrides, f"name={name}"))
 
     return build
 

@@ -134,7 +134,7 @@ def test_a_run_ahead_of_the_learner(configure: Configure, mode: list[str], bound
     assert any(not torch.equal(a, b) for a, b in zip(final, start, strict=True))
 
 
-@pytest.mark.parametrize("mode", ["one_step_off", "bounded"])
+@pytest.mark.parametrize("mode", ["one_step_off", pytest.param("bounded", marks=pytest.mark.slow)])
 def test_it_goes_on_where_it_stopped(
     configure: Configure,
     muarl: Callable[..., Any],

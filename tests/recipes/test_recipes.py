@@ -150,7 +150,7 @@ def test_train_leaves_a_run_whose_weights_have_moved(
 def test_the_same_seed_gives_the_same_training(configure: Configure) -> None:
     first, second = (rl.run(configure(SOLVABLE, "rl.steps=2", name=name)) for name in ("one", "two"))
     assert [timeless(r) for r in rows(first, "rl")] == [timeless(r) for r in rows(second, "rl")]
-    other = rl.run(configure(SOLVABLE, "rl.steps=2", "seed=1", name="other"))
+    other = rl.run(configure(SOLVABLE, "rl.steps=1", "seed=1", name="other"))
     assert timeless(rows(other, "rl")[0]) != timeless(rows(first, "rl")[0])
 
 
@@ -161,7 +161,10 @@ def test_the_same_seed_gives_the_same_training(configure: Configure) -> None:
         ["rl.method=dapo", "rl.group_size=2"],
         pytest.param(["rl.method=dr_grpo"], marks=pytest.mark.slow),
         pytest.param(["rl.method=gspo"], marks=pytest.mark.slow),
-        ["rl.method=rloo", "rl.kl_estimator=k2", "rl.top_p=0.95", "rl.epochs=2", "rl.minibatches=2"],
+        pytest.param(
+            ["rl.method=rloo", "rl.kl_estimator=k2", "rl.top_p=0.95", "rl.epochs=2", "rl.minibatches=2"],
+            marks=pytest.mark.slow,
+        ),
         ["rl.drop_zero_variance=false", "rl.kl_coef=0"],
     ],
     ids=["dapo", "dr-grpo", "gspo", "rloo", "all-groups"],

@@ -28,14 +28,22 @@ Configure = Callable[..., Any]
 Litter = Callable[[Path], list[Path]]
 
 
+async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
+    return Verdict(float(episode.seed % 2), audit=UNBROKEN)
+
+
 @pytest.fixture(autouse=True)
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
-
-    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
-
     monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
+
+
+@pytest.fixture(scope="module")
+def uncut(configure_in: Configure, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training of three steps that nothing interrupts."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(EpisodeRunner, "_verdict", toss)
+        return rl.run(configure_in(tmp_path_factory.mktemp("uncut"), "rl.steps=3", "rl.checkpoint_every=0"))
 
 
 def rows(run: Path, phase: str) -> list[dict[str, Any]]:
@@ -249,9 +257,9 @@ def signal_in(
     ("number", "code", "asynchrony"),
     [
         (signal.SIGINT, 130, "synchronous"),
-        (signal.SIGTERM, 143, "synchronous"),
+        pytest.param(signal.SIGTERM, 143, "synchronous", marks=pytest.mark.slow),
         (signal.SIGTERM, 143, "bounded"),
-        (signal.SIGINT, 130, "one_step_off"),
+        pytest.param(signal.SIGINT, 130, "one_step_off", marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_in_an_update_lets_it_end_and_saves(
@@ -260,11 +268,12 @@ def test_a_signal_in_an_update_lets_it_end_and_saves(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     litter: Litter,
+    uncut: Path,
     number: signal.Signals,
     code: int,
     asynchrony: str,
 ) -> None:
-    options = ["rl.steps=4", "rl.checkpoint_every=0", f"rl.asynchrony={asynchrony}"]
+    options = ["rl.steps=3", "rl.checkpoint_every=0", f"rl.asynchrony={asynchrony}"]
     mend = signal_in(monkeypatch, TorchLearner, "policy_step", 2, number)
     stopped = muarl("train", *options, "--name", "cut")
     mend()
@@ -278,17 +287,15 @@ def test_a_signal_in_an_update_lets_it_end_and_saves(
     assert [r["step"] for r in rows(run, "rl")] == [0, 1]
     assert not litter(run)
     assert muarl("train", "--resume", str(run)).exit_code == 0
-    assert [r["step"] for r in rows(run, "rl")] == [0, 1, 2, 3]
+    assert [r["step"] for r in rows(run, "rl")] == [0, 1, 2]
     if asynchrony == "synchronous":
-        whole = rl.run(configure(*options, name="whole"))
-        assert rows(run, "rl") == rows(whole, "rl")
+        assert rows(run, "rl") == rows(uncut, "rl")
 
 
 def test_a_signal_in_a_rollout_cuts_it_off_and_saves(
-    configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uncut: Path
 ) -> None:
-    options = ["rl.steps=4", "rl.checkpoint_every=0"]
-    whole = rl.run(configure(*options, name="whole"))
+    options = ["rl.steps=3", "rl.checkpoint_every=0"]
     mend = signal_in(monkeypatch, EpisodeRunner, "_verdict", 8 * 2 + 3, signal.SIGTERM)
     stopped = muarl("train", *options, "--name", "cut")
     mend()
@@ -296,8 +303,8 @@ def test_a_signal_in_a_rollout_cuts_it_off_and_saves(
     assert stopped.exit_code == 143, stopped.output
     assert checkpoint_folder(str(run)).name == "step-000002"
     assert muarl("train", "--resume", str(run)).exit_code == 0
-    assert rows(run, "rl") == rows(whole, "rl")
-    assert json.loads((run / "summary.json").read_text())["training"]["steps"] == 4
+    assert rows(run, "rl") == rows(uncut, "rl")
+    assert json.loads((run / "summary.json").read_text())["training"]["steps"] == 3
 
 
 def test_a_signal_in_fine_tuning_saves_too(

@@ -34,7 +34,9 @@ def test_the_preset_of_a_checkpoint_that_is_not_there_can_make_it(monkeypatch, t
             checkpoint_folder(spec)
 
 
-@pytest.mark.parametrize("spec", INSTALLED)
+@pytest.mark.parametrize(
+    "spec", [pytest.param(s, marks=pytest.mark.slow if len(shipped_with(s)) > 1 else ()) for s in INSTALLED]
+)
 def test_its_words_are_those_of_its_domains(spec):
     """A world whose words have changed needs another base: ``muarl base --config ...``. Of several worlds, a few pieces
     are cut where they would reach into another's values."""

@@ -33,7 +33,7 @@ def texts_of(domain: str, seed: int, count: int) -> list[str]:
 
 
 @cache
-def read(seed: int = 1, count: int = 40) -> tuple[str, ...]:
+def read(seed: int = 1, count: int = 24) -> tuple[str, ...]:
     return tuple(text for name in WORLDS for text in texts_of(name, seed, count))
 
 
@@ -88,7 +88,7 @@ def test_every_value_is_within_one_token_wherever_it_was_read() -> None:
 
 
 def test_hardly_any_value_is_cut_in_conversations_of_other_tasks() -> None:
-    texts = read(2, 30)
+    texts = read(2, 15)
     known = Values(values())
     there = sum(len(list(known.spans(text))) for text in texts)
     assert there > 1000
@@ -113,7 +113,7 @@ def test_any_text_survives_the_way_to_tokens_and_back(parts: list[str]) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_is_said_survives_it(seed: int) -> None:
-    for text in read(seed, 40 if seed == 1 else 30):
+    for text in read(seed, 24 if seed == 1 else 15):
         assert tokenizer().decode(tokenizer().encode(text, add_special_tokens=False)) == text
 
 

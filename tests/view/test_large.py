@@ -108,8 +108,10 @@ def many_parts(row: Row) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        long_text, long_result, many_messages, many_calls, long_arguments, many_tags, long_names, long_error,
-        many_parts,
+        long_text, many_messages, many_calls, long_names,
+        pytest.param(long_result, marks=pytest.mark.slow), pytest.param(long_arguments, marks=pytest.mark.slow),
+        pytest.param(many_tags, marks=pytest.mark.slow), pytest.param(long_error, marks=pytest.mark.slow),
+        pytest.param(many_parts, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_a_long_episode_is_shown_in_part_and_whole_on_request(

@@ -16,6 +16,8 @@ from muarl.event_loop import event_loop
 from muarl.extras import require
 
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and not every recipe has a model in this process
+    from transformers import PreTrainedTokenizerFast
+
     from muarl.chat_formats.base import ChatFormat
     from muarl.chat_formats.guarded import HuggingFaceTokenizer
     from muarl.endpoints import Endpoint
@@ -53,23 +55,24 @@ def load_model(config: ModelConfig, *, weights: bool = True, chats: bool = True)
     support = check_kind(folder)
     if support is not None and support.notice:
         log.warning("%s: %s", folder, support.notice)
-    if chats:
-        check_chat_format(folder, config)
-    return load_policy(folder, dtype=getattr(torch, config.held), device=device, weights=weights)
+    tokenizer = check_chat_format(folder, config) if chats else None
+    dtype = getattr(torch, config.held)
+    return load_policy(folder, dtype=dtype, device=device, weights=weights, tokenizer=tokenizer)
 
 
-def check_chat_format(folder: Path, config: ModelConfig) -> None:
-    """Check, before any weight is read, that the checkpoint's chat format is known and thinks as it is to, and
-    say what should be known of it. Left to whoever loads it: files that cannot be read."""
+def check_chat_format(folder: Path, config: ModelConfig) -> PreTrainedTokenizerFast | None:
+    """Check, before any weight is read, that the checkpoint's chat format is known and thinks as it is to, and say what
+    should be known of it. Returns the tokenizer that was read for it. Left to whoever loads it: files that cannot be
+    read."""
     from muarl.chat_formats.choice import check_thinking, choice_of
     from muarl.learning.checkpoints import load_tokenizer
 
     if not (folder / "tokenizer.json").is_file():
-        return
+        return None
     try:
         tokenizer = load_tokenizer(folder)
     except CheckpointError:
-        return
+        return None
     try:
         choice = choice_of(tokenizer, config.chat_format)
         check_thinking(choice.family, config.thinking)
@@ -77,6 +80,7 @@ def check_chat_format(folder: Path, config: ModelConfig) -> None:
         raise CheckpointError(f"{folder}: {problem}") from None
     if choice.notice:
         log.warning("%s: %s", folder, choice.notice)
+    return tokenizer
 
 
 def model_format(tokenizer: HuggingFaceTokenizer, config: ModelConfig) -> ChatFormat:

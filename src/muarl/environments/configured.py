@@ -6,7 +6,7 @@ A benchmark's are in ``benchmark``; ``configure_environment`` chooses.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.agents.base import Agent
@@ -64,6 +64,7 @@ class ConfiguredEnvironment:
     system: str | None = None
     environment: Environment | None = None
     terms: RewardTerms = RewardTerms()
+    _examples: dict[str, Task] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -99,8 +100,10 @@ class ConfiguredEnvironment:
             check_tasks(self.domain, tasks)
 
     def example_task(self, split: str) -> Task:
-        """A task of the split, for what can only be looked at in one."""
-        return self.draw(split, 1, 0, 0)[0]
+        """A task of the split, for what can only be looked at in one; made once."""
+        if split not in self._examples:
+            self._examples[split] = self.draw(split, 1, 0, 0)[0]
+        return self._examples[split]
 
     def example_tasks(self, split: str) -> list[Task]:
         """The same of every domain."""

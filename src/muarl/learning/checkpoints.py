@@ -127,9 +127,11 @@ def load_policy(
     dtype: torch.dtype | None = torch.float32,
     device: torch.device | str = "cpu",
     weights: bool = True,
+    tokenizer: PreTrainedTokenizerFast | None = None,
 ) -> Policy:
     """Read a checkpoint folder. ``dtype`` None keeps the stored type. ``weights`` False leaves the model on the
-    device "meta", without memory: enough where others read the folder themselves.
+    device "meta", without memory: enough where others read the folder themselves. ``tokenizer`` is the folder's, where
+    it has been read already.
 
     Everything is checked before any weight is read, the weights' sums included; CheckpointError names the file, the
     field and the remedy.
@@ -137,7 +139,7 @@ def load_policy(
     path = Path(path)
     config: Any = check_policy(path)
     check_sums(path, state=False, contents=weights)
-    tokenizer = load_tokenizer(path)
+    tokenizer = tokenizer or load_tokenizer(path)
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if largest >= config.vocab_size:
         raise CheckpointError(

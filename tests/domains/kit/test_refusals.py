@@ -156,9 +156,14 @@ OFFICE = Service(
     free_writes=("sign_in",),
     remedies=(Remedy("cabinet is locked", "unlock"),),
     apart=(frozenset({"file_paper", "burn_paper"}),),
+    more_requests=(0.05,),  # where two are wanted, many worlds are drawn in vain
 )
 ENV = environment(OFFICE, name="office")
-TASKS = made(ENV, "small", "train", 150)
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return made(ENV, "small", "train", 31)
 
 
 def locked(task):
@@ -169,16 +174,16 @@ def names(task):
     return [action.name for action in task.actions]
 
 
-def test_the_expert_does_what_helps_and_tries_again_with_the_yes_that_it_has():
-    for task, episode in zip(TASKS, expert(ENV, TASKS, "small"), strict=True):
+def test_the_expert_does_what_helps_and_tries_again_with_the_yes_that_it_has(tasks):
+    for task, episode in zip(tasks, expert(ENV, tasks, "small"), strict=True):
         assert episode.reward == 1, task.id
         assert [c.name for c in calls(episode)].count("unlock") == (locked(task) and "unlock" in names(task))
         assert episode.verdict.audit["writes_without_consent"] == 0
-    assert any(map(locked, TASKS)) and not all(map(locked, TASKS))
+    assert any(map(locked, tasks)) and not all(map(locked, tasks))
 
 
-def test_gold_actions_hold_what_helps_and_no_call_that_fails():
-    for task in TASKS:
+def test_gold_actions_hold_what_helps_and_no_call_that_fails(tasks):
+    for task in tasks:
         world = ENV.make_domain("small").world(task)
         assert not [a for a in task.actions if world.call("assistant", _call(a)).error], task.id
         assert "who_is_in" not in names(task), "it fails where nobody is in"
@@ -190,8 +195,8 @@ def _call(action):
     return ToolCall("", action.name, dict(action.arguments))
 
 
-def test_a_refusal_after_the_yes_takes_the_request_up_again():
-    full = [t for t in TASKS if t.tags["intent"] == "file_paper_unavailable"]
+def test_a_refusal_after_the_yes_takes_the_request_up_again(tasks):
+    full = [t for t in tasks if t.tags["intent"] == "file_paper_unavailable"]
     assert full
     for task, episode in zip(full, expert(ENV, full, "small"), strict=True):
         assert episode.reward == 1, task.id
@@ -199,8 +204,8 @@ def test_a_refusal_after_the_yes_takes_the_request_up_again():
         assert any("not available" in text for text in said(episode))
 
 
-def test_users_may_get_a_slot_wrong_at_first():
-    wrong = [t for t in TASKS if t.agenda["wrong"]]
+def test_users_may_get_a_slot_wrong_at_first(tasks):
+    wrong = [t for t in tasks if t.agenda["wrong"]]
     assert wrong and all("burn_paper" in [r["kind"] for r in t.agenda["requests"]] for t in wrong)
     for task, episode in zip(wrong, expert(ENV, wrong, "small"), strict=True):
         assert episode.reward == 1 and any("That code is wrong." in text for text in said(episode))
@@ -209,12 +214,12 @@ def test_users_may_get_a_slot_wrong_at_first():
         assert f"At first you give the code {given[0]} by mistake" in task.scenario
 
 
-def test_a_conversation_never_has_two_requests_that_are_apart():
-    assert all(len(t.agenda["requests"]) == 1 for t in TASKS)
+def test_a_conversation_never_has_two_requests_that_are_apart(tasks):
+    assert all(len(t.agenda["requests"]) == 1 for t in tasks)
 
 
-def test_users_are_taken_at_their_word_and_only_at_that():
-    assert all(list(t.agenda["identity"]) == ["name"] for t in TASKS)
+def test_users_are_taken_at_their_word_and_only_at_that(tasks):
+    assert all(list(t.agenda["identity"]) == ["name"] for t in tasks)
     assert identity_in(OFFICE, "Send it to Mia Berg. I am Omar Silva.", asked=False) == {"name": "Omar Silva"}
     assert identity_in(OFFICE, "Send it to Mia Berg.", asked=False) == {}
     assert identity_in(OFFICE, "Mia Berg.") == {"name": "Mia Berg"}
@@ -284,9 +289,9 @@ class Both(Domain):
 
 def test_tasks_of_several_services_are_drawn_by_share_and_served_by_the_right_expert():
     both = shared()
-    tasks = made(both, "small", "train", 24)
+    tasks = made(both, "small", "train", 20)
     assert {t.agenda["service"] for t in tasks} == {"office", "library"}
-    assert {t.domain for t in tasks} == {"both"} and len({t.id for t in tasks}) == 24
+    assert {t.domain for t in tasks} == {"both"} and len({t.id for t in tasks}) == 20
     assert mean(expert(both, tasks, "small")) == 1
     assert {"Old Maps", "S-1"} <= set(both.entities())
 
