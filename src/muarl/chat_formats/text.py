@@ -2,7 +2,7 @@
 
 The model's own template writes the turns where it has one, else ``User:`` and ``Agent:``. Tools follow the system text
 as signatures; results are what the user's side says next. Only what the policy sampled is read for calls; what users,
-tools and documents say is kept from looking like a call, a result or, where turns are marked by mere words, like one.
+tools and documents say is kept from looking like a call, a result or, where mere words mark the turns, a turn.
 """
 
 from __future__ import annotations
