@@ -110,6 +110,10 @@ USING = [
 """What needs it, and is refused."""
 
 
+MOST_HIDDEN = ["evil:E", *(pytest.param(name, marks=pytest.mark.slow) for name in ("./evil.py:E", "whole path"))]
+"""Names of code, of which the first is found on Python's own search path."""
+
+
 def given(arguments: tuple[str, ...], run: Path) -> list[str]:
     return [a.replace("RUN", str(run)).replace("HERE", str(run.parents[1])) for a in arguments]
 
@@ -130,7 +134,7 @@ def test_going_on_with_a_run_names_what_to_add(run: Path, marker: Path) -> None:
         assert "--domain" in said or "--scenario" in said or "is a run of" in said, said
 
 
-@pytest.mark.parametrize("named", ["evil:E", pytest.param("./evil.py:E", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize("named", MOST_HIDDEN, indirect=True)
 def test_an_episode_page_says_how_to_see_what_the_calls_changed(run: Path, marker: Path, named: str) -> None:
     assert muarl("view", run, "--export", "pages").exit_code == 0
     pages = " ".join(page.read_text() for page in Path("pages").rglob("*.html"))
@@ -138,7 +142,7 @@ def test_an_episode_page_says_how_to_see_what_the_calls_changed(run: Path, marke
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("named", ["evil:E", pytest.param("./evil.py:E", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize("named", MOST_HIDDEN, indirect=True)
 def test_files_of_tasks_and_conversations_import_nothing(run: Path, marker: Path, named: str) -> None:
     for arguments in (
         ("data", "overlap", "--training", "RUN/tasks.jsonl"),
