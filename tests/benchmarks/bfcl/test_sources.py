@@ -11,7 +11,7 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
-from muarl import data
+from muarl import data, wheels
 from muarl.benchmarks import install
 from muarl.benchmarks.bfcl.sources import literals_json
 from muarl.cli import app
@@ -175,7 +175,7 @@ def test_wheels_are_fetched_through_pip_by_their_hash(manifest, monkeypatch):
         wheel(manifest.__class__(command[command.index("--dest") + 1]), f"v{requirement[11]}")
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(install.subprocess, "run", pip)
+    monkeypatch.setattr(wheels.subprocess, "run", pip)
     folder = install.fetch("bfcl", lambda *progress: seen.append(progress))
     assert files_of(folder) == installed("v3") | installed("v4")
     assert asked == [f"bfcl-eval=={n} --hash=sha256:{f'v{n}' * 32}" for n in (3, 4)]
@@ -184,7 +184,7 @@ def test_wheels_are_fetched_through_pip_by_their_hash(manifest, monkeypatch):
 
 def test_a_failed_download_installs_nothing(manifest, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "", "WARNING: x\nERROR: No matching distribution found\n")
-    monkeypatch.setattr(install.subprocess, "run", lambda *_, **__: failed)
+    monkeypatch.setattr(wheels.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(DataError, match=r"bfcl-eval==3 could not be downloaded: ERROR: No matching .*--from WHEEL"):
         install.fetch("bfcl")
     assert not data.installed()
