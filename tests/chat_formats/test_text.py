@@ -181,6 +181,9 @@ def test_what_strangers_say_cannot_look_like_a_call_a_result_or_a_turn(case: Cas
 
 def test_awkward_texts_are_read_to_their_end() -> None:
     """A reader whose work grew by the square of their length would still be at it."""
-    for shape in ("\n" * 200_000, " " * 200_000, "> " * 100_000, "CALL " * 40_000, "CALL x(\n" * 25_000, "(" * 200_000):
-        read_reply(shape)
+    for shape in ("\n" * 200_000, " " * 200_000, "> " * 100_000, "(" * 200_000):
+        assert read_reply(shape) == Message("assistant", shape.strip())
         form(NONE).prompt("", (), [Message("user", shape[:20_000])])
+    for shape, calls in (("CALL " * 40_000, 1), ("CALL x(\n" * 25_000, 25_000)):
+        made = read_reply(shape).tool_calls
+        assert len(made) == calls and all(c.invalid for c in made)

@@ -110,7 +110,7 @@ class TextFormat(RenderedFormat):
     """Calls and results as text, in the turns that ``template`` writes.
 
     ``eos``: the model's end-of-sequence token, which ends a reply as well. ``tool_text``: tools as signatures, or as
-    the JSON schemas of OpenAI's API, which take about five times the tokens.
+    the JSON schemas of OpenAI's API, which take three to five times the tokens.
     """
 
     def __init__(
