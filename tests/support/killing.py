@@ -151,9 +151,10 @@ def coin() -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
     from muarl.episode import Episode, Verdict
     from muarl.episode_runner import EpisodeRunner
+    from support.episodes import UNBROKEN
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2))
+        return Verdict(float(episode.seed % 2), audit=dict(UNBROKEN))
 
     EpisodeRunner._verdict = toss  # type: ignore[method-assign]
 

@@ -22,7 +22,7 @@ from muarl.domains.authoring import nearest
 from muarl.domains.kit.device import Trouble
 from muarl.domains.kit.mistakes import one_of_them
 from muarl.domains.kit.people import shift
-from muarl.domains.kit.records import PLACE, Record
+from muarl.domains.kit.records import PLACE, Record, plain
 from muarl.domains.kit.records import rows as records_of
 from muarl.errors import ConfigError
 from muarl.language.values import ValueKind, name_kind, pattern_kind, word_kind
@@ -102,6 +102,23 @@ class Drawn:
     user: Record
     today: str
     slots: Mapping[str, Any]
+    owners: tuple[str, bool] | None = None
+    """Whose records are asked for, where not everybody's: the field with their owner's id, and whether they are the
+    user's (else those of all others). A draw need not leave the rest out: it is faster in large worlds if it does."""
+
+    def wanted(self, rows: Iterable[Any]) -> list[Any]:
+        """The rows of a table that may be among the records that are asked for."""
+        if self.owners is None:
+            return list(rows)
+        key, users_own = self.owners
+        user, found = plain(self.user[key]), []
+        for row in rows:
+            try:
+                if (row[key] == user) == users_own:
+                    found.append(row)
+            except (LookupError, TypeError):  # whoever asked says what is wrong with it
+                found.append(row)
+        return found
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name not in self.slots:
@@ -117,7 +134,10 @@ def rows(table: str, field: str | None = None) -> Draw:
 def _records(drawn: Drawn, table: str) -> Any:
     if table not in drawn.tables:
         raise ConfigError(f"there is no table {table!r}{one_of_them(table, drawn.tables)}")
-    return records_of(drawn.tables[table])
+    listed = plain(drawn.tables[table])
+    if isinstance(listed, (Mapping, list, tuple)):
+        listed = drawn.wanted(listed.values() if isinstance(listed, Mapping) else listed)
+    return records_of(listed)
 
 
 def own(table: str, field: str, *, key: str = "", mark: str = "") -> Draw:

@@ -372,7 +372,8 @@ def possible(
             near = some(tables[slot.draw.table]) if foreign else large.matching({identity.key: user[identity.key]})
             records = [wrapped(record) for _, record in near]
         else:
-            records = list(slot.draw.records(Drawn(Record(tables), Record(user), service.today, known)))
+            owners = (identity.key, not foreign) if slot.draw.own and identity is not None else None
+            records = list(slot.draw.records(Drawn(Record(tables), Record(user), service.today, known, owners)))
         if slot.draw.own and identity is not None:
             mine = user[identity.key]
             records = [record for record in records if (record[identity.key] == mine) != foreign]

@@ -122,8 +122,9 @@ IDENTITY = Identity(
 
 
 def _orders(drawn: Drawn) -> Iterable[Record]:
-    """All orders, each with an item that is in no other order of the same user, if there is one."""
-    orders: list[Any] = list(plain(drawn.tables.orders).values())  # plain ones: wrapping them all takes longer
+    """The orders, each with an item that is in no other order of the same user, if there is one."""
+    # Plain ones, as wrapping them takes longer.
+    orders = drawn.wanted(plain(drawn.tables.orders).values())
     counts = Counter((order["user_id"], item["name"]) for order in orders for item in order["items"])
     for order in orders:
         alone = [item["name"].lower() for item in order["items"] if counts[order["user_id"], item["name"]] == 1]
