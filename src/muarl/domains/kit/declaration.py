@@ -102,7 +102,7 @@ class Drawn:
     user: Record
     today: str
     slots: Mapping[str, Any]
-    owners: tuple[str, bool] | None = None
+    owners: tuple[str, bool] | None = field(default=None, kw_only=True)
     """Whose records are asked for, where not everybody's: the field with their owner's id, and whether they are the
     user's (else those of all others). A draw need not leave the rest out: it is faster in large worlds if it does."""
 

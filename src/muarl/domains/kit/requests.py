@@ -373,7 +373,7 @@ def possible(
             records = [wrapped(record) for _, record in near]
         else:
             owners = (identity.key, not foreign) if slot.draw.own and identity is not None else None
-            records = list(slot.draw.records(Drawn(Record(tables), Record(user), service.today, known, owners)))
+            records = list(slot.draw.records(Drawn(Record(tables), Record(user), service.today, known, owners=owners)))
         if slot.draw.own and identity is not None:
             mine = user[identity.key]
             records = [record for record in records if (record[identity.key] == mine) != foreign]
