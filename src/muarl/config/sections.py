@@ -226,6 +226,12 @@ class EvalConfig(Section):
         "`endpoint:MODEL`. Only scores with a model are comparable with published ones. Each judge may also be a "
         "section with the keys of `eval.endpoint`: `{model: NAME, base_url: URL, extra: {...}}`.",
     )
+    next_turns: Count = Field(
+        0,
+        description="Also ask the agent, in conversations that the scripted expert leads on so many of each "
+        "environment's tasks, what it would do in each of the expert's turns, and compare (teacher forcing): shares of "
+        "calls with the same tool and arguments; 0: off.",
+    )
     baseline: bool = Field(
         True,
         description="Also score doing nothing, as a baseline for the success rate. On a benchmark's tasks this needs "

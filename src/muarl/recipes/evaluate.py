@@ -30,6 +30,7 @@ from muarl.observe.headline import cost_text
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
 from muarl.recipes.evaluation.measuring import LABEL, evaluate, play_all, some_scored
+from muarl.recipes.evaluation.next_turns import check_experts, next_turns
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
 from muarl.recipes.evaluation.report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.evaluation.user_review import review_users
@@ -54,6 +55,7 @@ def run(config: RunConfig) -> Path:
         from muarl.recipes import redteam
 
         return redteam.run(config)
+    check_experts(config)
     prepare(config, models=has_models(config))
     playing = with_prices(config)
     judges = Judges.of(playing)
@@ -81,6 +83,8 @@ def run(config: RunConfig) -> Path:
         found = _measure(context, playing, environment, agent, users, tasks, judges, grid)
         reward = reward_of(playing.model.checkpoint) if playing.eval.agent == "sampled" else None
         summary = summary_of(found, run.seconds) | ({} if reward is None else {"reward": reward})
+        if playing.eval.next_turns:
+            summary["next_turns"] = next_turns(playing, environment, agent, tasks, progress)
         write_audits(run, [found.audited])
         run.write_summary(summary)
         floors = {} if found.floor is None else {"do_nothing": found.floor}

@@ -16,6 +16,7 @@ from muarl.episode import Episode, Usage
 from muarl.metrics import DOMAIN, usage_metrics
 from muarl.observe.headline import cost_text
 from muarl.recipes.evaluation.auditing import EvaluationAudit
+from muarl.recipes.evaluation.next_turns import text as turns_text
 from muarl.recipes.evaluation.user_review import TAG, UserReview
 from muarl.rewards.user_errors import RULES
 from muarl.rollout import RolloutEnd
@@ -194,6 +195,8 @@ def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, s
         if "retrieval" in benchmark:
             facts.append(("documents found by", benchmark["retrieval"]))
         facts += [(name.replace("_", " "), f"{value:.4g}") for name, value in benchmark["figures"].items()]
+    for name, turns in summary.get("next_turns", {}).items():
+        facts.append((f"in the expert's turns, {name}", turns_text(turns)))
     if config.train_on_benchmark:
         facts.append(("trained on the benchmark", "yes: this score means nothing"))
     return facts

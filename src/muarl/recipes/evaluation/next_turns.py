@@ -1,0 +1,151 @@
+"""Calls right turn by turn: what an agent does next in a conversation that the scripted expert has led so far.
+
+This is teacher forcing, the measure by which fine-tuned callers of functions are often published. It says less than
+success: nobody answers the agent, a right turn may differ from the expert's, and errors do not add up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from muarl.agents.base import Agent
+from muarl.agents.sampled import SampledAgent
+from muarl.backends.users import make_users
+from muarl.chat import Message, ToolCall
+from muarl.config import RunConfig, UserConfig
+from muarl.conversation import agent_view
+from muarl.domains.base import Task
+from muarl.domains.error_profile import ErrorProfile
+from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.registry import find
+from muarl.episode import Episode
+from muarl.errors import ConfigError
+from muarl.event_loop import event_loop
+from muarl.observe.progress import Progress
+from muarl.recipes.demonstrations import demonstrate
+from muarl.seeds import derive_seed
+
+
+@dataclass(frozen=True, slots=True)
+class NextTurn:
+    """One turn of the expert, and whether the agent's is like it. ``call``: the expert calls tools; else it speaks.
+    ``kind``: the agent does the same of the two. ``tools``: it calls the same tools, in their order; ``whole``: with
+    the same arguments. Of a turn in words ``tools`` and ``whole`` are as ``kind``: sentences are not compared."""
+
+    call: bool
+    kind: bool
+    tools: bool
+    whole: bool
+
+
+def compared(expert: Message, agent: Message) -> NextTurn:
+    """The agent's turn beside the expert's. A call that cannot be read is none."""
+    wanted, made = _named(expert.tool_calls), _named(c for c in agent.tool_calls if c.invalid is None)
+    if not wanted:
+        spoken = bool(agent.content) and not agent.tool_calls
+        return NextTurn(False, spoken, spoken, spoken)
+    same = [name for name, _ in wanted] == [name for name, _ in made]
+    return NextTurn(True, bool(made), same, wanted == made)
+
+
+def _named(calls: Iterable[ToolCall]) -> list[tuple[str, object]]:
+    return [(call.name, call.arguments) for call in calls]
+
+
+def figures(turns: Sequence[NextTurn]) -> dict[str, float]:
+    """Shares of the expert's turns: ``call_right`` (tools and arguments), ``call_tools_right``, ``call_made`` of those
+    with calls, ``words_kept`` of the others (the agent speaks, too), and how many there were of each."""
+    calls, words = [t for t in turns if t.call], [t for t in turns if not t.call]
+    found = {"calls": float(len(calls)), "words": float(len(words))}
+    if calls:
+        found["call_right"] = sum(t.whole for t in calls) / len(calls)
+        found["call_tools_right"] = sum(t.tools for t in calls) / len(calls)
+        found["call_made"] = sum(t.kind for t in calls) / len(calls)
+    if words:
+        found["words_kept"] = sum(t.kind for t in words) / len(words)
+    return found
+
+
+def text(shares: Mapping[str, float]) -> str:
+    """The figures in words."""
+    parts = []
+    if shares["calls"]:
+        parts.append(
+            f"{shares['call_right']:.1%} of {shares['calls']:.0f} calls as the expert's, "
+            f"{shares['call_tools_right']:.1%} the same tools"
+        )
+    if shares["words"]:
+        parts.append(f"{shares['words_kept']:.1%} of {shares['words']:.0f} turns in words in words, too")
+    return "; ".join(parts)
+
+
+def next_turns(
+    config: RunConfig, environment: ConfiguredEnvironment, agent: Agent, tasks: Sequence[Task], progress: Progress
+) -> dict[str, dict[str, float]]:
+    """The figures of an agent by environment, in conversations of a faultless expert with rule-based users on the first
+    ``eval.next_turns`` tasks of each. A sampled agent is greedy."""
+    if isinstance(agent, SampledAgent):
+        agent = SampledAgent(agent.sampler, agent.chat, replace(agent.sampling, temperature=0.0), name=agent.name)
+    users = make_users(UserConfig(seed=config.eval_user.seed), environment)
+    found, seed = {}, config.eval.seed
+    for part in environment.parts:
+        own = [task for task in tasks if environment.part_of(task) is part][: config.eval.next_turns]
+        episodes = demonstrate(environment, users, own, ErrorProfile(), seed=seed)
+        label = f"the expert's turns in {part.name}, of {agent.name}"
+        with event_loop() as loop, progress.phase(label, len(episodes), "conversations") as phase:
+            turns = _all(agent, environment, episodes, config.rollout.concurrency, seed, phase.advance)
+            found[part.name] = figures(loop.run(turns))
+    return found
+
+
+def check_experts(config: RunConfig) -> None:
+    """ConfigError if ``eval.next_turns`` is asked for where nobody can be compared with an expert."""
+    if not config.eval.next_turns:
+        return
+    if config.eval.agent not in ("sampled", "endpoint"):
+        raise ConfigError(
+            f"eval.next_turns compares a model with the expert, and eval.agent is {config.eval.agent}: leave one out"
+        )
+    try:
+        for domain in config.domains:
+            find(domain.name).needed_expert()
+    except ConfigError as problem:
+        raise ConfigError(f"eval.next_turns: {problem}") from None
+
+
+async def _all(
+    agent: Agent,
+    environment: ConfiguredEnvironment,
+    episodes: Sequence[Episode],
+    concurrency: int,
+    seed: int,
+    advance: Callable[[], None],
+) -> list[NextTurn]:
+    places = asyncio.Semaphore(concurrency)
+
+    async def one(episode: Episode) -> list[NextTurn]:
+        async with places:
+            found = await _turns(agent, environment, episode, derive_seed(seed, episode.id))
+        advance()
+        return found
+
+    return [turn for own in await asyncio.gather(*map(one, episodes)) for turn in own]
+
+
+async def _turns(agent: Agent, environment: ConfiguredEnvironment, episode: Episode, seed: int) -> list[NextTurn]:
+    part = environment.part_of(episode)
+    text = episode.system if episode.system is not None else part.system or part.domain.policy_text
+    tools = part.domain.tool_specs() if episode.tools is None else episode.tools
+    messages, found = agent_view(episode.messages, part.rules), []
+    for at, message in enumerate(messages):
+        if message.role != "assistant" or at == 0:  # a greeting answers nothing
+            continue
+        session = agent.open(text, tools, seed=seed, session=f"{episode.id} turn {at}")
+        try:
+            turn = await session.act(messages[:at])
+        finally:
+            session.close()
+        found.append(compared(message, turn.message))
+    return found
