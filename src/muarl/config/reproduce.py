@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
-from muarl.config.section import Positive, Section
+from muarl.config.section import Count, Positive, Section
 
 READ = (
     "retail-generated", "airline-generated", "telecom-generated", "bfcl-generated", "acebench-generated",
@@ -16,6 +18,19 @@ class ReproduceConfig(Section):
     """The paper's claims with small models (`muarl reproduce`): which environments each stage sees. The stages' sizes
     are in `base`, `sft`, `rl` and `eval`, whose `tasks` are those of each environment."""
 
+    pretrained: bool = Field(
+        False,
+        description="The base is `model.checkpoint` as it is, a model that was trained elsewhere such as `smollm2`: no "
+        "base is made and `read` is not used. Cold start and RL may then be in the same environments.",
+    )
+    arms: tuple[Literal["cold", "rl", "both"], ...] = Field(
+        ("cold", "rl", "both"), description="Which arms are trained; the base is always there, and `both` needs `cold`."
+    )
+    further_cold_start: Count = Field(
+        0,
+        description="Steps of a further cold start on new demonstrations, from where `cold` ended: an arm `more` that "
+        "shows what the tokens of RL achieve as demonstrations; 0: no such arm.",
+    )
     read: tuple[str, ...] = Field(READ, description="The base reads conversations of wandering agents in these.")
     cold_start: tuple[str, ...] = Field(
         ("food-delivery-generated", "hotel-generated", "bank-generated", "insurance-generated"),
@@ -33,10 +48,13 @@ class ReproduceConfig(Section):
         ("telecom-generated", "bfcl-generated", "acebench-generated"),
         description="Evaluated besides those of `rl`: no stage but the base has seen them.",
     )
-    kept_out: str = Field(
+    kept_out: str | None = Field(
         "clinic-generated",
         description="Evaluated, too: not even the base has read it. The tokenizer has its words as tokens, which are "
-        "never read.",
+        "never read. null: none.",
+    )
+    unseen_tasks: Positive | None = Field(
+        None, description="Tasks of each evaluated environment that RL does not play; null: `eval.tasks` of each."
     )
     user_model: str | None = Field(
         None, description="A user model (`muarl sft-user`): all arms are evaluated with it as the user, too."
@@ -50,20 +68,23 @@ class ReproduceConfig(Section):
 
     @model_validator(mode="after")
     def _apart(self) -> ReproduceConfig:
-        trained = {*self.cold_start, *self.rl}
-        if not self.read or not self.cold_start or not self.rl:
+        if not (self.read or self.pretrained) or not self.cold_start or not self.rl:
             raise ValueError("read, cold_start and rl must each name an environment")
-        if both := sorted(set(self.cold_start) & set(self.rl)):
+        trained, evaluated = {*self.cold_start, *self.rl}, {*self.unseen, self.kept_out}
+        if (both := sorted(set(self.cold_start) & set(self.rl))) and not self.pretrained:
             raise ValueError(f"{both[0]} is in cold_start and in rl: the paper's cold start knows none of RL's worlds")
-        if known := sorted(trained & {*self.unseen, self.kept_out}):
+        if known := sorted(trained & evaluated):
             raise ValueError(f"{known[0]} is trained on, so it cannot be in unseen, nor kept_out")
-        if self.kept_out in (*self.read, *self.unseen):
+        if self.kept_out in (*self.unseen, *(() if self.pretrained else self.read)):
             raise ValueError(f"{self.kept_out} is kept_out, so it cannot be in read or unseen")
-        if missing := sorted(trained - {*self.read}):
+        if (missing := sorted(trained - {*self.read})) and not self.pretrained:
             raise ValueError(f"{missing[0]} is not in read, so that the model could not write its words")
+        if "cold" not in self.arms and ("both" in self.arms or self.further_cold_start):
+            later = "the arm both" if "both" in self.arms else "further_cold_start"
+            raise ValueError(f"{later} begins where the arm cold ends: add cold to arms")
         return self
 
     @property
     def evaluated(self) -> tuple[str, ...]:
         """All environments that every arm is evaluated in."""
-        return (*self.rl, *self.unseen, self.kept_out)
+        return (*self.rl, *self.unseen, *(() if self.kept_out is None else (self.kept_out,)))

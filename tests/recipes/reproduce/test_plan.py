@@ -68,6 +68,33 @@ def test_another_user_is_met_where_it_can_be_one(config: RunConfig) -> None:
         assert (one.stage.config.eval_user.kind, one.stage.config.eval_user.checkpoint) == ("sampled", "runs/um")
 
 
+def test_a_model_that_was_trained_elsewhere_is_the_base_itself(tmp_path: Path) -> None:
+    own = [f"runs_dir={tmp_path}", "eval.tasks=300", "reproduce.pretrained=true", "model.checkpoint=runs/theirs"]
+    own += ["reproduce.cold_start=[retail-generated]", "reproduce.rl=[retail-generated]", "reproduce.kept_out=null"]
+    own += ["reproduce.unseen=[hotel-generated, bank-generated]", "reproduce.unseen_tasks=60", "sft.batch=4"]
+    config = load_config("reproduce", [*own, "reproduce.further_cold_start=7"])
+    by_name, root = {stage.name: stage for stage in stages(config, [0])}, root_of(config)
+    trained = ["cold-0", "rl-0", "both-0", "more-0"]
+    assert list(by_name) == [*trained, "eval-base", *(f"eval-{name}" for name in trained)]
+    starts = {name: stage.config.model.checkpoint for name, stage in by_name.items()}
+    assert starts["cold-0"] == starts["rl-0"] == starts["eval-base"] == "runs/theirs"
+    assert starts["both-0"] == starts["more-0"] == str(root / "cold-0")
+    more, cold = by_name["more-0"].config.sft, by_name["cold-0"].config.sft
+    assert (more.steps, more.demonstrations) == (7, 28) and more.seed != cold.seed
+    for name, stage in by_name.items():
+        if name.startswith("eval"):
+            assert stage.config.eval.tasks == 420 and [d.weight for d in stage.config.domains] == [300, 60, 60]
+    alike = load_config("reproduce", [*own, "reproduce.arms=[cold, both]"])
+    assert [stage.name for stage in stages(alike, [0])] == [
+        "cold-0",
+        "both-0",
+        "eval-base",
+        "eval-cold-0",
+        "eval-both-0",
+    ]
+    assert all(by_name[stage.name].config == stage.config for stage in stages(alike, [0])), "the same stages, fewer"
+
+
 @pytest.mark.parametrize(
     ("setting", "others"),
     [
@@ -98,11 +125,13 @@ def test_a_setting_changes_the_stages_that_come_from_it(config: RunConfig, setti
         ("reproduce.kept_out=telecom-generated", "telecom-generated is kept_out"),
         ("reproduce.read=[retail-generated]", "is not in read"),
         ("reproduce.rl=[]", "must each name an environment"),
+        ("reproduce.arms=[rl,both]", "the arm both begins where the arm cold ends"),
+        ("reproduce.arms=[rl] reproduce.further_cold_start=5", "further_cold_start begins where the arm cold ends"),
     ],
 )
 def test_a_division_that_shows_nothing_is_refused(changed: str, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
-        load_config("reproduce", [changed])
+        load_config("reproduce", changed.split())
 
 
 @pytest.fixture

@@ -123,7 +123,8 @@ def check_environments(config: RunConfig) -> None:
 
 def _make_start(config: RunConfig, folder: Path, episodes: Sequence[Episode]) -> None:
     """Tokenizer and random weights. The tokenizer knows the words of all environments, also of the one kept out."""
-    base, worlds = config.base, [find(name) for name in (*config.reproduce.read, config.reproduce.kept_out)]
+    base, wanted = config.base, config.reproduce
+    worlds = [find(name) for name in (*wanted.read, wanted.kept_out) if name is not None]
     tokenizer = make_tokenizer(worlds, _texts(episodes, names=base.words), words=base.words)
     model = make_model(
         len(tokenizer), hidden=base.hidden, layers=base.layers, heads=base.heads, seed=base.seed, words=base.words

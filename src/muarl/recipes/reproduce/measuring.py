@@ -17,12 +17,14 @@ from muarl.config import RunConfig
 from muarl.episode import Episode
 from muarl.metrics import DOMAIN, by_domain, episode_metrics, is_success, scored, without_violation
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.reproduce.plan import BASE, BOTH, COLD, RL, ArmEvaluation, Stage, evaluations, stages
+from muarl.recipes.reproduce.plan import BASE, BOTH, COLD, MORE, RL, ArmEvaluation, Stage, evaluations, stages
 from muarl.recipes.reproduce.running import is_finished
 from muarl.statistics import Interval, mean_interval, wilson
 
-PAIRS = ((COLD, BASE), (RL, BASE), (BOTH, BASE), (RL, COLD), (BOTH, COLD), (BOTH, RL))
+PAIRS = ((COLD, BASE), (RL, BASE), (BOTH, BASE), (RL, COLD), (BOTH, COLD), (BOTH, RL), (MORE, COLD), (BOTH, MORE))
 """The comparisons of arms: the first minus the second."""
+PHASES = {"sft": ("cold_start", ""), "rl": ("rl", "update/")}
+"""What the rows of figures of a recipe's steps are called, and the beginning of an update's figures in them."""
 RESAMPLES = 10_000
 BEHAVIOUR = ("turns", "needless_transfers", "writes_without_consent", "tool_error_rate", "truncated")
 
@@ -111,14 +113,16 @@ def sign_flips(gaps: Sequence[float] | np.ndarray, *, resamples: int = RESAMPLES
 def groups(config: RunConfig) -> dict[str, tuple[str, ...]]:
     """The environments that figures are given for together, by what they are called."""
     wanted = config.reproduce
-    found = {"trained on by RL": wanted.rl, "never trained on": wanted.unseen, "never even read": (wanted.kept_out,)}
+    kept_out = () if wanted.kept_out is None else (wanted.kept_out,)
+    found = {"trained on by RL": wanted.rl, "never trained on": wanted.unseen, "never even read": kept_out}
     return {name: own for name, own in found.items() if own}
 
 
 @dataclass(frozen=True)
 class Reproduction:
     """What a reproduction has found so far. ``by_user``: by who plays the user in evaluations. ``done``, ``planned``:
-    stages. ``training``: the finished stages of RL, by arm."""
+    stages. ``training``: the finished stages of RL, by arm. ``learned``: of each arm's own stage, by what kind it is,
+    each seed's tokens, tokens with loss, and seconds."""
 
     config: RunConfig
     seeds: tuple[int, ...]
@@ -127,6 +131,7 @@ class Reproduction:
     planned: int
     training: Mapping[str, Sequence[RunDirectory]] = field(default_factory=dict)
     base: Mapping[str, object] = field(default_factory=dict)
+    learned: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]] = field(default_factory=dict)
 
 
 def measure(config: RunConfig, seeds: Sequence[int]) -> Reproduction:
@@ -140,7 +145,8 @@ def measure(config: RunConfig, seeds: Sequence[int]) -> Reproduction:
     for stage in planned:
         if stage.recipe == "rl" and is_finished(stage):
             training[stage.name.split("-")[0]].append(RunDirectory.at(stage.folder))
-    base = RunDirectory.at(planned[0].folder).read_json("summary") if is_finished(planned[0]) else {}
+    made = not config.reproduce.pretrained and is_finished(planned[0])
+    base = RunDirectory.at(planned[0].folder).read_json("summary") if made else {}
     return Reproduction(
         config,
         tuple(seeds),
@@ -149,7 +155,23 @@ def measure(config: RunConfig, seeds: Sequence[int]) -> Reproduction:
         len(planned),
         training,
         base,
+        _learned(planned),
     )
+
+
+def _learned(planned: Sequence[Stage]) -> dict[str, dict[str, list[dict[str, float]]]]:
+    """See ``Reproduction.learned``."""
+    found: dict[str, dict[str, list[dict[str, float]]]] = {}
+    for stage in planned:
+        phase, prefix = PHASES.get(stage.recipe, ("", ""))
+        if not phase or not is_finished(stage):
+            continue
+        rows = [row for row in RunDirectory.at(stage.folder).read_metrics() if row.get("phase") == phase]
+        if rows:
+            sums = {n: sum(float(row.get(prefix + n, 0.0)) for row in rows) for n in ("tokens", "loss_tokens")}
+            sums["seconds"] = float(rows[-1]["seconds"])
+            found.setdefault(stage.name.split("-")[0], {}).setdefault(phase.replace("_", " "), []).append(sums)
+    return found
 
 
 def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> ArmsMeasured:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from muarl.config import RunConfig
 from muarl.files import write_json, write_text
 from muarl.observe.markup import Html, join, table_of, tag
 from muarl.observe.report import document
@@ -21,7 +22,7 @@ def write_page(found: Reproduction) -> Path:
     """Write reproduce.html, reproduce.md and reproduce.json beside the runs; returns the first one's path."""
     root = root_of(found.config)
     shown = sheets(found)
-    write_text(root / TABLES, markdown(shown))
+    write_text(root / TABLES, markdown(shown, title_of(found.config)))
     write_json(
         root / FIGURES,
         {sheet.key: {"head": list(sheet.head), "rows": [list(r) for r in sheet.rows]} for sheet in shown},
@@ -30,9 +31,14 @@ def write_page(found: Reproduction) -> Path:
     return root / PAGE
 
 
-def markdown(shown: list[Sheet]) -> str:
+def title_of(config: RunConfig) -> str:
+    """What the page is called."""
+    return f"Arms from {config.model.checkpoint}" if config.reproduce.pretrained else TITLE
+
+
+def markdown(shown: list[Sheet], title: str = TITLE) -> str:
     """The tables in Markdown."""
-    parts = [f"# {TITLE}\n"]
+    parts = [f"# {title}\n"]
     for sheet in shown:
         lines = [_line(sheet.head), "|" + "---|" * len(sheet.head), *map(_line, sheet.rows)]
         parts.append(f"## {sheet.title}\n\n{sheet.note}\n\n" + "\n".join(lines) + "\n")
@@ -59,8 +65,9 @@ def html(found: Reproduction, shown: list[Sheet]) -> str:
                     id=f"curves-{arm}",
                 )
             )
-    top = tag("header", tag("p", "muarl reproduce", class_="eyebrow"), tag("h1", TITLE), class_="top")
-    return document(TITLE, join(top, tag("main", sections)))
+    title = title_of(found.config)
+    top = tag("header", tag("p", "muarl reproduce", class_="eyebrow"), tag("h1", title), class_="top")
+    return document(title, join(top, tag("main", sections)))
 
 
 def _lines(cell: str) -> str | list[Html]:

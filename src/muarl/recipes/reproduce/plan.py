@@ -10,15 +10,18 @@ from typing import Any
 from muarl.config import RunConfig
 from muarl.config.sections import DomainConfig, UserConfig
 
-BASE, COLD, RL, BOTH = "base", "cold", "rl", "both"
-ARMS = {BASE: "base", COLD: "cold start only", RL: "RL only", BOTH: "both"}
+BASE, COLD, RL, BOTH, MORE = "base", "cold", "rl", "both", "more"
+ARMS = {BASE: "base", COLD: "cold start only", RL: "RL only", BOTH: "both", MORE: "further cold start"}
 """The arms by their names in folders, and what they are called."""
 RULES, MODEL = "rules", "model"
 """Who plays the user in an evaluation."""
 SECTIONS = {BASE: ("base",), COLD: ("base", "sft"), RL: ("base", "rl"), BOTH: ("base", "sft", "rl")}
+SECTIONS |= {MORE: SECTIONS[COLD]}
 """The sections about stages that each arm has come from. In a stage's own settings the others are at their defaults, so
 that what is changed of one stage leaves those valid that did not come from it."""
 EVALUATION = ("eval", "eval_user")
+FURTHER_SEED = 1000
+"""What is added to the seed of the cold start's tasks in a further cold start."""
 TURNS = 16
 """Turns of the wandering agents whose conversations the base reads, at most."""
 
@@ -64,24 +67,39 @@ def root_of(config: RunConfig) -> Path:
     return config.runs_dir.expanduser() / config.name
 
 
+def arms_of(config: RunConfig) -> dict[str, str]:
+    """The arms that a reproduction has, as in ``ARMS``."""
+    wanted = config.reproduce
+    names = {BASE, *wanted.arms, *((MORE,) if wanted.further_cold_start else ())}
+    return {arm: label for arm, label in ARMS.items() if arm in names}
+
+
 def stages(config: RunConfig, seeds: Sequence[int]) -> list[Stage]:
     """All stages in an order in which they can be run."""
-    found = [_base(config)]
-    trained = {BASE: base_folder(found[0].folder)}
+    wanted, arms = config.reproduce, arms_of(config)
+    found, needs = ([], ()) if wanted.pretrained else ([_base(config)], (BASE,))
+    base = _base_checkpoint(config)
     for seed in seeds:
-        cold = _training(config, COLD, seed, trained[BASE], "sft", config.reproduce.cold_start)
-        rl = _training(config, RL, seed, trained[BASE], "rl", config.reproduce.rl)
-        both = _training(config, BOTH, seed, cold.folder, "rl", config.reproduce.rl, needs=(cold.name,))
-        found += [cold, rl, both]
+        cold = _training(config, COLD, seed, base, "sft", wanted.cold_start, needs=needs)
+        rl = _training(config, RL, seed, base, "rl", wanted.rl, needs=needs)
+        both = _training(config, BOTH, seed, str(cold.folder), "rl", wanted.rl, needs=(cold.name,))
+        more = _training(config, MORE, seed, str(cold.folder), "sft", wanted.cold_start, needs=(cold.name,))
+        found += [stage for arm, stage in ((COLD, cold), (RL, rl), (BOTH, both), (MORE, more)) if arm in arms]
     return found + [evaluation.stage for evaluation in evaluations(config, seeds)]
+
+
+def _base_checkpoint(config: RunConfig) -> str:
+    pretrained = config.reproduce.pretrained
+    return config.model.checkpoint if pretrained else str(base_folder(root_of(config) / BASE))
 
 
 def evaluations(config: RunConfig, seeds: Sequence[int]) -> list[ArmEvaluation]:
     """The evaluations of all arms."""
     root = root_of(config)
     users = (RULES,) if config.reproduce.user_model is None else (RULES, MODEL)
-    arms: list[tuple[str, int | None, str, Path]] = [(BASE, None, BASE, base_folder(root / BASE))]
-    arms += [(arm, seed, f"{arm}-{seed}", root / f"{arm}-{seed}") for arm in (COLD, RL, BOTH) for seed in seeds]
+    arms: list[tuple[str, int | None, str, str]] = [(BASE, None, BASE, _base_checkpoint(config))]
+    trained = [arm for arm in arms_of(config) if arm != BASE]
+    arms += [(arm, seed, f"{arm}-{seed}", str(root / f"{arm}-{seed}")) for arm in trained for seed in seeds]
     return [
         ArmEvaluation(arm, seed, user, _evaluation(config, arm, name, folder, user))
         for user in users
@@ -95,8 +113,10 @@ def _stage(
     changed: dict[str, Any] = {"name": name, "runs_dir": root_of(config), "resume": None}
     unset = RunConfig()
     changed |= {section: getattr(unset, section) for section in (*SECTIONS[BOTH], *EVALUATION) if section not in uses}
-    wanted = {"user_model": None, "user_model_in": unset.reproduce.user_model_in, "intents": ()}
-    changed["reproduce"] = config.reproduce.model_copy(update=wanted)
+    of_others = ("user_model", "user_model_in", "intents", "arms", "further_cold_start", "unseen_tasks")
+    changed["reproduce"] = config.reproduce.model_copy(
+        update={name: getattr(unset.reproduce, name) for name in of_others}
+    )
     return Stage(name, recipe, config.model_copy(update=changed | update), needs)
 
 
@@ -132,12 +152,18 @@ def _training(
     config: RunConfig,
     arm: str,
     seed: int,
-    start: Path,
+    start: str,
     recipe: str,
     environments: Sequence[str],
     *,
-    needs: tuple[str, ...] = (BASE,),
+    needs: tuple[str, ...],
 ) -> Stage:
+    update: dict[str, Any] = {}
+    if arm == MORE:
+        sft, steps = config.sft, config.reproduce.further_cold_start
+        # Other tasks, each shown once, from the rate at which a cold start begins.
+        seen = {"steps": steps, "epochs": None, "demonstrations": steps * sft.batch, "seed": sft.seed + FURTHER_SEED}
+        update["sft"] = sft.model_copy(update=seen)
     return _stage(
         config,
         f"{arm}-{seed}",
@@ -146,11 +172,12 @@ def _training(
         SECTIONS[arm],
         seed=seed,
         domains=_played(config, environments),
-        model=config.model.model_copy(update={"checkpoint": str(start)}),
+        model=config.model.model_copy(update={"checkpoint": start}),
+        **update,
     )
 
 
-def _evaluation(config: RunConfig, arm: str, name: str, folder: Path, user: str) -> Stage:
+def _evaluation(config: RunConfig, arm: str, name: str, checkpoint: str, user: str) -> Stage:
     names = config.reproduce.evaluated
     update: dict[str, Any] = {}
     if user == MODEL:
@@ -158,18 +185,22 @@ def _evaluation(config: RunConfig, arm: str, name: str, folder: Path, user: str)
         update["eval_user"] = UserConfig(
             kind="sampled", checkpoint=config.reproduce.user_model, seed=config.eval_user.seed
         )
-    each = config.eval.tasks
+    domains = _played(config, names)
+    each, fewer = config.eval.tasks, config.reproduce.unseen_tasks
+    total = None if each is None else each * len(names)
+    if each is not None and fewer is not None:
+        counts = [each if name in config.reproduce.rl else fewer for name in names]
+        domains = tuple(d.model_copy(update={"weight": float(n)}) for d, n in zip(domains, counts, strict=True))
+        total = sum(counts)
     # Doing nothing is the same beside every arm, and is measured once.
-    update["eval"] = config.eval.model_copy(
-        update={"tasks": None if each is None else each * len(names), "baseline": name == BASE}
-    )
+    update["eval"] = config.eval.model_copy(update={"tasks": total, "baseline": name == BASE})
     return _stage(
         config,
         f"eval-{name}" + ("-model" if user == MODEL else ""),
         "evaluate",
-        (name,),
+        () if name == BASE and config.reproduce.pretrained else (name,),
         (*SECTIONS[arm], *EVALUATION),
-        domains=_played(config, names),
-        model=config.model.model_copy(update={"checkpoint": str(folder)}),
+        domains=domains,
+        model=config.model.model_copy(update={"checkpoint": checkpoint}),
         **update,
     )

@@ -20,7 +20,7 @@ from muarl.recipes.reproduce.measuring import (
     Reproduction,
     groups,
 )
-from muarl.recipes.reproduce.plan import ARMS, BASE, BOTH, MODEL, RULES
+from muarl.recipes.reproduce.plan import ARMS, BASE, BOTH, MODEL, MORE, RULES, arms_of
 
 NOT_YET = "–"
 ENDS = 0.1
@@ -53,6 +53,8 @@ def sheets(found: Reproduction) -> list[Sheet]:
         out.append(_everywhere(found, model, MODEL))
     if found.training:
         out.append(_training(found))
+    if found.learned:
+        out.append(_learned(found))
     return out
 
 
@@ -65,26 +67,37 @@ def _stages(found: Reproduction) -> Sheet:
     shown = f"{sft.steps} steps on {sft.demonstrations:,} demonstrations of scripted experts"
     only = f" (only {', '.join(wanted.intents)})" if wanted.intents else ""
     held_out = f"{config.eval.tasks} held-out tasks of each, temperature {config.eval.temperature:g}"
-    rows = (
-        ("base", read, _listed(wanted.read)),
+    if wanted.unseen_tasks is not None:
+        held_out = f"{config.eval.tasks} held-out tasks of each environment of RL, {wanted.unseen_tasks} of each other "
+        held_out += f"one, temperature {config.eval.temperature:g}"
+    others = [name for name in wanted.evaluated if name not in wanted.rl]
+    rows = [
         ("cold start", shown, _listed(wanted.cold_start)),
         ("RL", f"{rl.steps} steps, {episodes:,} episodes", _listed(wanted.rl) + only),
-        ("evaluation", held_out, _listed(wanted.rl) + only + ", " + _listed((*wanted.unseen, wanted.kept_out))),
-    )
+        ("evaluation", held_out, ", ".join(filter(None, (_listed(wanted.rl) + only, _listed(others))))),
+    ]
+    if MORE in arms_of(config):
+        more = wanted.further_cold_start
+        shown = f"{more} steps on {more * sft.batch:,} other demonstrations, from where the cold start ended"
+        rows.insert(1, (ARMS[MORE], shown, _listed(wanted.cold_start)))
+    if not wanted.pretrained:
+        rows.insert(0, ("base", read, _listed(wanted.read)))
+    start = f"the base is {config.model.checkpoint}" if wanted.pretrained else "one base"
     note = (
-        f"{'Seeds' if len(found.seeds) > 1 else 'Seed'} {', '.join(map(str, found.seeds))} of cold start and RL; one "
-        f"base. {found.done} of {found.planned} stages are finished."
+        f"{'Seeds' if len(found.seeds) > 1 else 'Seed'} {', '.join(map(str, found.seeds))} of cold start and RL; "
+        f"{start}. {found.done} of {found.planned} stages are finished."
     )
-    return Sheet("stages", "What each stage saw", note, ("stage", "size", "environments"), rows, words=3)
+    return Sheet("stages", "What each stage saw", note, ("stage", "size", "environments"), tuple(rows), words=3)
 
 
 def _ablation(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     names = found.config.reproduce.rl
     rows = []
-    for arm, label in ARMS.items():
+    for arm, label in arms_of(found.config).items():
         ours = [_score(measured.score(arm, (name,))) for name in names]
         together = _score(measured.score(arm, names))
-        rows.append((label, *ours, together, *(f"{value:.1f}" for value in paper.ABLATION[arm])))
+        theirs = [f"{value:.1f}" for value in paper.ABLATION[arm]] if arm in paper.ABLATION else [NOT_YET] * 2
+        rows.append((label, *ours, together, *theirs))
     shares = [measured.nothing[name] for name in names if name in measured.nothing]
     mean = fmean(shares) if len(shares) == len(names) else None  # as many tasks are played of each
     rows.append(("doing nothing", *(_percent(measured.nothing.get(name)) for name in names), _percent(mean), "", ""))
@@ -108,13 +121,13 @@ def _everywhere(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet
     rows = []
     for name in names:
         kind = next((group for group, own in groups(found.config).items() if name in own), "")
-        cells = [_score(measured.score(arm, (name,))) for arm in ARMS]
+        cells = [_score(measured.score(arm, (name,))) for arm in arms_of(found.config)]
         rows.append((_short(name), kind, _percent(measured.nothing.get(name)), *cells))
     return Sheet(
         f"worlds-{user}",
         f"Every environment, {USERS[user]}",
         _how_scored(found),
-        ("environment", "", "doing nothing", *ARMS.values()),
+        ("environment", "", "doing nothing", *arms_of(found.config).values()),
         tuple(rows),
         words=2,
     )
@@ -125,7 +138,7 @@ def _obeying(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
     for name in found.config.reproduce.evaluated:
         cells = []
-        for arm in ARMS:
+        for arm in arms_of(found.config):
             clean, success = measured.score(arm, (name,), clean=True), measured.score(arm, (name,))
             cells.append(NOT_YET if success is None else NOT_CHECKED if clean is None else _score(clean))
         rows.append((_short(name), *cells))
@@ -134,7 +147,7 @@ def _obeying(found: Reproduction, measured: ArmsMeasured) -> Sheet:
         "Success without any violation",
         f"{_how_scored(found)} Of tasks that were done, those in which the audit found no violation of policy, "
         f"communication, safety or recovery.{_cost(found, measured)}",
-        ("environment", *ARMS.values()),
+        ("environment", *arms_of(found.config).values()),
         tuple(rows),
     )
 
@@ -156,7 +169,7 @@ def _cost(found: Reproduction, measured: ArmsMeasured) -> str:
 
 def _transfer(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
-    for name in (*found.config.reproduce.unseen, found.config.reproduce.kept_out):
+    for name in (n for n in found.config.reproduce.evaluated if n not in found.config.reproduce.rl):
         benchmark = paper.LIKE.get(name)
         ours = measured.difference(BOTH, BASE, (name,))
         at = None if benchmark is None else paper.TRANSFER_TO.index(benchmark)
@@ -183,7 +196,7 @@ def _transfer(found: Reproduction, measured: ArmsMeasured) -> Sheet:
 def _pairs(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
     for group, names in groups(found.config).items():
-        for one, other in PAIRS:
+        for one, other in (pair for pair in PAIRS if set(pair) <= set(arms_of(found.config))):
             gap = measured.difference(one, other, names)
             tasks = NOT_YET if gap is None else str(gap.tasks)
             rows.append((group, f"{ARMS[one]} – {ARMS[other]}", *_gap(gap), tasks, *_paper_gap(group, one, other)))
@@ -199,7 +212,7 @@ def _pairs(found: Reproduction, measured: ArmsMeasured) -> Sheet:
 
 
 def _paper_gap(group: str, one: str, other: str) -> tuple[str, str]:
-    if group != "trained on by RL":
+    if group != "trained on by RL" or not {one, other} <= set(paper.ABLATION):
         return NOT_YET, NOT_YET
     (a, b), (c, d) = paper.ABLATION[one], paper.ABLATION[other]
     return f"{a - c:+.1f}", f"{b - d:+.1f}"
@@ -208,7 +221,7 @@ def _paper_gap(group: str, one: str, other: str) -> tuple[str, str]:
 def _behaviour(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
     for group in groups(found.config):
-        for arm, label in ARMS.items():
+        for arm, label in arms_of(found.config).items():
             figures = measured.figures.get(arm, {}).get(group, {})
             rows.append((group, label, *(_figure(name, figures.get(name)) for name in BEHAVIOUR)))
     return Sheet(
@@ -238,6 +251,26 @@ def _training(found: Reproduction) -> Sheet:
         f"First → last tenth of the steps, means over seeds. In the paper turns settle at {low} to {high}.",
         ("arm", "seeds", *(word(name).label.lower() for name in shown)),
         tuple(rows),
+    )
+
+
+def _learned(found: Reproduction) -> Sheet:
+    """What each arm was trained on, so that arms can be told apart from those that only saw more."""
+    rows = []
+    for arm, stages in found.learned.items():
+        for phase, runs in stages.items():
+            mean = {name: fmean(run[name] for run in runs) for name in runs[0]}
+            hours = f"{mean['seconds'] / 3600:.1f}"
+            rows.append((ARMS[arm], phase, f"{mean['tokens']:,.0f}", f"{mean['loss_tokens']:,.0f}", hours))
+    return Sheet(
+        "learned",
+        "What each arm learned from",
+        "Means over seeds, of the stage that makes the arm what it is: “both” and “further cold start” begin where the "
+        "cold start ended. Tokens are those that an update went through, with beginnings in common counted once each "
+        "time; RL's were sampled besides. Hours on the clock.",
+        ("arm", "stage", "tokens", "of them with loss", "hours"),
+        tuple(rows),
+        words=2,
     )
 
 
