@@ -162,7 +162,22 @@ def _feed_forward(mlp: Any, shape: Shape, x: Tensor) -> Tensor:
             x, mlp.gate.weight, inner.gate_up_proj, inner.down_proj, top_k=shape.top_k, normalised=shape.normalised
         )
     gate, up = _project(x, mlp.gate_proj, mlp.up_proj)
-    return project(mlp.down_proj, fused.gated(gate, up) if fused.usable(gate) else F.silu(gate) * up)
+    return project(mlp.down_proj, fused.gated(gate, up) if fused.usable(gate) else _Gated.apply(gate, up))
+
+
+class _Gated(torch.autograd.Function):
+    """silu(gate) * up. Its SiLU, as large as either, is made again in the backward pass: that takes less time than to
+    keep it takes memory."""
+
+    @staticmethod
+    def forward(ctx: Any, gate: Tensor, up: Tensor) -> Tensor:
+        ctx.save_for_backward(gate, up)
+        return F.silu(gate).mul_(up)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        gate, up = ctx.saved_tensors
+        return torch.ops.aten.silu_backward(grads[0] * up, gate), grads[0] * F.silu(gate)
 
 
 def is_mixture(mlp: nn.Module) -> bool:

@@ -82,11 +82,11 @@ def activations_per_token(shape: ModelShape, compute_bytes: int) -> int:
     """Bytes that one layer keeps of one token for the backward pass, in ``models/decoder.py``.
 
     Elements in float32: the layer's input and the middle of it with a norm of each (4 widths), query and key heads
-    before their norms (where they have some), what attention reads and returns, and the feed-forward block's gate, its
-    SiLU, up and their product. Below float32 the norms keep float32 copies of what they read and of what they made of
+    before their norms (where they have some), what attention reads and returns, and the feed-forward block's gate, up
+    and their product. Below float32 the norms keep float32 copies of what they read and of what they made of
     it. Of a mixture a layer with experts is meant: see ``_mixed``.
     """
-    w, q, k, f = shape.width, shape.query, shape.key, 4 * shape.feed_forward
+    w, q, k, f = shape.width, shape.query, shape.key, 3 * shape.feed_forward
     normed = q + k if shape.head_norms else 0
     small = 4 * (2 + shape.heads + (shape.heads + shape.kv_heads) * shape.head_norms)  # norms' scales, log-sum-exp
     if shape.mixture is not None:
