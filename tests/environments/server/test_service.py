@@ -137,9 +137,9 @@ async def test_both_ways_give_the_same_as_natively(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", THREE)
-async def test_both_ways_give_the_same_for_two_hundred_tasks(name: str) -> None:
+async def test_both_ways_give_the_same_for_sixty_tasks(name: str) -> None:
     environment = find(name)
-    tasks = environment.make_tasks("test", 200)
+    tasks = environment.make_tasks("test", 60)
     replies = await asyncio.to_thread(written, environment, tasks)
     rewards = await all_ways(environment, tasks, replies)
     assert rewards[0.0] > 10 and rewards[1.0] > 10

@@ -146,3 +146,39 @@ def test_the_page_says_so_where_only_some_requests_were_played(tmp_path: Path) -
     assert rows["RL"][2] == "retail, airline (only cancel)"
     assert rows["evaluation"][2] == "retail, airline (only cancel), telecom, bfcl, acebench, clinic"
     assert "cancel" not in rows["base"][2] + rows["cold start"][2]
+
+
+def test_a_known_model_s_page_has_the_control_and_what_each_arm_learned_from(tmp_path: Path) -> None:
+    own = ["reproduce.unseen=[hotel-generated]", "reproduce.unseen_tasks=4", "eval.tasks=10", "eval.next_turns=3"]
+    config = load_config("known-model", [f"runs_dir={tmp_path}", *own, "reproduce.arms=[cold, both]"])
+    solved = {"base": 0, "cold": 3, "both": 8, "more": 4}
+    for stage in stages(config, [0]):
+        run = RunDirectory(stage.config.runs_dir, stage.name)
+        run.write_config(stage.config.model_dump(mode="json"))
+        run.write_status("finished")
+        if stage.recipe in ("sft", "rl"):
+            phase, prefix = ("cold_start", "") if stage.recipe == "sft" else ("rl", "update/")
+            for step in range(2):
+                run.log({f"{prefix}tokens": 1000.0, f"{prefix}loss_tokens": 250.0}, phase=phase, step=step)
+    shares = {"calls": 20.0, "words": 10.0, "call_right": 0.5, "call_tools_right": 0.75, "words_kept": 0.9}
+    for one in evaluations(config, [0]):
+        run = RunDirectory.at(one.stage.folder)
+        run.write_episodes(
+            "eval", [episode(f"retail-generated:{n}", float(n < solved[one.arm]), 0.0) for n in range(10)]
+        )
+        run.write_summary({"by_domain": {}, "next_turns": {"retail-generated": shares}})
+    found = measure(config, [0])
+    tables = page.write_page(found).with_suffix(".md").read_text()
+    by_key = {sheet.key: sheet for sheet in sheets(found)}
+    assert tables.startswith("# Arms from smollm2") and "the base is smollm2" in by_key["stages"].note
+    stages_shown = {row[0]: row for row in by_key["stages"].rows}
+    assert "base" not in stages_shown and "480 other demonstrations" in stages_shown["further cold start"][1]
+    assert "10 held-out tasks of each environment of RL, 4 of each other one" in stages_shown["evaluation"][1]
+    rows = {row[0]: row for row in by_key["ablation"].rows}
+    assert list(rows) == ["base", "cold start only", "both", "further cold start", "doing nothing"]
+    assert rows["further cold start"][1].startswith("40.0 (") and rows["further cold start"][-1] == "–"
+    compared = {row[1]: row[2] for row in by_key["pairs"].rows if row[0] == "trained on by RL"}
+    assert compared["both – further cold start"].startswith("+40.0 (") and "RL only – base" not in compared
+    learned = {row[0]: row[1:4] for row in by_key["learned"].rows}
+    assert learned["both"] == ("rl", "2,000", "500") and learned["further cold start"][0] == "cold start"
+    assert by_key["turns"].rows[0] == ("retail", "base", "50.0", "75.0", "90.0", "20")

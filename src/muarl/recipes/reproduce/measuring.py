@@ -54,13 +54,15 @@ class ArmsMeasured:
     """Everything that the page shows of one user. ``outcomes``: by arm and seed (the base's is None), each task's
     success, 0 or 1; a task's id begins with its environment. ``nothing``: what doing nothing scores, by environment.
     ``figures``: behaviour by arm and group of environments, means over seeds. ``clean``: like ``outcomes``, success
-    without any violation, of the tasks whose episodes were audited."""
+    without any violation, of the tasks whose episodes were audited. ``turns``: by arm and environment, the figures of
+    ``recipes/evaluation/next_turns.py`` as means over seeds, where evaluations have them."""
 
     user: str
     outcomes: Mapping[str, Mapping[int | None, Mapping[str, float]]]
     nothing: Mapping[str, float]
     figures: Mapping[str, Mapping[str, Mapping[str, float]]]
     clean: Mapping[str, Mapping[int | None, Mapping[str, float]]] = field(default_factory=dict)
+    turns: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
     def score(self, arm: str, environments: Sequence[str], *, clean: bool = False) -> ArmScore | None:
         """An arm's success in these environments taken together; None where it has not been evaluated. ``clean``:
@@ -178,6 +180,7 @@ def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> A
     outcomes: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
     clean: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
     figures: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
+    turns: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
     nothing: dict[str, float] = {}
     for one in found:
         episodes = _episodes(one.stage)
@@ -188,11 +191,14 @@ def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> A
             if own:
                 figures[one.arm][group].append(episode_metrics(own))
         summary = RunDirectory.at(one.stage.folder).read_json("summary")
+        for name, shares in summary.get("next_turns", {}).items():
+            turns[one.arm][name].append(shares)
         if one.arm == BASE:
             scores = summary.get("by_domain") or {one.stage.config.domains[0].name: summary}
             nothing |= {name: block["do_nothing"] for name, block in scores.items() if "do_nothing" in block}
-    means = {arm: {group: _means(rows) for group, rows in own.items()} for arm, own in figures.items()}
-    return ArmsMeasured(user, outcomes, nothing, means, clean)
+    means = {arm: {group: _means(rows, BEHAVIOUR) for group, rows in own.items()} for arm, own in figures.items()}
+    right = {arm: {name: _means(rows, list(rows[0])) for name, rows in own.items()} for arm, own in turns.items()}
+    return ArmsMeasured(user, outcomes, nothing, means, clean, right)
 
 
 def _episodes(stage: Stage) -> list[Episode]:
@@ -222,6 +228,6 @@ def clean_outcomes_of(episodes: Iterable[Episode]) -> dict[str, float]:
     return {task: fmean(bool(x) for x in own) for task, own in tried.items() if None not in own}
 
 
-def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The figures of ``BEHAVIOUR`` that all rows have, as means."""
-    return {n: fmean(row[n] for row in rows) for n in BEHAVIOUR if all(n in row for row in rows)}
+def _means(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> dict[str, float]:
+    """Those of these figures that all rows have, as means."""
+    return {n: fmean(row[n] for row in rows) for n in names if all(n in row for row in rows)}

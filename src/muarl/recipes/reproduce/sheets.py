@@ -49,6 +49,8 @@ def sheets(found: Reproduction) -> list[Sheet]:
         out.append(_transfer(found, rules))
         out.append(_pairs(found, rules))
         out.append(_behaviour(found, rules))
+        if rules.turns:
+            out.append(_turns(found, rules))
     if (model := found.by_user.get(MODEL)) is not None:
         out.append(_everywhere(found, model, MODEL))
     if found.training:
@@ -229,6 +231,27 @@ def _behaviour(found: Reproduction, measured: ArmsMeasured) -> Sheet:
         "How the agents behave",
         "Means over episodes and seeds; shares in percent.",
         ("environments", "arm", *(word(name).label.lower() for name in BEHAVIOUR)),
+        tuple(rows),
+        words=2,
+    )
+
+
+def _turns(found: Reproduction, measured: ArmsMeasured) -> Sheet:
+    """Calls right turn by turn, which others publish, beside what whole conversations show."""
+    rows = []
+    for name in found.config.reproduce.evaluated:
+        for arm, label in arms_of(found.config).items():
+            shares = measured.turns.get(arm, {}).get(name)
+            if shares is not None:
+                cells = (_percent(shares.get(key)) for key in ("call_right", "call_tools_right", "words_kept"))
+                rows.append((_short(name), label, *cells, f"{shares['calls']:.0f}"))
+    return Sheet(
+        "turns",
+        "Calls right turn by turn",
+        "Teacher forcing: in conversations that the scripted expert led so far, greedily. Percent of the expert's calls "
+        "that the agent makes, too, with the same arguments, or the same tools with any; of its turns in words, those "
+        "in which the agent speaks, too. Nobody answers, and errors do not add up, so that this is no success.",
+        ("environment", "arm", "calls right", "tools right", "words kept", "calls"),
         tuple(rows),
         words=2,
     )
