@@ -47,7 +47,7 @@ def test_it_makes_the_same_update_as_muarl_train_on_the_same_episodes(repository
             f"rl.lr={settings.optimizer.lr}", "rl.schedule=constant", "rl.warmup=0", "rl.minibatches=1",
             f"rl.kl_coef={settings.policy.kl_coef}", f"learner.pack_tokens={settings.token_budget}", "rl.eval_every=0",
             "rl.optimizer=adamw", "rl.entropy_coef=0", f"rl.temperature={loop.TEMPERATURE}", "engine.processes=1",
-            "rl.save_episodes=all", "rl.checkpoint_every=1",
+            "rl.save_episodes=all", "rl.checkpoint_every=1", "rl.layers.policy=0", "rl.layers.safety=0",
             f"rollout.tokens_per_turn={loop.TURN_TOKENS}", f"rollout.max_turns={loop.TURNS}",
         ],
     )  # fmt: skip

@@ -248,9 +248,9 @@ def _turns(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     return Sheet(
         "turns",
         "Calls right turn by turn",
-        "Teacher forcing: in conversations that the scripted expert led so far, greedily. Percent of the expert's calls "
-        "that the agent makes, too, with the same arguments, or the same tools with any; of its turns in words, those "
-        "in which the agent speaks, too. Nobody answers, and errors do not add up, so that this is no success.",
+        "Teacher forcing: in conversations that the scripted expert led so far, greedily. Percent of the expert's "
+        "calls that the agent makes, too, with the same arguments, or the same tools with any; of its turns in words, "
+        "those in which the agent speaks, too. Nobody answers, and errors do not add up, so that this is no success.",
         ("environment", "arm", "calls right", "tools right", "words kept", "calls"),
         tuple(rows),
         words=2,
