@@ -44,7 +44,7 @@ def test_every_agent_is_judged_by_both_rewards_and_what_is_finished_is_kept(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     given = small("rl.steps=2", "rl.checkpoint_every=1", "eval.tasks=3")
-    options = ["--name", "h", "--seed", "4", "--curve", "2", "--check", "30", "--runs-dir", str(tmp_path)]
+    options = ["--name", "h", "--seed", "4", "--curve", "2", "--check", "80", "--runs-dir", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["reward_hacking.py", *options, *given])
     bench.main()
     runs = [words[words.index("--name") + 1] for words in bench.ran]
