@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from muarl.agents.base import Agent
-from muarl.agents.sampled import SampledAgent
 from muarl.backends.users import make_users
 from muarl.chat import Message, ToolCall
 from muarl.config import RunConfig, UserConfig
@@ -24,7 +23,6 @@ from muarl.episode import Episode
 from muarl.errors import ConfigError
 from muarl.event_loop import event_loop
 from muarl.observe.progress import Progress
-from muarl.recipes.demonstrations import demonstrate
 from muarl.seeds import derive_seed
 
 
@@ -86,6 +84,10 @@ def next_turns(
 ) -> dict[str, dict[str, float]]:
     """The figures of an agent by environment, in conversations of a faultless expert with rule-based users on the first
     ``eval.next_turns`` tasks of each. A sampled agent is greedy."""
+    # Here, as both need what an evaluation without a model does without.
+    from muarl.agents.sampled import SampledAgent
+    from muarl.recipes.demonstrations import demonstrate
+
     if isinstance(agent, SampledAgent):
         agent = SampledAgent(agent.sampler, agent.chat, replace(agent.sampling, temperature=0.0), name=agent.name)
     users = make_users(UserConfig(seed=config.eval_user.seed), environment)
