@@ -57,7 +57,7 @@ def test_a_dry_run_and_a_plan_say_the_same_of_the_same_gpus() -> None:
     plan = CliRunner().invoke(app, ["plan", "mua-32b", "--assume", "gpu=h100", "--json"])
     assert refused.exit_code == 2 and plan.exit_code == 1
     nearest = " ".join(json.loads(plan.stdout)["nearest"])
-    assert "learner.offload_" in nearest and f"The nearest that fits: {nearest}" in refused.stderr
+    assert nearest == "learner.offload_reference=true" and f"The nearest that fits: {nearest}" in refused.stderr
     assert "machines: h100, as --assume says" in refused.stderr
 
 
@@ -67,7 +67,7 @@ def test_a_dry_run_plans_with_the_gpus_that_it_sees(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("muarl.recipes.dry_run.look", lambda config: seen)
     result = dry("train", "--config", "mua-32b", "--cluster", "auto")
     assert result.exit_code == 2 and "32 x H100 on 4 machine(s), as Ray says" in result.stderr
-    assert "The nearest that fits: learner.offload_" in result.stderr
+    assert "The nearest that fits: learner.offload_reference=true" in result.stderr
     monkeypatch.setattr("muarl.recipes.dry_run.look", lambda config: None)
     assumed = dry("train", "--config", "mua-32b")
     assert assumed.exit_code == 0 and "so h200 is assumed (another kind: --assume gpu=h100)" in assumed.stderr

@@ -289,8 +289,8 @@ def _learned(found: Reproduction) -> Sheet:
         "learned",
         "What each arm learned from",
         "Means over seeds, of the stage that makes the arm what it is: “both” and “further cold start” begin where the "
-        "cold start ended. Tokens are those that an update went through, with beginnings in common counted once each "
-        "time; RL's were sampled besides. Hours on the clock.",
+        "cold start ended. Tokens are those of all conversations that updates learned from, beginnings in common "
+        "counted with each; RL's were sampled besides. Hours on the clock.",
         ("arm", "stage", "tokens", "of them with loss", "hours"),
         tuple(rows),
         words=2,
