@@ -43,6 +43,9 @@ class Fake:
         self.begun: list[str] = []
         self.busy = self.most = self.finished = self.cancelled = 0
 
+    async def ready(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
     async def play(self, request: RolloutRequest, seconds: float) -> Episode:
         number = len(self.begun)
         self.begun.append(request.episode_id)
@@ -134,6 +137,23 @@ def test_an_episode_that_takes_every_worker_with_it_does_not_count() -> None:
     assert [w.begun.count("t0#1") for w in workers] == [1] * 4, "each time somebody else"
     groups = collect_groups(result.episodes, 4)
     assert [(g.name, len(g.episodes), g.excluded) for g in groups.kept] == [("t0", 3, 1), ("t1", 4, 0)]
+
+
+def test_a_worker_that_stays_away_costs_no_episode_a_try() -> None:
+    """A node that is gone takes a while to come back; its worker is asked often, and fails each time."""
+
+    class Away(Fake):
+        asked = 0
+
+        async def ready(self, seconds: float) -> None:
+            self.asked += 1
+            if self.asked <= 12:
+                raise Lost("its node is gone")
+
+    workers = [Away({0}), Away({0})]
+    result = played(requests(1), *workers, tries=3, concurrency=1)
+    assert [e.verdict is not None for e in result.episodes] == [True] * 4
+    assert sum(w.asked for w in workers) > 12 and result.episodes[0].tags["workers_lost"] == 2
 
 
 def test_no_worker_left_ends_the_run_and_keeps_what_is_finished() -> None:

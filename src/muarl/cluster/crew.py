@@ -69,6 +69,10 @@ class Crew:
         self._until[member] = 0.0
         self._losses[member] = 0
 
+    def doubtful(self, member: int) -> bool:
+        """Whether it was lost, and has not answered since."""
+        return self._losses[member] > 0
+
     @property
     def loads(self) -> tuple[int, ...]:
         """How much each has to do."""

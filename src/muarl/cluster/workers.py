@@ -2,7 +2,8 @@
 
 A worker makes its own world, users and agent; only requests go there and only episodes come back. An episode whose
 worker is lost is restarted by another one. However often that happens, a request gives exactly one episode: what a
-worker may still send after it was given up is not listened to.
+worker may still send after it was given up is not listened to. A worker that was lost is given an episode once it says
+that it is ready, since that it is still away says nothing about the episode.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ Play = Callable[[RolloutRequest], Awaitable[Episode]]
 
 
 class Worker(Protocol):
-    """Somebody elsewhere who plays. ``play`` raises Lost where no episode comes back in time."""
+    """Somebody elsewhere who plays. ``play`` raises Lost where no episode comes back in time, ``ready`` where it does
+    not answer."""
+
+    async def ready(self, seconds: float) -> None: ...
 
     async def play(self, request: RolloutRequest, seconds: float) -> Episode: ...
 
@@ -67,16 +71,23 @@ class ClusterExecutor:
         began it was lost; MuarlError if there are no workers left."""
         lost: list[str] = []
         before: list[int] = []
+        away = ""
         while len(lost) < self._tries:
-            place = await self._somebody(before, lost)
+            place = await self._somebody(before, away)
             self._crew.begin(place)
+            begun = not self._crew.doubtful(place)
             try:
+                if not begun:
+                    await self._workers[place].ready(self._seconds)
+                    begun = True
                 episode = await self._workers[place].play(request, self._seconds)
             except Lost as problem:
                 if self._crew.lost(place, final=problem.final):
                     log.warning("%s; its episodes are restarted on other workers", problem)
-                lost.append(str(problem))
-                before.append(place)
+                away = str(problem)
+                if begun:
+                    lost.append(away)
+                    before.append(place)
                 continue
             finally:
                 self._crew.end(place)
@@ -87,10 +98,11 @@ class ClusterExecutor:
             return episode
         return _never_finished(request, lost)
 
-    async def _somebody(self, before: Sequence[int], lost: Sequence[str]) -> int:
-        """A worker that is there. ``before``: those that had this episode and were lost, perhaps because of it."""
+    async def _somebody(self, before: Sequence[int], last: str) -> int:
+        """A worker that is there. ``before``: those that had this episode and were lost, perhaps because of it.
+        ``last``: why the one asked last did not answer, if it did not."""
         while (place := self._crew.choose(besides=before)) is None:
-            why = f" The last failure: {lost[-1]}" if lost else ""
+            why = f" The last failure: {last}" if last else ""
             pause, now = self._crew.pause(), time.monotonic()
             if pause is None:
                 raise MuarlError(f"all {self._crew.size} rollout workers are lost and will not be started again.{why}")
@@ -126,6 +138,10 @@ class ActorWorker:
     def who(self) -> str:
         """Its name in messages."""
         return f"rollout worker {self.number}"
+
+    async def ready(self, seconds: float) -> None:
+        """See ``Worker``."""
+        await answer(self._actor.ready.remote(), seconds, self.who)
 
     async def play(self, request: RolloutRequest, seconds: float) -> Episode:
         """See ``Worker``."""
