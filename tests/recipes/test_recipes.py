@@ -275,6 +275,7 @@ def test_scripted_agents_need_no_model(muarl: Callable[..., Any], tmp_path: Path
     assert result.exit_code == 0, result.output
     summary = json.loads((tmp_path / "runs" / "e" / "summary.json").read_text())
     assert summary["evaluation"]["success"] == (success if success is not None else summary["do_nothing"])
+    assert 0 <= summary["always_transfer"] < 1 and "always transfer" in result.output
 
 
 def test_a_run_without_a_checkpoint_is_named(tmp_path: Path) -> None:

@@ -62,6 +62,13 @@ class ReproduceConfig(Section):
     user_model_in: tuple[str, ...] = Field(
         ("retail-generated",), description="The environments that the user model has learnt to be a user of."
     )
+    user_traits: tuple[Literal["typical", "hard"], ...] = Field(
+        (),
+        description="All arms are evaluated in the environments of `rl` with users who are as difficult as this, too.",
+    )
+    user_tasks: Positive | None = Field(
+        None, description="Tasks of each environment with `user_model` and `user_traits`; null: `eval.tasks`."
+    )
     materials: Positive = Field(
         80, description="Tasks of each environment from which the wandering agents' calls and sentences are drawn."
     )

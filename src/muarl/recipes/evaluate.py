@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 from muarl.agents.base import Agent
-from muarl.agents.idle import IdleAgent
+from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit.report import tables
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
@@ -87,10 +87,10 @@ def run(config: RunConfig) -> Path:
             summary["next_turns"] = next_turns(playing, environment, agent, tasks, progress)
         write_audits(run, [found.audited])
         run.write_summary(summary)
-        floors = {} if found.floor is None else {"do_nothing": found.floor}
-        own_floors = {name: {"do_nothing": value} for name, value in found.domain_floors.items()}
         name = f"{agent.name} on {environment.name}"
-        report = EvaluationReport.of(found.episodes, name=name, baselines=floors, domain_baselines=own_floors)
+        report = EvaluationReport.of(
+            found.episodes, name=name, baselines=found.floors, domain_baselines=found.domain_floors
+        )
         write_text(run.path / "report.md", report_text(found, report, summary))
         progress.console.print(report.to_table())
         for table in tables(found.audited.summary, detailed=False):
@@ -189,34 +189,42 @@ def _measure(
         len(requests),
         end,
         results.judged + judges.used,
-        *(_floor(config, environment, tasks, progress) if config.eval.baseline else (None, {})),
+        *(_floors(config, environment, tasks, progress) if config.eval.baseline else ({}, {})),
         review,
         audited,
         environment.searching_usage,
     )
 
 
-def _floor(
+def _floors(
     config: RunConfig, environment: ConfiguredEnvironment, tasks: Sequence[Task], progress: Progress
-) -> tuple[float | None, dict[str, float]]:
-    """Success of doing nothing: overall, and by domain. On official tasks it is read off an untouched world, so that no
-    user has to be asked; None if no task could be scored so."""
-    outcomes: dict[str, list[bool]] = {}
+) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """Success of doing nothing, and of always transferring where users follow rules and there is a tool for it:
+    overall, and by domain. On official tasks doing nothing is read off an untouched world, so that no user has to be
+    asked. Without a baseline for which no task could be scored; overall only those that every domain has."""
+    outcomes: dict[str, dict[str, list[bool]]] = {}
     for part in environment.parts:
         own, do_nothing = [task for task in tasks if environment.part_of(task) is part], part.do_nothing()
+        found = outcomes.setdefault(part.name, {})
         with event_loop() as loop:
             if do_nothing is not None:
-                outcomes[part.name] = loop.run(_untouched(do_nothing, [environment.domain_task(task) for task in own]))
+                untouched = _untouched(do_nothing, [environment.domain_task(task) for task in own])
+                found["do_nothing"] = loop.run(untouched)
                 continue
-            concurrency = config.rollout.concurrency
-            users, idle = make_users(config.eval_user, environment), IdleAgent()
+            agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
+            if part.can_transfer and config.eval_user.kind == "agenda":
+                agents["always_transfer"] = TransferAgent()
+            users = make_users(config.eval_user, environment)
             loop.closes(users)
-            executor = local_executor(environment, idle, users, concurrency)
-            label = "do nothing" if len(environment.parts) == 1 else f"do nothing in {part.name}"
-            played = evaluate(config.eval, environment, own, executor, progress, label=label, trials=1)
-            outcomes[part.name] = [is_success(e.reward) for e in scored(played)]
-    rewards = [outcome for found in outcomes.values() for outcome in found]
-    return fmean(rewards) if rewards else None, {name: fmean(found) for name, found in outcomes.items() if found}
+            for name, idle in agents.items():
+                executor = local_executor(environment, idle, users, config.rollout.concurrency)
+                label = name.replace("_", " ") + ("" if len(environment.parts) == 1 else f" in {part.name}")
+                played = evaluate(config.eval, environment, own, executor, progress, label=label, trials=1)
+                found[name] = [is_success(e.reward) for e in scored(played)]
+    by_domain = {part: {n: fmean(own) for n, own in found.items() if own} for part, found in outcomes.items()}
+    names = [n for n in ("do_nothing", "always_transfer") if all(n in found for found in outcomes.values())]
+    together = {name: [outcome for found in outcomes.values() for outcome in found[name]] for name in names}
+    return {name: fmean(own) for name, own in together.items() if own}, {p: own for p, own in by_domain.items() if own}
 
 
 async def _untouched(do_nothing: Callable[[Task], Awaitable[Verdict]], tasks: Sequence[Task]) -> list[bool]:

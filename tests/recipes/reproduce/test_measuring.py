@@ -182,3 +182,30 @@ def test_a_known_model_s_page_has_the_control_and_what_each_arm_learned_from(tmp
     learned = {row[0]: row[1:4] for row in by_key["learned"].rows}
     assert learned["both"] == ("rl", "2,000", "500") and learned["further cold start"][0] == "cold start"
     assert by_key["turns"].rows[0] == ("retail", "base", "50.0", "75.0", "90.0", "20")
+
+
+def test_several_tries_and_other_users_have_tables_of_their_own(tmp_path: Path) -> None:
+    own = ["reproduce.unseen=[]", "eval.tasks=4", "eval.trials=2", "reproduce.user_traits=[hard]"]
+    config = load_config("known-model", [f"runs_dir={tmp_path}", *own, "reproduce.arms=[cold]"])
+    for stage in stages(config, [0]):
+        run = RunDirectory(stage.config.runs_dir, stage.name)
+        run.write_config(stage.config.model_dump(mode="json"))
+        run.write_status("finished")
+    tries = {"rules": [(1, 1), (1, 0), (0, 0), (1, 1)], "hard": [(1, 0), (0, 0), (0, 0), (0, 0)]}
+    for one in evaluations(config, [0]):
+        played = [
+            replace(episode(f"retail-generated:{n}", float(reward), 0.5), id=f"{n}.{trial}")
+            for n, rewards in enumerate(tries[one.user])
+            for trial, reward in enumerate(rewards)
+        ]
+        run = RunDirectory.at(one.stage.folder)
+        run.write_episodes("eval", played)
+        run.write_summary({"do_nothing": 0.125, "always_transfer": 0.25})
+    by_key = {sheet.key: sheet for sheet in sheets(measure(config, [0]))}
+    assert by_key["hats"].rows[0][:4] == ("retail", "base", "62.5", "50.0") and "from 2 of each" in by_key["hats"].note
+    assert by_key["hats"].head[-2:] == ("pass^1", "pass^2")
+    assert by_key["worlds-hard"].title == "Every environment, hard users"
+    assert by_key["worlds-hard"].rows[0][2:4] == ("12.5", "25.0")
+    assert by_key["worlds-hard"].rows[0][4].startswith("12.5 (")
+    assert by_key["obeying-hard"].rows[0][:2] == ("base", "not checked")
+    assert ("always transferring", "25.0", "25.0", "", "") in by_key["ablation"].rows

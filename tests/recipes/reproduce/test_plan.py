@@ -68,6 +68,18 @@ def test_another_user_is_met_where_it_can_be_one(config: RunConfig) -> None:
         assert (one.stage.config.eval_user.kind, one.stage.config.eval_user.checkpoint) == ("sampled", "runs/um")
 
 
+def test_users_of_other_difficulty_are_met_where_rl_plays(config: RunConfig) -> None:
+    wanted = config.reproduce.model_copy(update={"user_traits": ("typical", "hard"), "user_tasks": 5})
+    changed = config.model_copy(update={"reproduce": wanted})
+    found = {e.stage.name: e.stage.config for e in evaluations(changed, [0]) if e.user == "hard"}
+    assert list(found) == [f"eval-{arm}-hard" for arm in ("base", "cold-0", "rl-0", "both-0")]
+    for one in found.values():
+        assert [d.name for d in one.domains] == ["retail-generated", "airline-generated"] and one.eval.tasks == 10
+        assert one.eval_user.traits.mistakes == 0.5 and one.eval_user.seed == config.eval_user.seed
+    easy = {s.name: s.config for s in stages(config, [0])}
+    assert all(s.config == easy[s.name] for s in stages(changed, [0]) if s.name in easy), "no other stage changes"
+
+
 def test_a_model_that_was_trained_elsewhere_is_the_base_itself(tmp_path: Path) -> None:
     own = [f"runs_dir={tmp_path}", "eval.tasks=300", "reproduce.pretrained=true", "model.checkpoint=runs/theirs"]
     own += ["reproduce.cold_start=[retail-generated]", "reproduce.rl=[retail-generated]", "reproduce.kept_out=null"]

@@ -32,8 +32,9 @@ class Evaluation:
     """What an evaluation found.
 
     ``planned``: how many episodes there were to be. ``end``: whether a budget kept some from being played.
-    ``judged``: what judges used (in a resumed run also what searches used before). ``floor``: success of doing nothing,
-    None where that was not asked; ``domain_floors``: in each domain. ``searched``: what models of searches used.
+    ``judged``: what judges used (in a resumed run also what searches used before). ``floors``: success of
+    "do_nothing" and "always_transfer" on the same tasks, without those that were not asked; ``domain_floors``: in each
+    domain. ``searched``: what models of searches used.
     """
 
     config: RunConfig
@@ -45,8 +46,8 @@ class Evaluation:
     planned: int
     end: RolloutEnd = RolloutEnd.COMPLETE
     judged: Usage = Usage()
-    floor: float | None = None
-    domain_floors: Mapping[str, float] = field(default_factory=dict)
+    floors: Mapping[str, float] = field(default_factory=dict)
+    domain_floors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     review: UserReview = field(default_factory=UserReview)
     audited: EvaluationAudit = field(default_factory=lambda: EvaluationAudit(AuditSummary()))
     searched: Usage = Usage()
@@ -66,7 +67,8 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         "split": config.eval.split,
         "evaluation": evaluate_summary(episodes),
         "completion": task_completion(episodes),
-        "do_nothing": evaluation.floor,
+        "do_nothing": evaluation.floors.get("do_nothing"),
+        **{name: share for name, share in evaluation.floors.items() if name != "do_nothing"},
         **_by_domain(evaluation),
         "user_eval": evaluation.user,
         "audit": evaluation.audited.summary.to_json() | {"judge": config.eval.audit_judge},
@@ -100,7 +102,8 @@ def _by_domain(evaluation: Evaluation) -> dict[str, Any]:
             evaluation.environment.domain_task(t) for t in evaluation.tasks if evaluation.environment.part_of(t) is part
         ]
         about = part.about_scores(evaluation.config.eval, tasks, [_own(e) for e in own if e.verdict is not None])
-        scores[part.name] |= {"do_nothing": evaluation.domain_floors.get(part.name), "completion": task_completion(own)}
+        scores[part.name] |= {"do_nothing": None, **evaluation.domain_floors.get(part.name, {})}
+        scores[part.name] |= {"completion": task_completion(own)}
         scores[part.name] |= {} if about is None else {"benchmark": about}
     return {"by_domain": scores} if scores else {}
 

@@ -19,13 +19,15 @@ from muarl.metrics import DOMAIN, by_domain, episode_metrics, is_success, scored
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.reproduce.plan import BASE, BOTH, COLD, MORE, RL, ArmEvaluation, Stage, evaluations, stages
 from muarl.recipes.reproduce.running import is_finished
-from muarl.statistics import Interval, mean_interval, wilson
+from muarl.statistics import Interval, mean_interval, pass_hats, wilson
 
 PAIRS = ((COLD, BASE), (RL, BASE), (BOTH, BASE), (RL, COLD), (BOTH, COLD), (BOTH, RL), (MORE, COLD), (BOTH, MORE))
 """The comparisons of arms: the first minus the second."""
 PHASES = {"sft": ("cold_start", ""), "rl": ("rl", "update/")}
 """What the rows of figures of a recipe's steps are called, and the beginning of an update's figures in them."""
 RESAMPLES = 10_000
+FLOORS = ("do_nothing", "always_transfer")
+"""The baselines of an evaluation's summary."""
 BEHAVIOUR = ("turns", "needless_transfers", "writes_without_consent", "tool_error_rate", "truncated")
 
 
@@ -52,17 +54,28 @@ class ArmDifference:
 @dataclass(frozen=True)
 class ArmsMeasured:
     """Everything that the page shows of one user. ``outcomes``: by arm and seed (the base's is None), each task's
-    success, 0 or 1; a task's id begins with its environment. ``nothing``: what doing nothing scores, by environment.
+    success, the mean of its trials; a task's id begins with its environment. ``floors``: what "do_nothing" and
+    "always_transfer" score, by environment. ``hats``: pass^k by arm and environment, means over seeds.
     ``figures``: behaviour by arm and group of environments, means over seeds. ``clean``: like ``outcomes``, success
     without any violation, of the tasks whose episodes were audited. ``turns``: by arm and environment, the figures of
     ``recipes/evaluation/next_turns.py`` as means over seeds, where evaluations have them."""
 
     user: str
     outcomes: Mapping[str, Mapping[int | None, Mapping[str, float]]]
-    nothing: Mapping[str, float]
+    floors: Mapping[str, Mapping[str, float]]
     figures: Mapping[str, Mapping[str, Mapping[str, float]]]
     clean: Mapping[str, Mapping[int | None, Mapping[str, float]]] = field(default_factory=dict)
     turns: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    hats: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+
+    @property
+    def nothing(self) -> Mapping[str, float]:
+        """What doing nothing scores, by environment."""
+        return self.floor("do_nothing")
+
+    def floor(self, name: str) -> dict[str, float]:
+        """What a baseline scores, by the environments that it was measured in."""
+        return {environment: own[name] for environment, own in self.floors.items() if name in own}
 
     def score(self, arm: str, environments: Sequence[str], *, clean: bool = False) -> ArmScore | None:
         """An arm's success in these environments taken together; None where it has not been evaluated. ``clean``:
@@ -181,9 +194,12 @@ def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> A
     clean: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
     figures: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
     turns: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
-    nothing: dict[str, float] = {}
+    hats: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
+    floors: dict[str, dict[str, float]] = {}
     for one in found:
         episodes = _episodes(one.stage)
+        for name, own in by_domain(episodes).items():
+            hats[one.arm][name].append({str(k): e.value for k, e in pass_hats(own).items()})
         outcomes[one.arm][one.seed] = outcomes_of(episodes)
         clean[one.arm][one.seed] = clean_outcomes_of(episodes)
         for group, names in groups(config).items():
@@ -195,10 +211,12 @@ def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> A
             turns[one.arm][name].append(shares)
         if one.arm == BASE:
             scores = summary.get("by_domain") or {one.stage.config.domains[0].name: summary}
-            nothing |= {name: block["do_nothing"] for name, block in scores.items() if "do_nothing" in block}
+            for name, block in scores.items():
+                floors[name] = {n: block[n] for n in FLOORS if block.get(n) is not None}
     means = {arm: {group: _means(rows, BEHAVIOUR) for group, rows in own.items()} for arm, own in figures.items()}
     right = {arm: {name: _means(rows, list(rows[0])) for name, rows in own.items()} for arm, own in turns.items()}
-    return ArmsMeasured(user, outcomes, nothing, means, clean, right)
+    passed = {arm: {name: _means(rows, list(rows[0])) for name, rows in own.items()} for arm, own in hats.items()}
+    return ArmsMeasured(user, outcomes, floors, means, clean, right, passed)
 
 
 def _episodes(stage: Stage) -> list[Episode]:

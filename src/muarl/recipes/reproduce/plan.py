@@ -14,7 +14,8 @@ BASE, COLD, RL, BOTH, MORE = "base", "cold", "rl", "both", "more"
 ARMS = {BASE: "base", COLD: "cold start only", RL: "RL only", BOTH: "both", MORE: "further cold start"}
 """The arms by their names in folders, and what they are called."""
 RULES, MODEL = "rules", "model"
-"""Who plays the user in an evaluation."""
+"""Who plays the user in an evaluation: rules as in training, or the user model. Rules of a difficulty that
+``reproduce.user_traits`` names are called as that is."""
 SECTIONS = {BASE: ("base",), COLD: ("base", "sft"), RL: ("base", "rl"), BOTH: ("base", "sft", "rl")}
 SECTIONS |= {MORE: SECTIONS[COLD]}
 """The sections about stages that each arm has come from. In a stage's own settings the others are at their defaults, so
@@ -44,7 +45,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ArmEvaluation:
-    """An arm's evaluation. ``seed``: None for the base, which is one for all seeds. ``user``: RULES or MODEL."""
+    """An arm's evaluation. ``seed``: None for the base, which is one for all seeds. ``user``: RULES, MODEL, or a
+    level of ``reproduce.user_traits``."""
 
     arm: str
     seed: int | None
@@ -96,7 +98,7 @@ def _base_checkpoint(config: RunConfig) -> str:
 def evaluations(config: RunConfig, seeds: Sequence[int]) -> list[ArmEvaluation]:
     """The evaluations of all arms."""
     root = root_of(config)
-    users = (RULES,) if config.reproduce.user_model is None else (RULES, MODEL)
+    users = (RULES, *config.reproduce.user_traits, *(() if config.reproduce.user_model is None else (MODEL,)))
     arms: list[tuple[str, int | None, str, str]] = [(BASE, None, BASE, _base_checkpoint(config))]
     trained = [arm for arm in arms_of(config) if arm != BASE]
     arms += [(arm, seed, f"{arm}-{seed}", str(root / f"{arm}-{seed}")) for arm in trained for seed in seeds]
@@ -107,13 +109,20 @@ def evaluations(config: RunConfig, seeds: Sequence[int]) -> list[ArmEvaluation]:
     ]
 
 
+def met_in(config: RunConfig, user: str) -> tuple[str, ...]:
+    """The environments in which every arm meets a user."""
+    wanted = config.reproduce
+    return wanted.evaluated if user == RULES else wanted.user_model_in if user == MODEL else wanted.rl
+
+
 def _stage(
     config: RunConfig, name: str, recipe: str, needs: tuple[str, ...], uses: Sequence[str], **update: Any
 ) -> Stage:
     changed: dict[str, Any] = {"name": name, "runs_dir": root_of(config), "resume": None}
     unset = RunConfig()
     changed |= {section: getattr(unset, section) for section in (*SECTIONS[BOTH], *EVALUATION) if section not in uses}
-    of_others = ("user_model", "user_model_in", "intents", "arms", "further_cold_start", "unseen_tasks")
+    users = ("user_model", "user_model_in", "user_traits", "user_tasks")
+    of_others = (*users, "intents", "arms", "further_cold_start", "unseen_tasks")
     changed["reproduce"] = config.reproduce.model_copy(
         update={name: getattr(unset.reproduce, name) for name in of_others}
     )
@@ -178,25 +187,27 @@ def _training(
 
 
 def _evaluation(config: RunConfig, arm: str, name: str, checkpoint: str, user: str) -> Stage:
-    names = config.reproduce.evaluated
+    wanted, each = config.reproduce, config.eval.tasks
+    names = met_in(config, user)
     update: dict[str, Any] = {}
     if user == MODEL:
-        names = config.reproduce.user_model_in
-        update["eval_user"] = UserConfig(
-            kind="sampled", checkpoint=config.reproduce.user_model, seed=config.eval_user.seed
-        )
+        update["eval_user"] = UserConfig(kind="sampled", checkpoint=wanted.user_model, seed=config.eval_user.seed)
+    elif user != RULES:
+        update["eval_user"] = config.eval_user.model_copy(update={"traits": UserConfig(traits=user).traits})
+    if user != RULES:
+        each = wanted.user_tasks or each
     domains = _played(config, names)
-    each, fewer = config.eval.tasks, config.reproduce.unseen_tasks
     total = None if each is None else each * len(names)
-    if each is not None and fewer is not None:
-        counts = [each if name in config.reproduce.rl else fewer for name in names]
+    if each is not None and user == RULES and wanted.unseen_tasks is not None:
+        counts = [each if name in wanted.rl else wanted.unseen_tasks for name in names]
         domains = tuple(d.model_copy(update={"weight": float(n)}) for d, n in zip(domains, counts, strict=True))
         total = sum(counts)
-    # Doing nothing is the same beside every arm, and is measured once.
-    update["eval"] = config.eval.model_copy(update={"tasks": total, "baseline": name == BASE})
+    # Doing nothing is the same beside every arm, and single turns are those of the expert's users: measured once.
+    once = {"baseline": name == BASE, "next_turns": config.eval.next_turns if user == RULES else 0}
+    update["eval"] = config.eval.model_copy(update={"tasks": total, **once})
     return _stage(
         config,
-        f"eval-{name}" + ("-model" if user == MODEL else ""),
+        f"eval-{name}" + ("" if user == RULES else f"-{user}"),
         "evaluate",
         () if name == BASE and config.reproduce.pretrained else (name,),
         (*SECTIONS[arm], *EVALUATION),

@@ -20,12 +20,13 @@ from muarl.recipes.reproduce.measuring import (
     Reproduction,
     groups,
 )
-from muarl.recipes.reproduce.plan import ARMS, BASE, BOTH, MODEL, MORE, RULES, arms_of
+from muarl.recipes.reproduce.plan import ARMS, BASE, BOTH, MODEL, MORE, RULES, arms_of, met_in
 
 NOT_YET = "–"
 ENDS = 0.1
 """Share of the training steps that "first" and "last" mean."""
 USERS = {RULES: "rule-based user", MODEL: "user model"}
+"""What users are called; those of other difficulty are "typical users" and so on."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,13 @@ def sheets(found: Reproduction) -> list[Sheet]:
         out.append(_transfer(found, rules))
         out.append(_pairs(found, rules))
         out.append(_behaviour(found, rules))
+        if any("2" in hats for own in rules.hats.values() for hats in own.values()):
+            out.append(_repeated(found, rules))
         if rules.turns:
             out.append(_turns(found, rules))
-    if (model := found.by_user.get(MODEL)) is not None:
-        out.append(_everywhere(found, model, MODEL))
+    for user in (*found.config.reproduce.user_traits, MODEL):
+        if (other := found.by_user.get(user)) is not None:
+            out += [_everywhere(found, other, user), _other_users(found, other, user)]
     if found.training:
         out.append(_training(found))
     if found.learned:
@@ -100,9 +104,12 @@ def _ablation(found: Reproduction, measured: ArmsMeasured) -> Sheet:
         together = _score(measured.score(arm, names))
         theirs = [f"{value:.1f}" for value in paper.ABLATION[arm]] if arm in paper.ABLATION else [NOT_YET] * 2
         rows.append((label, *ours, together, *theirs))
-    shares = [measured.nothing[name] for name in names if name in measured.nothing]
-    mean = fmean(shares) if len(shares) == len(names) else None  # as many tasks are played of each
-    rows.append(("doing nothing", *(_percent(measured.nothing.get(name)) for name in names), _percent(mean), "", ""))
+    for baseline, label in (("do_nothing", "doing nothing"), ("always_transfer", "always transferring")):
+        floor = measured.floor(baseline)
+        shares = [floor[name] for name in names if name in floor]
+        mean = fmean(shares) if len(shares) == len(names) else None  # as many tasks are played of each
+        if shares or baseline == "do_nothing":
+            rows.append((label, *(_percent(floor.get(name)) for name in names), _percent(mean), "", ""))
     return Sheet(
         "ablation",
         "Each without the other",
@@ -118,18 +125,56 @@ def _how_scored(found: Reproduction) -> str:
 
 
 def _everywhere(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet:
-    wanted = found.config.reproduce
-    names = wanted.evaluated if user == RULES else wanted.user_model_in
     rows = []
-    for name in names:
+    transfer = measured.floor("always_transfer")
+    for name in met_in(found.config, user):
         kind = next((group for group, own in groups(found.config).items() if name in own), "")
         cells = [_score(measured.score(arm, (name,))) for arm in arms_of(found.config)]
-        rows.append((_short(name), kind, _percent(measured.nothing.get(name)), *cells))
+        floors = [_percent(measured.nothing.get(name)), *([_percent(transfer.get(name))] if transfer else [])]
+        rows.append((_short(name), kind, *floors, *cells))
+    floors = ["doing nothing", *(["always transferring"] if transfer else [])]
     return Sheet(
         f"worlds-{user}",
-        f"Every environment, {USERS[user]}",
+        f"Every environment, {USERS.get(user, f'{user} users')}",
         _how_scored(found),
-        ("environment", "", "doing nothing", *arms_of(found.config).values()),
+        ("environment", "", *floors, *arms_of(found.config).values()),
+        tuple(rows),
+        words=2,
+    )
+
+
+def _other_users(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet:
+    """What there is of rules and behaviour with a user that training has not met."""
+    rows = []
+    names = met_in(found.config, user)
+    for arm, label in arms_of(found.config).items():
+        clean, success = measured.score(arm, names, clean=True), measured.score(arm, names)
+        cell = NOT_YET if success is None else NOT_CHECKED if clean is None else _score(clean)
+        figures = next(iter(measured.figures.get(arm, {}).values()), {})
+        rows.append((label, cell, *(_figure(name, figures.get(name)) for name in BEHAVIOUR)))
+    return Sheet(
+        f"obeying-{user}",
+        f"Success without any violation and behaviour, {USERS.get(user, f'{user} users')}",
+        f"{_how_scored(found)} Behaviour: means over episodes and seeds.",
+        ("arm", "without any violation", *(word(name).label.lower() for name in BEHAVIOUR)),
+        tuple(rows),
+    )
+
+
+def _repeated(found: Reproduction, measured: ArmsMeasured) -> Sheet:
+    """pass^k, where tasks were tried several times."""
+    rows = []
+    ks = sorted({int(k) for own in measured.hats.values() for hats in own.values() for k in hats})
+    for name in found.config.reproduce.evaluated:
+        for arm, label in arms_of(found.config).items():
+            hats = measured.hats.get(arm, {}).get(name)
+            if hats is not None:
+                rows.append((_short(name), label, *(_percent(hats.get(str(k))) for k in ks)))
+    return Sheet(
+        "hats",
+        "Again and again: pass^k",
+        f"Percent of tasks that are done in all of k tries, from {found.config.eval.trials} of each; means over seeds.",
+        ("environment", "arm", *(f"pass^{k}" for k in ks)),
         tuple(rows),
         words=2,
     )
