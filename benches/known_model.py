@@ -6,7 +6,7 @@
     python benches/known_model.py --parts memory --tokens 2560 6144
     python benches/known_model.py --smoke                                # shows that it works
 
-Sides take turns, each measured after a warm-up of its own; CPU seconds are of all threads and child processes. Beside
+Sides take turns, after a warm-up of one short conversation each; CPU seconds are of all threads and child processes. Beside
 each figure stands its share of what this machine can do, measured between the sides: bytes a second of reading a large
 tensor for one stream, whose every token reads all weights, and operations a second of a large product for the rest.
 
@@ -188,11 +188,13 @@ def machine() -> dict[str, float]:
 def sampling(sides: Sequence[Any], batches: Sequence[int], repeats: int, parameters: int) -> list[dict[str, Any]]:
     """Rows of prefill and decode, of every side and batch; medians."""
     rows = []
+    for side in sides:
+        side.converse(prompts_of(0, 1), 2, REPLY)
     for batch in batches:
         here = [side for side in sides if batch == 1 or not isinstance(side, LlamaCpp)]
         times: dict[tuple[str, str], list[tuple[float, float]]] = {}
         limits = []
-        for number in range(repeats + 1):
+        for number in range(repeats):
             limits.append(machine())
             for side in here:
                 first, whole = times.setdefault((side.name, "prefill"), []), times.setdefault((side.name, "all"), [])
@@ -202,8 +204,8 @@ def sampling(sides: Sequence[Any], batches: Sequence[int], repeats: int, paramet
                     side.converse(prompts_of(1000 * batch + 2 * number + 1, batch), TURNS, REPLY)
         limit = {name: max(one[name] for one in limits) for name in limits[0]}
         for side in here:
-            wall, cpu = medians(times[side.name, "prefill"][1:])
-            whole_wall, whole_cpu = medians(times[side.name, "all"][1:])
+            wall, cpu = medians(times[side.name, "prefill"])
+            whole_wall, whole_cpu = medians(times[side.name, "all"])
             sampled = batch * TURNS * REPLY
             rate = sampled / (whole_wall - wall)
             rows.append(

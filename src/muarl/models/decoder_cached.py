@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from muarl.models import fused, fused_cache
+from muarl.models import fused, fused_cache, step_attention
 from muarl.models.decoder import Shape, is_mixture, rotary_tables, rotate, shape_of
 from muarl.models.experts import mixture
 from muarl.models.prefill_spans import spans_of
@@ -189,6 +189,9 @@ class CachedDecoder:
         with torch.no_grad():
             self.weights = InferenceWeights(model, device=device, dtype=dtype, max_positions=positions)
         self.cache = KVCache(self.weights.shape, slots, positions, device, dtype)
+        shape = self.weights.shape
+        wide = shape.kv_heads * shape.head_dim >= step_attention.WIDE
+        self.one_by_one = wide and device.type == "cpu" and dtype == torch.float32
 
     @property
     def vocab(self) -> int:
@@ -236,7 +239,20 @@ class CachedDecoder:
         if self.direct:
             hidden = decode_directly(self.weights, self.cache, tokens, slots, positions, span=span, common=common)
             return self.weights.logits(hidden)
-        hidden = decode(self.weights, self.cache, tokens, slots, positions, span=span, rows=rows, common=common)
+        lengths = None
+        if self.one_by_one and not torch.compiler.is_compiling():
+            lengths = (positions + 1).tolist()
+        hidden = decode(
+            self.weights,
+            self.cache,
+            tokens,
+            slots,
+            positions,
+            span=span,
+            rows=rows if lengths is None else 0,
+            common=common,
+            lengths=lengths,
+        )
         return self.weights.logits(hidden)
 
 
@@ -275,6 +291,7 @@ def decode(
     span: int,
     rows: int,
     common: tuple[int | Tensor, int] = (0, 0),
+    lengths: Sequence[int] | None = None,
 ) -> Tensor:
     """One token for each of ``n`` different slots: writes its key and value, returns final hidden states [n, width].
 
@@ -283,6 +300,9 @@ def decode(
     slots first, which pays when few are. ``common`` (slot, length): all ``slots`` hold that slot's keys and values in
     their first ``length`` positions, all of them before their own, so that attention reads them there, once for all;
     the slot may be a tensor [1], where it must not become part of a recorded step.
+
+    ``lengths``: ``positions`` + 1, with ``rows`` 0: attention goes through the rows one by one, in place, and ``span``
+    means nothing.
 
     If ``rows`` is n, token i reads slot i in place and writes to ``slots[i]``, which is i or, for a token that nobody
     reads, any slot beyond those that are in use.
@@ -298,60 +318,30 @@ def decode(
     reach = positions
     if in_place and not aligned:
         reach = positions.new_zeros(rows).index_copy_(0, slots, positions)
-    lead, skip = common
-    hidden_from_view = torch.arange(skip, span, device=x.device)[None] > reach[:, None]
-    bias = torch.zeros(hidden_from_view.shape, device=x.device).masked_fill_(hidden_from_view, float("-inf"))[:, None]
+    if lengths is None:
+        bias = step_attention.step_bias(reach, common[1], span)
+    else:
+        each = list(zip(slots.tolist(), lengths, strict=True))
     split = shape.heads * dim, (shape.heads + kv) * dim
     for number, layer in enumerate(weights.layers):
         normed = F.rms_norm(x, (shape.width,), layer.before_attention, shape.epsilon)
         qkv = F.linear(normed, layer.qkv, layer.qkv_bias)
         heads = _queries_and_keys(weights, layer, qkv, cos, sin)
         cache.write(number, places, heads[:, shape.heads :], qkv[:, split[1] :])
-        query = heads[:, : shape.heads].reshape(n, kv * groups * dim)
+        query = heads[:, : shape.heads].reshape(n, kv, groups, dim)
+        if in_place and not aligned:
+            query = query.new_zeros(rows, kv, groups, dim).index_copy_(0, slots, query)
         keys, values = cache.keys[number], cache.values[number]
-        if not in_place:
-            own_keys = keys[:, :, skip:span].index_select(0, slots).flatten(0, 1)
+        if lengths is None:
+            read = None if in_place else slots
+            mixed = step_attention.together(query, keys, values, read, bias, common, span=span)
         else:
-            own_keys = keys[:rows].flatten(0, 1)[:, skip:span]
-            own_values = values[:rows].flatten(0, 1)[:, skip:span]
-            if not aligned:
-                query = query.new_zeros(rows, query.shape[1]).index_copy_(0, slots, query)
-        count = query.shape[0]
-        scores = _scores(query.reshape(count * kv, groups, dim), own_keys)
-        scores.view(count, kv * groups, span - skip).add_(bias)
-        if skip:
-            # One product per key/value head for all slots' queries together.
-            asked = query.view(count, kv, groups, dim).transpose(0, 1).reshape(kv, count * groups, dim)
-            early = _scores(asked, _leading(keys, lead, skip)).view(kv, count, groups, skip)
-            scores = torch.cat((early.transpose(0, 1).reshape(count * kv, groups, skip), scores), -1)
-        shares = scores.softmax(-1).to(x.dtype)
-        if not in_place:  # only now, when the keys are no longer needed: less lies in memory at once
-            del own_keys
-            own_values = values[:, :, skip:span].index_select(0, slots).flatten(0, 1)
-        mixed = torch.bmm(shares[..., skip:], own_values).view(count, kv, groups, dim)
-        if skip:
-            early = shares[..., :skip].view(count, kv, groups, skip).transpose(0, 1).reshape(kv, count * groups, skip)
-            found = torch.bmm(early, _leading(values, lead, skip)).view(kv, count, groups, dim)
-            mixed.add_(found.transpose(0, 1))
-        mixed = mixed.view(count, shape.heads * dim)
+            mixed = step_attention.row_by_row(query, keys, values, each, common)
+        mixed = mixed.view(len(mixed), shape.heads * dim)
         if in_place and not aligned:
             mixed = mixed.index_select(0, slots)
         x = _feed_forward(weights, layer, x, mixed)
     return F.rms_norm(x, (shape.width,), weights.norm, shape.epsilon)
-
-
-def _scores(queries: Tensor, keys: Tensor) -> Tensor:
-    """Products [batch, queries, keys] in float32, whatever type queries and keys [batch, ..., head_dim] have."""
-    if queries.dtype != torch.float32 and queries.is_cuda:
-        return torch.bmm(queries, keys.transpose(1, 2), out_dtype=torch.float32)  # not rounded in between
-    return torch.bmm(queries, keys.transpose(1, 2)).float()
-
-
-def _leading(store: Tensor, slot: int | Tensor, length: int) -> Tensor:
-    """[kv_heads, length, head_dim]: the first positions of one slot."""
-    if isinstance(slot, int):
-        return store[slot, :, :length]
-    return store[:, :, :length].index_select(0, slot)[0]
 
 
 def prefill(

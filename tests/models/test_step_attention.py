@@ -1,0 +1,63 @@
+"""Attention of decode steps: row by row it is what it is for all rows together, and what the model itself computes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.torch_engine import TorchEngine
+from muarl.models import step_attention
+from support.tiny_qwen3 import tiny
+
+
+@given(
+    st.lists(st.integers(1, 20), min_size=1, max_size=5),
+    st.integers(0, 6),
+    st.sampled_from([(1, 1), (2, 1), (1, 3), (3, 3)]),
+    st.integers(0, 2**31),
+)
+def test_rows_one_by_one_find_what_all_together_find(
+    own: list[int], common: int, heads: tuple[int, int], seed: int
+) -> None:
+    """``own``: how many positions each row has beyond what is in common."""
+    kv, groups = heads
+    drawn = torch.Generator().manual_seed(seed)
+    keys, values = (torch.randn(7, kv, 32, 8, generator=drawn) for _ in range(2))
+    slots = torch.randperm(7, generator=drawn)[: len(own)]
+    lead = int(slots[0])
+    for store in (keys, values):
+        store[:, :, :common] = store[lead, :, :common].clone()
+    query = torch.randn(len(own), kv, groups, 8, generator=drawn)
+    lengths = [common + n for n in own]
+    bias = step_attention.step_bias(torch.tensor(lengths) - 1, common, 32)
+    together = step_attention.together(query, keys, values, slots, bias, (lead, common), span=32)
+    rows = list(zip(slots.tolist(), lengths, strict=True))
+    found = step_attention.row_by_row(query, keys, values, rows, (lead, common))
+    torch.testing.assert_close(found, together, atol=1e-5, rtol=1e-4)
+    whole = step_attention.row_by_row(query, keys, values, rows, (lead, 0))
+    torch.testing.assert_close(found, whole, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("wide", [1, 1 << 20], ids=["row by row", "together"])
+def test_an_engine_samples_the_model_s_own_distribution_either_way(wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_attention, "WIDE", wide)
+    model = tiny()
+    engine = TorchEngine(model, max_slots=4, max_context=160)
+    common = [3 + n % 40 for n in range(70)]
+    prompts = [[*common, *range(5, 5 + n)] for n in (1, 9, 30)]
+
+    async def everybody() -> list[Sampled]:
+        return list(await asyncio.gather(*(engine.sample(p, SamplingParams(20, seed=1)) for p in prompts)))
+
+    for prompt, sampled in zip(prompts, asyncio.run(everybody()), strict=True):
+        ids = torch.tensor([[*prompt, *sampled.ids]])
+        with torch.no_grad():
+            logp = model(ids).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
+        own = logp.gather(1, ids[0, len(prompt) :, None])[:, 0]
+        torch.testing.assert_close(torch.tensor(sampled.logprobs), own, atol=1e-4, rtol=1e-4)
+    assert engine.stats.reused_tokens >= 2 * 64, "they have their beginning in common"
