@@ -6,9 +6,10 @@
     python benches/known_model.py --parts memory --tokens 2560 6144
     python benches/known_model.py --smoke                                # shows that it works
 
-Sides take turns, after a warm-up of one short conversation each; CPU seconds are of all threads and child processes. Beside
-each figure stands its share of what this machine can do, measured between the sides: bytes a second of reading a large
-tensor for one stream, whose every token reads all weights, and operations a second of a large product for the rest.
+Sides take turns, after a warm-up of one short conversation each; CPU seconds are of all threads and child processes.
+Beside each figure stands its share of what this machine can do, measured between the sides: bytes a second of reading
+a large tensor for one stream, whose every token reads all weights, and operations a second of a large product for the
+rest.
 
 prefill: prompts of 1,024 tokens, the first 768 in common; tokens handed in, whether computed or found in a cache.
 decode: eight turns of 24 sampled tokens after prompts of 1,024, 16 tokens of a user between; every side keeps what it
@@ -131,7 +132,7 @@ class LlamaCpp:
     def __init__(self, path: Path, threads: int) -> None:
         from llama_cpp import Llama  # type: ignore[import-not-found, unused-ignore]
 
-        self.name = f"llama.cpp, {path.stem.rsplit('.', 1)[-1]}"
+        self.name, self.bytes = f"llama.cpp, {path.stem.rsplit('.', 1)[-1]}", path.stat().st_size
         self.model = Llama(str(path), n_ctx=2048, n_threads=threads, n_threads_batch=threads, verbose=False)
 
     def converse(self, prompts: list[list[int]], turns: int, reply: int) -> None:
@@ -213,7 +214,7 @@ def sampling(sides: Sequence[Any], batches: Sequence[int], repeats: int, paramet
                     "batch": batch, "side": side.name,
                     "prefill_tokens_s": batch * PROMPT / wall, "prefill_tokens_cpu_s": batch * PROMPT / cpu,
                     "decode_tokens_s": rate, "decode_tokens_cpu_s": sampled / (whole_cpu - cpu),
-                    "of_reading": rate / batch * 4 * parameters / 1e9 / limit["gb_s"],
+                    "of_reading": rate / batch * getattr(side, "bytes", 4 * parameters) / 1e9 / limit["gb_s"],
                     "of_products": rate * 2 * parameters / 1e9 / limit["gflop_s"],
                     **limit,
                 }
