@@ -144,8 +144,8 @@ class InferenceWeights:
         return self.linear(hidden, self.head) if self.wide else products(hidden, self.head)
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """``x`` [n, in] times ``weight`` [out, in], and ``bias``. With a few rows a CPU's library is up to two and a half
-        times as fast if the large matrix is on the left."""
+        """``x`` [n, in] times ``weight`` [out, in], and ``bias``. With a few rows a CPU's library is up to two and a
+        half times as fast if the large matrix is on the left."""
         if not self.wide or not 1 < len(x) <= FEW:
             return F.linear(x, weight, bias)
         product = torch.mm(weight, x.t()).t().contiguous()

@@ -1,0 +1,96 @@
+"""The figure of the known model's page, drawn from the runs of its experiment."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from muarl.chat import Message
+from muarl.config import RunConfig, load_config
+from muarl.episode import Episode, StopReason, Turn, Verdict
+from muarl.observe.rundir import RunDirectory
+from muarl.recipes.reproduce.measuring import measure
+from muarl.recipes.reproduce.plan import evaluations
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def script(repository: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("draw_known_model", repository / "docs" / "draw_known_model.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "draw_known_model", module)  # for its dataclasses
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> RunConfig:
+    """Two seeds of base, cold start and both in one environment; one of ten tasks is done with a violation."""
+    own = ["reproduce.unseen=[]", "reproduce.user_traits=[hard]", "reproduce.arms=[cold, both]"]
+    config = load_config("known-model", [f"runs_dir={tmp_path}", *own, "reproduce.further_cold_start=0"])
+    solved = {"base": 2, "cold": 4, "both": 8}
+    for one in evaluations(config, [0, 1]):
+        run = RunDirectory(one.stage.config.runs_dir, one.stage.name)
+        run.write_config(one.stage.config.model_dump(mode="json"))
+        run.write_status("finished")
+        run.write_summary({"do_nothing": 0.1, "always_transfer": 0.0})
+        turns = [Turn(Message("user", "hi")), Turn(Message("assistant", "bye"))]
+        run.write_episodes(
+            "eval",
+            [
+                Episode(
+                    f"e{n}",
+                    f"retail-generated:{n}",
+                    "retail-generated",
+                    turns,
+                    StopReason.USER_STOP,
+                    verdict=Verdict(float(n < solved[one.arm]), audit={"violations": float(n == 0)}),
+                )
+                for n in range(10)
+            ],
+        )
+    return config
+
+
+def test_the_figure_has_a_panel_a_user_and_two_bars_an_arm(script: ModuleType, config: RunConfig) -> None:
+    shown = script.panels(measure(config, [0, 1]))
+    assert [panel.title for panel in shown] == ["retail, users as in training", "retail, hard users"]
+    label, success, clean = shown[0].bars[-1]
+    assert (label, success.value, clean.value, shown[0].floor) == ("both", 0.8, 0.7, 0.1)
+    drawn = ET.fromstring(script.picture(shown))
+    kinds = [shape.get("class") for shape in drawn.iter()]
+    assert kinds.count("all") == kinds.count("clean") == 6 and kinds.count("floor") == 2
+    assert kinds.count("seed") == 2 * 2 * 2, "the base has one run for all seeds"
+    heights = [float(r.get("height", 0)) for r in drawn.iter(f"{SVG}rect") if r.get("class") == "all"]
+    assert heights[2] == pytest.approx(4 * heights[0])
+
+
+def test_the_page_is_written_again_and_nothing_else_of_it(
+    script: ModuleType, config: RunConfig, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# Before\n\n{script.BEGIN}\nold\n{script.END}\n\nafter\n")
+    found = measure(config, [0, 1])
+    script.draw(found, page)
+    first = page.read_text()
+    assert first.startswith("# Before\n") and first.endswith("\nafter\n") and "\nold\n" not in first
+    assert "### Each without the other" in first and "### Success without any violation" in first
+    script.draw(found, page)
+    assert page.read_text() == first and (tmp_path / script.PICTURE).exists()
+    page.write_text("no marks")
+    with pytest.raises(ValueError, match="has no lines"):
+        script.draw(found, page)
+
+
+def test_an_experiment_without_evaluations_is_named(script: ModuleType, tmp_path: Path) -> None:
+    config = load_config("known-model", [f"runs_dir={tmp_path}"])
+    with pytest.raises(ValueError, match="no evaluation"):
+        script.picture(script.panels(measure(config, [0])))
