@@ -133,8 +133,8 @@ def block(found: Reproduction, picture_file: Path) -> str:
     """What stands between the marks of the page: the figure, and the tables."""
     others = [sheet.key for sheet in sheets(found) if sheet.key.startswith(("worlds-", "obeying-"))]
     chosen = [sheet for sheet in sheets(found) if sheet.key in (*TABLES, *others)]
-    tables = markdown(chosen).split("\n", 2)[2].replace("\n## ", "\n### ")
-    return f"![Success of the arms]({picture_file.as_posix()})\n\n{tables}"
+    tables = markdown(chosen).split("\n", 1)[1].replace("\n## ", "\n### ")
+    return f"![Success of the arms]({picture_file.as_posix()})\n{tables}"
 
 
 def draw(found: Reproduction, page: Path) -> None:
