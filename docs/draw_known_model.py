@@ -93,7 +93,7 @@ def picture(shown: Sequence[Panel]) -> str:
 def _panel(group: ET.Element, panel: Panel) -> None:
     _shape(group, "rect", "card", x=0, y=0, width=PANEL, height=HEIGHT, rx=8)
     _text(group, 12, 20, panel.title, "title")
-    _text(group, 12, 36, "success; dark: without any violation; dashed: doing nothing; line: 95%; dots: seeds")
+    _text(group, 12, 36, "success; dark: without any violation; dashed: doing nothing")
     floor, room = HEIGHT - BOTTOM, HEIGHT - BOTTOM - TOP
 
     def at(share: float) -> float:
@@ -134,7 +134,8 @@ def block(found: Reproduction, picture_file: Path) -> str:
     others = [sheet.key for sheet in sheets(found) if sheet.key.startswith(("worlds-", "obeying-"))]
     chosen = [sheet for sheet in sheets(found) if sheet.key in (*TABLES, *others)]
     tables = markdown(chosen).split("\n", 1)[1].replace("\n## ", "\n### ")
-    return f"![Success of the arms]({picture_file.as_posix()})\n{tables}"
+    about = "Bars: success, and the darker part without any violation; lines: 95% over tasks; dots: single seeds."
+    return f"![Success of the arms]({picture_file.as_posix()})\n\n{about}\n{tables}"
 
 
 def draw(found: Reproduction, page: Path) -> None:
