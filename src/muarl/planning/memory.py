@@ -23,7 +23,8 @@ LOGITS_COPIES = 4
 temporary. On a GPU there are the logits, and their gradient in the type that is computed with."""
 HEAP = 0.35
 """On a CPU: what the C library's heap keeps in pieces between tensors that come and go, as a share of the activations.
-Measured with SmolLM2-135M and glibc: 0.31 to 0.37 (benches/known_model.py --parts memory)."""
+An estimate: with SmolLM2-135M and glibc 0.31 to 0.37 were measured with two packs an update, 0.7 with three
+(benches/known_model.py --parts memory)."""
 DURING_UPDATES = {"gathered", "reduced", "casts", "activations", "logits", "heap"}
 """Parts of a learner's memory that it gives back after an update."""
 
