@@ -165,7 +165,8 @@ SCALED = {
 @pytest.mark.parametrize("kind", SCALED)
 def test_scaled_rotary_positions_equal_hugging_face(kind: str) -> None:
     """Without the cache and with it, beyond the length that the scaling began with."""
-    from muarl.models.decoder_cached import InferenceWeights, KVCache, decode, prefill
+    from muarl.models.decoder_cached import KVCache, decode, prefill
+    from muarl.models.inference_weights import InferenceWeights
 
     model = tiny(rope_parameters={"rope_type": kind, "rope_theta": 10000.0, **SCALED[kind]})
     ids, positions, documents = batch([[60]], 60)
