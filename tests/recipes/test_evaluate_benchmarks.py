@@ -166,15 +166,15 @@ def test_an_agent_alone(evaluate: Callable[..., Any], server: FakeOpenAI, name: 
 def test_what_doing_nothing_earns(evaluate: Callable[..., Any], name: str, split: str, floor: float) -> None:
     from muarl.config import load_config
     from muarl.observe.progress import Progress
-    from muarl.recipes.evaluate import _floor
+    from muarl.recipes.evaluate import baseline_scores
 
     options = [f"domain.name={name}", f"eval.split={split}", "eval.tasks=null", "eval_user.kind=llm"]
     config = load_config("cpu", [*options, "eval_user.endpoint.model=m"])
     environment = configure_environment(config, measuring=True)
     with Progress() as progress:
-        mean, by_domain = _floor(config, environment, environment.eval_tasks(config.eval), progress)
-    assert mean == pytest.approx(floor)
-    assert by_domain == {name: pytest.approx(floor)}
+        overall, by_domain = baseline_scores(config, environment, environment.eval_tasks(config.eval), progress)
+    assert overall == {"do_nothing": pytest.approx(floor)}
+    assert by_domain == {name: overall}
 
 
 def test_an_idle_agent_with_a_customer_earns_what_doing_nothing_earns(evaluate: Callable[..., Any]) -> None:

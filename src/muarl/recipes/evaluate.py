@@ -189,14 +189,14 @@ def _measure(
         len(requests),
         end,
         results.judged + judges.used,
-        *(_floors(config, environment, tasks, progress) if config.eval.baseline else ({}, {})),
+        *(baseline_scores(config, environment, tasks, progress) if config.eval.baseline else ({}, {})),
         review,
         audited,
         environment.searching_usage,
     )
 
 
-def _floors(
+def baseline_scores(
     config: RunConfig, environment: ConfiguredEnvironment, tasks: Sequence[Task], progress: Progress
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """Success of doing nothing, and of always transferring where users follow rules and there is a tool for it:
