@@ -53,7 +53,7 @@ from muarl.inference.torch_engine import TorchEngine
 from muarl.inference.vllm.engine import VllmEngine
 from muarl.inference.vllm.settings import VllmSettings
 from muarl.learning.checkpoints import Policy, load_policy
-from muarl.learning.learner import LearnerConfig, TorchLearner
+from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.packing import Sample
 from muarl.planning.memory import learner_memory, process_memory
 from muarl.planning.models import shape_from_config
@@ -316,7 +316,8 @@ def updates(folder: Path, count: int, tokens: int, repeats: int) -> dict[str, An
 def updating(folder: Path, tokens: int) -> None:
     """What the process of ``memory`` does: three updates on full packs, then its largest resident size in KiB."""
     policy: Policy = load_policy(folder, dtype=torch.float32)
-    learner = TorchLearner(policy.model, policy.tokenizer, LearnerConfig(token_budget=tokens))
+    config = LearnerConfig(token_budget=tokens, policy=PolicyLossConfig(kl_coef=0))  # as in the preset: no reference
+    learner = TorchLearner(policy.model, policy.tokenizer, config)
     rng = random.Random(0)
     common = drawn(rng, 532)
     own = [drawn(rng, 530) for _ in range(2 * (tokens - 532) // 530)]

@@ -96,25 +96,37 @@ def test_weights_gradients_and_optimiser_to_the_byte(
     assert parts["reference"] == size_of(learner.reference.parameters())
 
 
+class Keeping:
+    """Every tensor that an operation keeps for the backward pass, or that is kept to make such a one again."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, own: set[int]) -> None:
+        self.stores: dict[int, torch.UntypedStorage] = {}
+        self.own = own
+        hooks = torch.autograd.graph.saved_tensors_hooks
+
+        class Seen(hooks):
+            def __init__(inner, keep: Any, give: Any) -> None:
+                super().__init__(lambda tensor: self.note(keep(tensor)), give)
+
+        self.everywhere = Seen(lambda tensor: tensor, lambda tensor: tensor)
+        monkeypatch.setattr(torch.autograd.graph, "saved_tensors_hooks", Seen)
+
+    def note(self, kept: Any) -> Any:
+        for tensor in [kept] if isinstance(kept, torch.Tensor) else kept[1]:
+            if isinstance(tensor, torch.Tensor) and (store := tensor.untyped_storage()).data_ptr() not in self.own:
+                self.stores[store.data_ptr()] = store
+        return kept
+
+
 def kept(model: PreTrainedModel, length: int, *, recompute: bool, autocast: bool) -> int:
     """Bytes of all tensors that a forward pass over four documents keeps for the backward pass, parameters apart."""
     rows = pack(Batch.of(samples(4, length)), token_budget=1 << 20)
-    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
-    stores: dict[int, torch.UntypedStorage] = {}
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        store = tensor.untyped_storage()
-        if store.data_ptr() not in own:
-            stores[store.data_ptr()] = store
-        return tensor
-
-    with (
-        torch.autocast("cpu", torch.bfloat16, enabled=autocast),
-        torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t),
-    ):
-        scores = selected_logprobs(path_of(model), rows[0], entropy=True, recompute=recompute)
+    with pytest.MonkeyPatch.context() as patch:
+        keeping = Keeping(patch, {p.untyped_storage().data_ptr() for p in model.parameters()})
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast), keeping.everywhere:
+            scores = selected_logprobs(path_of(model), rows[0], entropy=True, recompute=recompute)
     assert scores.logprobs.requires_grad
-    return sum(store.nbytes() for store in stores.values())
+    return sum(store.nbytes() for store in keeping.stores.values())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -138,6 +150,14 @@ def test_activations_of_one_more_layer_to_the_byte(
     else:
         expected = 4 * 64 * memory.activations_per_token(shape, dtype.itemsize)
     assert each[1] - each[0] == expected
+
+
+def test_small_projections_that_are_joined_keep_no_more_than_their_joined_weights() -> None:
+    models = [tiny(num_hidden_layers=n, model_type="llama", **SIZES) for n in (3, 4)]
+    each = [kept(m, 64, recompute=False, autocast=False) for m in models]
+    shape = shape_of(models[1])
+    joined = 4 * shape.width * (shape.query + 2 * shape.key + 2 * shape.feed_forward)
+    assert each[1] - each[0] <= 4 * 64 * memory.activations_per_token(shape, 4) + joined
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

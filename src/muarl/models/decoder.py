@@ -29,6 +29,7 @@ from muarl.models.attention import attend, can_share
 from muarl.models.experts import mixture
 from muarl.models.layout import Layout, plan_layout
 from muarl.models.norm import rms_norm
+from muarl.models.remade import Make, make_once, remaking
 from muarl.models.scoring import linear_logprobs
 from muarl.models.support import OWN_FAMILIES, off_the_own_path
 
@@ -127,11 +128,19 @@ def _project(x: Tensor, *linears: nn.Module) -> tuple[Tensor, ...]:
 
 
 def _layer(
-    layer: Any, shape: Shape, x: Tensor, cos: Tensor, sin: Tensor, layout: Layout, keep: Tensor | None
+    layer: Any,
+    shape: Shape,
+    x: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    layout: Layout,
+    keep: Tensor | None,
+    make: Make = make_once,
 ) -> Tensor:
-    """One decoder layer on flat tokens ``x`` [N, width]. With ``keep`` only those rows leave the attention block."""
+    """One decoder layer on flat tokens ``x`` [N, width]. With ``keep`` only those rows leave the attention block.
+    ``make`` makes what is cheap to make again in the backward pass."""
     attention, dim, eps = layer.self_attn, shape.head_dim, shape.epsilon
-    normed = rms_norm(x, layer.input_layernorm.weight, eps)
+    normed = make(rms_norm, x, layer.input_layernorm.weight, eps)
     q, k, v = _project(normed, attention.q_proj, attention.k_proj, attention.v_proj)
     q, k = q.reshape(-1, shape.heads, dim), k.reshape(-1, shape.kv_heads, dim)
     together = fused.usable(x) and fused.usable(q)
@@ -142,7 +151,10 @@ def _layer(
         if shape.head_norms:
             q, k = rms_norm(q, attention.q_norm.weight, eps), rms_norm(k, attention.k_norm.weight, eps)
         q, k = rotate(q, cos, sin), rotate(k, cos, sin)
-    mixed = attend(q, k, v.reshape(-1, shape.kv_heads, dim), layout)
+    v = v.reshape(-1, shape.kv_heads, dim)
+    if not shape.head_norms:  # a view into the joint product would keep all of it, which nothing else reads any more
+        v = v.contiguous()
+    mixed = attend(q, k, v, layout)
     if keep is not None:
         mixed, x = mixed.index_select(0, keep), x.index_select(0, keep)
     more = project(attention.o_proj, mixed)
@@ -150,11 +162,11 @@ def _layer(
         x, normed = fused.add_norm(x, more, layer.post_attention_layernorm.weight, eps)
     else:
         x = x + more
-        normed = rms_norm(x, layer.post_attention_layernorm.weight, eps)
-    return x + _feed_forward(layer.mlp, shape, normed)
+        normed = make(rms_norm, x, layer.post_attention_layernorm.weight, eps)
+    return x + _feed_forward(layer.mlp, shape, normed, make)
 
 
-def _feed_forward(mlp: Any, shape: Shape, x: Tensor) -> Tensor:
+def _feed_forward(mlp: Any, shape: Shape, x: Tensor, make: Make) -> Tensor:
     """The feed-forward block of one layer, which some layers of a mixture have as dense models do."""
     if is_mixture(mlp):
         inner = mlp.experts
@@ -162,7 +174,7 @@ def _feed_forward(mlp: Any, shape: Shape, x: Tensor) -> Tensor:
             x, mlp.gate.weight, inner.gate_up_proj, inner.down_proj, top_k=shape.top_k, normalised=shape.normalised
         )
     gate, up = _project(x, mlp.gate_proj, mlp.up_proj)
-    return project(mlp.down_proj, fused.gated(gate, up) if fused.usable(gate) else _Gated.apply(gate, up))
+    return project(mlp.down_proj, fused.gated(gate, up) if fused.usable(gate) else make(_Gated.apply, gate, up))
 
 
 class _Gated(torch.autograd.Function):
@@ -186,9 +198,10 @@ def is_mixture(mlp: nn.Module) -> bool:
 
 
 def _checkpointed(layer: Any, recompute: bool, *arguments: Any) -> Tensor:
-    """``_layer``, made again in the backward pass instead of kept if ``recompute``."""
+    """``_layer``, all of it made again in the backward pass instead of kept if ``recompute``."""
     if not recompute:
-        return _layer(layer, *arguments)
+        with remaking(arguments[1]) as make:
+            return _layer(layer, *arguments, make)
     # Nothing here is random, and generators must be left alone: another thread may be recording decode steps.
     return cast(Tensor, checkpoint(_layer, layer, *arguments, use_reentrant=False, preserve_rng_state=False))
 

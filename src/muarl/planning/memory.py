@@ -85,19 +85,19 @@ def activations_per_token_on_gpu(shape: ModelShape, compute_bytes: int, stream_b
 def activations_per_token(shape: ModelShape, compute_bytes: int) -> int:
     """Bytes that one layer keeps of one token for the backward pass, in ``models/decoder.py``.
 
-    Elements in float32: the layer's input and the middle of it with a norm of each (4 widths), query and key heads
-    before their norms (where they have some), what attention reads and returns, and the feed-forward block's gate, up
-    and their product. Below float32 the norms keep float32 copies of what they read and of what they made of
-    it. Of a mixture a layer with experts is meant: see ``_mixed``.
+    Elements in float32: the layer's input and the middle of it (2 widths), query and key heads before their norms
+    (where they have some), what attention reads and returns, and the feed-forward block's gate and up; a norm of each
+    and the product are made again (``models/remade.py``). Below float32 they are kept, and the norms keep float32
+    copies of what they read and of what they made of it. Of a mixture a layer with experts is meant: see ``_mixed``.
     """
-    w, q, k, f = shape.width, shape.query, shape.key, 3 * shape.feed_forward
+    w, q, k, f = shape.width, shape.query, shape.key, (2 if compute_bytes >= 4 else 3) * shape.feed_forward
     normed = q + k if shape.head_norms else 0
     small = 4 * (2 + shape.heads + (shape.heads + shape.kv_heads) * shape.head_norms)  # norms' scales, log-sum-exp
     if shape.mixture is not None:
         numbers, more = _mixed(shape, shape.mixture)
         f, small = numbers, small + more
     if compute_bytes >= 4:
-        return 4 * (4 * w + 2 * q + 2 * k + normed + f) + small
+        return 4 * (2 * w + 2 * q + 2 * k + normed + f) + small
     return compute_bytes * (2 * w + 2 * q + 2 * k + f) + 8 * (2 * w + normed) + small
 
 
