@@ -62,6 +62,7 @@ from muarl.recipes.demonstrations import demonstrate, supervised_samples
 
 PROMPT, COMMON, USER, REPLY, TURNS = 1024, 768, 16, 24, 8
 BATCHES = (1, 8, 32)
+TRL_AT_ONCE = 2  # conversations of a pass: its logits are whole, 0.25 GB a conversation and more in the backward pass
 
 
 class Side(Protocol):
@@ -247,8 +248,13 @@ def conversations(folder: Path, policy: Policy, count: int) -> list[Sample]:
     return [sample for segments in supervised_samples(shown, environment, chat) for sample in segments]
 
 
+def learner_config(tokens: int) -> LearnerConfig:
+    """As in the preset: without the second model of a KL term."""
+    return LearnerConfig(token_budget=tokens, policy=PolicyLossConfig(kl_coef=0))
+
+
 def trl_update(folder: Path, samples: Sequence[Sample], repeats: int) -> tuple[list[tuple[float, float]], list[float]]:
-    """Steps of TRL's trainer on the same tokens: times and losses."""
+    """Steps of TRL's trainer on the same tokens, some conversations at a time: times and losses."""
     import trl  # type: ignore[import-not-found, unused-ignore]
     from datasets import Dataset  # type: ignore[import-not-found, unused-ignore]
     from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
@@ -271,8 +277,9 @@ def trl_update(folder: Path, samples: Sequence[Sample], repeats: int) -> tuple[l
             train_dataset=Dataset.from_list(rows * (repeats + 1)),
             callbacks=[Steps()],
             args=trl.SFTConfig(
-                out, use_cpu=True, bf16=False, max_steps=repeats + 1, per_device_train_batch_size=len(rows),
-                learning_rate=1e-6, lr_scheduler_type="constant", weight_decay=0.0, max_grad_norm=1.0, max_length=None,
+                out, use_cpu=True, bf16=False, max_steps=repeats + 1, per_device_train_batch_size=TRL_AT_ONCE,
+                gradient_accumulation_steps=-(-len(rows) // TRL_AT_ONCE), learning_rate=1e-6,
+                lr_scheduler_type="constant", weight_decay=0.0, max_grad_norm=1.0, max_length=None,
                 gradient_checkpointing=False, completion_only_loss=True, dataloader_pin_memory=False, logging_steps=1,
                 save_strategy="no", report_to=[], disable_tqdm=True, shuffle_dataset=False,
             ),
@@ -285,7 +292,7 @@ def updates(folder: Path, count: int, tokens: int, repeats: int) -> dict[str, An
     """An update on ``count`` conversations, muarl's and TRL's, one after the other."""
     policy = load_policy(folder, dtype=torch.float32)
     samples = conversations(folder, policy, count)
-    learner = TorchLearner(policy.model, policy.tokenizer, LearnerConfig(token_budget=tokens))
+    learner = TorchLearner(policy.model, policy.tokenizer, learner_config(tokens))
     ours: list[tuple[float, float]] = []
     seen: list[dict[str, float]] = []
     limit = machine()
@@ -316,8 +323,7 @@ def updates(folder: Path, count: int, tokens: int, repeats: int) -> dict[str, An
 def updating(folder: Path, tokens: int) -> None:
     """What the process of ``memory`` does: three updates on full packs, then its largest resident size in KiB."""
     policy: Policy = load_policy(folder, dtype=torch.float32)
-    config = LearnerConfig(token_budget=tokens, policy=PolicyLossConfig(kl_coef=0))  # as in the preset: no reference
-    learner = TorchLearner(policy.model, policy.tokenizer, config)
+    learner = TorchLearner(policy.model, policy.tokenizer, learner_config(tokens))
     rng = random.Random(0)
     common = drawn(rng, 532)
     own = [drawn(rng, 530) for _ in range(2 * (tokens - 532) // 530)]
