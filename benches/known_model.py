@@ -274,7 +274,7 @@ def trl_update(folder: Path, samples: Sequence[Sample], repeats: int) -> tuple[l
         trainer = trl.SFTTrainer(
             model=AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32),
             processing_class=AutoTokenizer.from_pretrained(folder),
-            train_dataset=Dataset.from_list(rows * (repeats + 1)),
+            train_dataset=Dataset.from_list(rows),  # an epoch is a step
             callbacks=[Steps()],
             args=trl.SFTConfig(
                 out, use_cpu=True, bf16=False, max_steps=repeats + 1, per_device_train_batch_size=TRL_AT_ONCE,

@@ -21,10 +21,9 @@ LOGITS_AT_ONCE = 1 << 20
 LOGITS_COPIES = 4
 """Tensors of that size alive at once in its backward pass on a CPU: logits, probabilities, their gradient, and one
 temporary. On a GPU there are the logits, and their gradient in the type that is computed with."""
-HEAP = 0.35
+HEAP = 0.85
 """On a CPU: what the C library's heap keeps in pieces between tensors that come and go, as a share of the activations.
-An estimate: with SmolLM2-135M and glibc 0.31 to 0.37 were measured with two packs an update, 0.7 with three
-(benches/known_model.py --parts memory)."""
+An estimate: with SmolLM2-135M and glibc 0.6 to 1 were measured (benches/known_model.py --parts memory)."""
 DURING_UPDATES = {"gathered", "reduced", "casts", "activations", "logits", "heap"}
 """Parts of a learner's memory that it gives back after an update."""
 
