@@ -201,7 +201,7 @@ def _checkpointed(layer: Any, recompute: bool, *arguments: Any) -> Tensor:
     """``_layer``, all of it made again in the backward pass instead of kept if ``recompute``."""
     if not recompute:
         with remaking(arguments[1]) as make:
-            return _layer(layer, *arguments, make)
+            return partial(_layer, make=make)(layer, *arguments)
     # Nothing here is random, and generators must be left alone: another thread may be recording decode steps.
     return cast(Tensor, checkpoint(_layer, layer, *arguments, use_reentrant=False, preserve_rng_state=False))
 
