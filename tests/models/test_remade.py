@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -62,6 +64,22 @@ def test_it_is_made_again_once_for_each_reader() -> None:
     total.backward()
     assert len(asked) == 3
     assert weight.grad is not None and weight.grad.tolist() == [8.0] * 3
+
+
+def test_it_does_not_outlive_the_block() -> None:
+    """Not even until the garbage collector comes: a layer's tensors would lie beside the next layers'."""
+    x, weight = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    gc.disable()
+    try:
+        with remaking(x) as make:
+            y = make(torch.mul, x, 2)
+            total, alive = (y * weight).sum(), weakref.ref(y)
+        del y, make
+        assert alive() is None
+    finally:
+        gc.enable()
+    total.backward()
+    assert weight.grad is not None and weight.grad.tolist() == [2.0] * 3
 
 
 def test_a_part_of_it_is_kept_as_it_is() -> None:

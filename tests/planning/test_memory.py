@@ -152,12 +152,24 @@ def test_activations_of_one_more_layer_to_the_byte(
     assert each[1] - each[0] == expected
 
 
-def test_small_projections_that_are_joined_keep_no_more_than_their_joined_weights() -> None:
-    models = [tiny(num_hidden_layers=n, model_type="llama", **SIZES) for n in (3, 4)]
-    each = [kept(m, 64, recompute=False, autocast=False) for m in models]
-    shape = shape_of(models[1])
-    joined = 4 * shape.width * (shape.query + 2 * shape.key + 2 * shape.feed_forward)
-    assert each[1] - each[0] <= 4 * 64 * memory.activations_per_token(shape, 4) + joined
+def test_of_small_projections_that_are_joined_only_the_values_are_kept() -> None:
+    """Where beginnings are shared, attention keeps the values as they come: not as a part of the joint product."""
+    model = tiny(model_type="llama", **SIZES)
+    common = samples(1, 200)[0].ids
+    documents = [
+        Sample.sampled([*common, *s.ids], [False] * 200 + [True] * 40, [-1.0] * 240, 1.0)
+        for s in samples(3, 40, seed=1)
+    ]
+    rows = pack(Batch.of(documents), token_budget=1 << 20, share=True)[0]
+    assert rows.layout is not None and rows.layout.prefixes
+    with pytest.MonkeyPatch.context() as patch:
+        keeping = Keeping(patch, {p.untyped_storage().data_ptr() for p in model.parameters()})
+        with keeping.everywhere:
+            selected_logprobs(path_of(model), rows, entropy=True)
+    shape, tokens = shape_of(model), len(rows.layout.tokens)
+    sizes = [store.nbytes() for store in keeping.stores.values()]
+    assert sizes.count(4 * tokens * shape.key) >= 2 * shape.layers  # keys and values
+    assert 4 * tokens * (shape.query + 2 * shape.key) not in sizes
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

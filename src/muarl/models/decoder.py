@@ -128,14 +128,7 @@ def _project(x: Tensor, *linears: nn.Module) -> tuple[Tensor, ...]:
 
 
 def _layer(
-    layer: Any,
-    shape: Shape,
-    x: Tensor,
-    cos: Tensor,
-    sin: Tensor,
-    layout: Layout,
-    keep: Tensor | None,
-    make: Make = make_once,
+    layer: Any, make: Make, shape: Shape, x: Tensor, cos: Tensor, sin: Tensor, layout: Layout, keep: Tensor | None
 ) -> Tensor:
     """One decoder layer on flat tokens ``x`` [N, width]. With ``keep`` only those rows leave the attention block.
     ``make`` makes what is cheap to make again in the backward pass."""
@@ -197,13 +190,14 @@ def is_mixture(mlp: nn.Module) -> bool:
     return hasattr(mlp, "experts")
 
 
-def _checkpointed(layer: Any, recompute: bool, *arguments: Any) -> Tensor:
+def _checkpointed(layer: Any, recompute: bool, shape: Shape, x: Tensor, *others: Any) -> Tensor:
     """``_layer``, all of it made again in the backward pass instead of kept if ``recompute``."""
     if not recompute:
-        with remaking(arguments[1]) as make:
-            return partial(_layer, make=make)(layer, *arguments)
+        with remaking(x) as make:
+            return _layer(layer, make, shape, x, *others)
     # Nothing here is random, and generators must be left alone: another thread may be recording decode steps.
-    return cast(Tensor, checkpoint(_layer, layer, *arguments, use_reentrant=False, preserve_rng_state=False))
+    inputs = (layer, make_once, shape, x, *others)
+    return cast(Tensor, checkpoint(_layer, *inputs, use_reentrant=False, preserve_rng_state=False))
 
 
 def run_through_modules(model: nn.Module) -> None:

@@ -25,11 +25,12 @@ def make_once(function: Callable[..., Tensor], *inputs: Any) -> Tensor:
 
 @contextmanager
 def remaking(like: Tensor) -> Iterator[Make]:
-    """Within the block, what operations keep for the backward pass of a tensor that was made by the ``Make`` is its
-    function with its inputs, by which it is made again; so the inputs had better be kept anyhow.
+    """Within the block, a tensor made by the ``Make`` is not kept for the backward pass: where an operation would keep
+    it, the function and its inputs are kept instead, and it is made again when it is read. That saves memory if the
+    inputs are kept anyhow, and needs a function that gives the same bits each time. Views of it are kept as they are.
 
-    Where that does not pay or would not give the same (on other devices than a CPU, below float32, where types are
-    chosen by autocast, and where there is no backward pass), tensors are kept as always.
+    ``like``: a tensor that the block computes with. Everything is kept as always if it lies on another device than a
+    CPU or is below float32, under autocast, and where nothing is differentiated.
     """
     exact = like.dtype in (torch.float32, torch.float64) and not torch.is_autocast_enabled("cpu")
     if like.device.type != "cpu" or not exact or not torch.is_grad_enabled():
@@ -57,4 +58,4 @@ def remaking(like: Tensor) -> Iterator[Make]:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, give):
         yield make
-    made.clear()
+    made.clear()  # `make` and what it holds refer to each other, and the tensors are not to wait for the collector
