@@ -128,3 +128,11 @@ def test_an_evaluation_reports_it(muarl: Callable[..., Any], tmp_path: Path) -> 
     assert "in the expert's turns, retail-generated" in (run / "report.md").read_text()
     refused = muarl("eval", "eval.next_turns=2", "eval.agent=idle")
     assert refused.exit_code == 2 and "eval.agent is idle" in refused.output
+
+
+def test_a_model_in_several_domains_answers_in_each(muarl: Callable[..., Any], tmp_path: Path) -> None:
+    domains = ("-d", "retail-generated", "-d", "hotel-generated", "model.chat_format=text", "model.max_context=2048")
+    result = muarl("eval", *domains, "eval.tasks=2", "eval.next_turns=1", "rollout.max_turns=1", "--name", "e")
+    assert result.exit_code == 0, result.output
+    measured = json.loads((tmp_path / "runs" / "e" / "summary.json").read_text())["next_turns"]
+    assert set(measured) == {"retail-generated", "hotel-generated"} and all(m["calls"] + m["words"] for m in measured.values())

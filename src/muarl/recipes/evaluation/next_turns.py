@@ -18,6 +18,7 @@ from muarl.conversation import agent_view
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.mixture import AgentByDomain
 from muarl.environments.registry import find
 from muarl.episode import Episode
 from muarl.errors import ConfigError
@@ -88,16 +89,18 @@ def next_turns(
     from muarl.agents.sampled import SampledAgent
     from muarl.recipes.demonstrations import demonstrate
 
-    if isinstance(agent, SampledAgent):
-        agent = SampledAgent(agent.sampler, agent.chat, replace(agent.sampling, temperature=0.0), name=agent.name)
     users = make_users(UserConfig(seed=config.eval_user.seed), environment)
     found, seed = {}, config.eval.seed
     for part in environment.parts:
         own = [task for task in tasks if environment.part_of(task) is part][: config.eval.next_turns]
         episodes = demonstrate(environment, users, own, ErrorProfile(), seed=seed)
+        answering = agent.agents[part.name] if isinstance(agent, AgentByDomain) else agent
+        if isinstance(answering, SampledAgent):
+            greedy = replace(answering.sampling, temperature=0.0)
+            answering = SampledAgent(answering.sampler, answering.chat, greedy, name=answering.name)
         label = f"the expert's turns in {part.name}, of {agent.name}"
         with event_loop() as loop, progress.phase(label, len(episodes), "conversations") as phase:
-            turns = _all(agent, environment, episodes, config.rollout.concurrency, seed, phase.advance)
+            turns = _all(answering, environment, episodes, config.rollout.concurrency, seed, phase.advance)
             found[part.name] = figures(loop.run(turns))
     return found
 
