@@ -41,7 +41,11 @@ def attend(q: Tensor, k: Tensor, v: Tensor, layout: Layout) -> Tensor:
     base = 0
     for rows, length in layout.blocks:
         query, key, value = (x[base : base + rows * length].unflatten(0, (rows, length)).transpose(1, 2) for x in whole)
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=heads != kv)
+        if query.is_cuda and query.dtype == torch.float32 and heads != kv:
+            # No kernel of a GPU takes grouped heads in float32, and what PyTorch does instead writes all scores down.
+            key, value = (x.repeat_interleave(heads // kv, 1) for x in (key, value))
+        grouped = key.shape[1] != heads
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=grouped)
         out.append(mixed.transpose(1, 2).reshape(rows * length, heads * dim))
         base += rows * length
     joined = out[0] if len(out) == 1 else torch.cat(out)
