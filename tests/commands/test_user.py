@@ -50,6 +50,19 @@ def test_a_model_that_leaks_is_unfit_and_fails_a_script() -> None:
     assert figures["cost"]["requests"] == 1.0
 
 
+@pytest.mark.parametrize(("solved", "name"), [(0.0, "unfit"), (0.6, "fit with reservations")])
+def test_a_user_with_whom_the_expert_fails_is_not_fit(
+    solved: float, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("muarl.recipes.usercheck.figures.FIT", 0.5)  # so that ten conversations are enough
+    marks = iter([n < 10 * solved for n in range(10)] * 2)
+    monkeypatch.setattr("muarl.recipes.usercheck.figures.is_success", lambda reward: next(marks))
+    code, out = run("agenda", "--tasks", "10", "--agents", "expert", "--domain", "retail-generated", "--json")
+    verdict = json.loads(out)["verdict"]
+    assert code == 0 and verdict["name"] == name
+    assert f"solves {solved:.1%} of its tasks" in verdict["reasons"][0]
+
+
 def test_what_cannot_be_done_is_told_before_anything_is_played(tmp_path: Path) -> None:
     empty = tmp_path / "none.jsonl"
     empty.write_text(json.dumps({"messages": []}) + "\n")

@@ -44,6 +44,18 @@ def test_the_quickstart_is_planned_for_this_machine() -> None:
     assert "process" not in on_gpus.parts, "which takes no memory of a GPU"
 
 
+def test_a_model_that_thinks_takes_longer() -> None:
+    shape = PUBLISHED["Qwen/Qwen3-8B"]
+    quick, thinking, brief = (
+        make_plan(load_config("mua-8b", more), shape, Assumptions())
+        for more in ([], ["model.thinking=true"], ["model.thinking=true", "rollout.tokens_per_turn=100"])
+    )
+    assert quick.step["sampled_tokens"] < brief.step["sampled_tokens"] < thinking.step["sampled_tokens"]
+    assert (quick.assumptions.thought_tokens, brief.assumptions.thought_tokens) == (0.0, 100.0)
+    given = make_plan(load_config("mua-8b", ["model.thinking=true"]), shape, assume(["thought_tokens=50"]))
+    assert given.assumptions.thought_tokens == 50.0
+
+
 def test_a_plan_for_people_names_every_part_and_every_assumption() -> None:
     output = muarl("plan", "quickstart", *BIG, "--assume", "gpu=h100").output
     for word in (

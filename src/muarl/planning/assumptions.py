@@ -33,6 +33,10 @@ GPUS: Mapping[str, Gpu] = {
 }
 
 
+THOUGHTS = 400.0
+"""Tokens that a model thinks before a message where it does: a guess."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assumptions:
     """The figures that a plan stands on.
@@ -50,7 +54,8 @@ class Assumptions:
     Episodes: ``turns`` user replies and tool results together (MUA-RL reports 21 to 23, and counts so), of which
     ``user_replies`` are the user's; ``prompt_tokens`` of policy and tools (TAU1 retail renders to 17,500 characters,
     taken as 4 a token); the rest in tokens a message: ``agent_tokens`` sampled, ``tool_tokens`` (a result of the
-    retail shop at size official has 710 characters), ``user_tokens``, ``frame_tokens`` of the chat format.
+    retail shop at size official has 710 characters), ``user_tokens``, ``frame_tokens`` of the chat format;
+    ``thought_tokens`` that it thinks before each (a plan takes ``THOUGHTS`` with `model.thinking`).
     ``straggler``: the slowest episode of a step against the mean. ``user_seconds``: a user's reply;
     ``tool_seconds``: a tool call.
 
@@ -80,6 +85,7 @@ class Assumptions:
     tool_tokens: float = 180.0
     user_tokens: float = 35.0
     frame_tokens: float = 8.0
+    thought_tokens: float = 0.0
     straggler: float = 1.8
     user_seconds: float = 2.0
     tool_seconds: float = 0.01
@@ -120,7 +126,7 @@ class Assumptions:
     @property
     def sampled(self) -> float:
         """Tokens that the policy samples in an episode: one message before each turn's answer."""
-        return self.turns * self.agent_tokens
+        return self.turns * (self.agent_tokens + self.thought_tokens)
 
     @property
     def growth(self) -> float:
@@ -147,7 +153,8 @@ class Assumptions:
     @property
     def teacher_usage(self) -> tuple[float, float]:
         """The same of a model that serves: each message reads all that was before it."""
-        return self.turns * (self.prompt_tokens + self.growth / 2), self.sampled
+        plain = replace(self, thought_tokens=0.0)  # thoughts are the trained model's
+        return self.turns * (self.prompt_tokens + plain.growth / 2), plain.sampled
 
     @property
     def tools_usage(self) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import Any
 from muarl.config import RunConfig
 from muarl.config.section import UserConfig
 from muarl.planning import memory, speed
-from muarl.planning.assumptions import Assumptions
+from muarl.planning.assumptions import THOUGHTS, Assumptions
 from muarl.planning.memory import Parts
 from muarl.planning.models import ModelShape
 from muarl.planning.setup import Deployment, deployment, served_here
@@ -153,6 +153,8 @@ def make_plan(
         assumptions,
         prompt_tokens=min(assumptions.prompt_tokens, config.model.max_context / 2),
     )
+    if config.model.thinking:
+        a = a.unless_given(thought_tokens=min(THOUGHTS, float(config.rollout.tokens_per_turn)))
     longest = float(config.model.max_context)
     tokens = min(a.episode_tokens, longest)
     grown = max(tokens - a.prompt_tokens, 1.0)

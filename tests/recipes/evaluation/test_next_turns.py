@@ -135,4 +135,6 @@ def test_a_model_in_several_domains_answers_in_each(muarl: Callable[..., Any], t
     result = muarl("eval", *domains, "eval.tasks=2", "eval.next_turns=1", "rollout.max_turns=1", "--name", "e")
     assert result.exit_code == 0, result.output
     measured = json.loads((tmp_path / "runs" / "e" / "summary.json").read_text())["next_turns"]
-    assert set(measured) == {"retail-generated", "hotel-generated"} and all(m["calls"] + m["words"] for m in measured.values())
+    assert set(measured) == {"retail-generated", "hotel-generated"} and all(
+        m["calls"] + m["words"] for m in measured.values()
+    )

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from muarl.domains.base import Task
-from muarl.episode import Episode, StopReason
+from muarl.episode import SPOILED, Episode, StopReason
 from muarl.errors import MuarlError
 from muarl.rollout import Executor, Group, Groups, RolloutRequest, add_up, collect_groups, rollout
 
@@ -327,11 +327,19 @@ class Pipeline:
 
 
 def nothing_left(step: int, episodes: Sequence[Episode]) -> MuarlError:
-    """The error for a step whose groups all lack scored episodes."""
-    failed = [e.error for e in episodes if e.error]
+    """The error for a step whose groups all lack episodes to learn from."""
+    failed = [e.error or e.stop.value for e in episodes if e.stop is StopReason.INFRASTRUCTURE]
+    spoiled = [e for e in episodes if e.tags.get(SPOILED)]
+    causes = []
+    if failed:
+        causes.append(f"{len(failed)} failed for reasons outside the policy, the first: {failed[0]}.")
+    if spoiled:
+        causes.append(
+            f"In {len(spoiled)} the simulated user broke a rule of its role that user.guard could not fix: choose a "
+            "better model for the user, or look at it with `muarl user check`."
+        )
     return MuarlError(
-        f"step {step}: {len(failed)} of {len(episodes)} episodes failed for reasons outside the policy, so no "
-        f"group is large enough to learn from. The first failure: {failed[0] if failed else 'none'}"
+        f"step {step}: no group of {len(episodes)} episodes is large enough to learn from. {' '.join(causes)}".rstrip()
     )
 
 

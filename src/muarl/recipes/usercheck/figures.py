@@ -32,6 +32,10 @@ LOST_MOST = 0.05
 """The share of conversations lost to failures outside the user's words, above which a user is fit with reservations
 at best."""
 
+SOLVED_FIT, SOLVED_LEAST = 0.8, 0.5
+"""Shares of its tasks that the expert, which makes no errors, solves with a user: with a fit one at least the first; a
+user is unfit with whom it surely solves less than the second (the interval ends below it)."""
+
 
 @dataclass(frozen=True, slots=True)
 class FitnessVerdict:
@@ -73,7 +77,7 @@ def figures_of(check: PlayedCheck, judge: str | None = None) -> dict[str, Any]:
         },
         "by_agent": {name: _part(own) for name, own in _by(played, lambda one: one.agent).items()},
         "by_domain": {name: _part(own) for name, own in _by(played, lambda one: one.domain).items()},
-        "solved_with_expert": _solved(played),
+        "solved_with_expert": None if (solved := _solved(played)) is None else solved.to_json(),
         "style": style([one.said for one in played if one.said]),
         "cost": _cost(played),
         "examples": _examples(played),
@@ -124,7 +128,8 @@ def _wider(found: Estimate, hits: int) -> Estimate:
 
 
 def verdict_of(played: Sequence[PlayedConversation], lost: int) -> FitnessVerdict:
-    """Fit, fit with reservations, or unfit, by the limits above and the rules' findings alone."""
+    """Fit, fit with reservations, or unfit, by the limits above: of what the rules find, what the expert solves with
+    this user, and what was lost."""
     grave = spoiled(played, lambda one: {e.turn for e in one.found if e.rule in GRAVE})
     most = Counter(rule for one in played for rule in {e.rule for e in one.found} if rule in GRAVE).most_common(3)
     share = f"{grave.value:.1%} of conversations have a grave fault ({_span(grave)})"
@@ -132,6 +137,12 @@ def verdict_of(played: Sequence[PlayedConversation], lost: int) -> FitnessVerdic
     reasons = []
     if grave.interval[0] > UNFIT:
         return FitnessVerdict("unfit", (f"{named}; a user with surely more than {UNFIT:.0%} is unfit.",))
+    solved = _solved(played)
+    if solved is not None and solved.value < SOLVED_FIT:
+        told = f"The expert, which makes no errors, solves {solved.value:.1%} of its tasks with it ({_span(solved)})"
+        if solved.interval[1] < SOLVED_LEAST:
+            return FitnessVerdict("unfit", (f"{told}; a user with whom it surely solves less than half is unfit.",))
+        reasons.append(f"{told}; with a fit user at least {SOLVED_FIT:.0%}.")
     if grave.value > FIT:
         reasons.append(f"{named}; at most {FIT:.0%} is fit.")
     elif grave.interval[1] > FIT:
@@ -168,13 +179,13 @@ def _part(played: Sequence[PlayedConversation]) -> dict[str, Any]:
     }
 
 
-def _solved(played: Sequence[PlayedConversation]) -> dict[str, Any] | None:
+def _solved(played: Sequence[PlayedConversation]) -> Estimate | None:
     """How often the expert, which makes no errors, solves the task with this user."""
     tasks: dict[str, list[bool]] = defaultdict(list)
     for one in played:
         if one.agent == EXPERT and one.episode.verdict is not None:
             tasks[one.task.id].append(is_success(one.episode.reward))
-    return share_of(tasks.values()).to_json() if tasks else None
+    return _wider(share_of(tasks.values()), sum(map(sum, tasks.values()))) if tasks else None
 
 
 def _cost(played: Sequence[PlayedConversation]) -> dict[str, Any]:

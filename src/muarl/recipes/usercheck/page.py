@@ -10,7 +10,7 @@ from rich.table import Table
 from muarl.observe.charts import number, percent
 from muarl.observe.markup import Html, join, table_of, tag
 from muarl.observe.report import document
-from muarl.recipes.usercheck.figures import FIT, STYLE_MOST, UNFIT
+from muarl.recipes.usercheck.figures import FIT, SOLVED_FIT, SOLVED_LEAST, STYLE_MOST, UNFIT
 from muarl.recipes.usercheck.playing import AGENTS
 from muarl.version import __version__
 
@@ -199,8 +199,9 @@ def _reading(figures: Figures) -> Html:
     solved = figures["solved_with_expert"]
     lines = [
         f"Fit: at most {FIT:.0%} of conversations with a grave fault, to the end of the 95% interval, and no style "
-        f"rule surely above {STYLE_MOST:.0%} of conversations. Unfit: surely more than {UNFIT:.0%}. Everything between "
-        "is fit with reservations.",
+        f"rule surely above {STYLE_MOST:.0%} of conversations, and the expert solves at least {SOLVED_FIT:.0%} of its "
+        f"tasks. Unfit: surely more than {UNFIT:.0%}, or the expert surely solves less than {SOLVED_LEAST:.0%}. "
+        "Everything between is fit with reservations.",
         "Intervals of rates per 100 messages draw whole conversations, those of shares of conversations whole tasks.",
         "Rules read English and would rather miss a fault than see one where there is none: what they measure is a "
         "lower bound. docs/user-check.md says how many seeded faults each of them finds.",
