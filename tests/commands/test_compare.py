@@ -249,6 +249,30 @@ def test_what_is_left_out_is_named(files: dict[str, Path], tmp_path: Path) -> No
     assert "few: 1 attempts failed outside the agent and are left out: the endpoint was gone (1)." in said
 
 
+def test_runs_that_agree_everywhere_say_that_nothing_can_be_planned(tmp_path: Path) -> None:
+    a, b = (rows(tmp_path / f"{name}.jsonl", [[False]] * 2) for name in "ab")
+    said = " ".join(muarl("compare", a, b).output.split())
+    assert (
+        "The runs' difference is the same on every task, so that what a difference of 3.0 points takes cannot" in said
+    )
+    assert "0.0 points would be seen" not in said and "1 tasks" not in said
+    alone = " ".join(muarl("compare", rows(tmp_path / "c.jsonl", [[True, True]] * 4)).output.split())
+    assert "All trials of each task ended alike, so that what a difference" in alone
+
+
+def test_what_stands_beside_the_figures_is_told_with_the_runs_name(tmp_path: Path) -> None:
+    lines = [{"task_id": t, "success": True, "reward": 0.0, "verdict": v} for t in range(4) for v in range(2)]
+    file = tmp_path / "scores.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    page = tmp_path / "page.html"
+    said = " ".join(muarl("compare", f"mine={file}", "--page", page).output.split())
+    assert "mine: 4 of 4 lines say one thing as success and another as reward" in said
+    assert "mine: 4 lines are further verdicts on conversations that count once, by the first." in said
+    assert "4 of 4 lines" in page.read_text() and "4 lines are further verdicts" in page.read_text()
+    found = json.loads(muarl("compare", f"mine={file}", "--json").stdout)
+    assert len(found["warnings"]) == len(found["runs"][0]["left_out"]) == 1
+
+
 @pytest.mark.parametrize(("option", "says"), [("--alpha=0.9", "--alpha: must be above 0 and below 0.5"),
                                               ("--points=0", "--points: must be above 0 and below 100")])  # fmt: skip
 def test_options_out_of_range(files: dict[str, Path], option: str, says: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,35 @@ def test_a_training_run_is_compared_before_and_after(tmp_path: Path) -> None:
         ("after", [("a", 0, True)]),
     ]
     assert outcomes(read(folder)) == [("a", 0, True)], "beside others it stands for what it ended with"
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (
+            {"state": "running", "pid": 999999999, "host": platform.node()},
+            "it was killed: 2 of 120 attempts are compared",
+        ),
+        ({"state": "interrupted"}, "it was interrupted: 2 of 120 attempts"),
+        ({"state": "finished"}, "2 of 120 attempts were played: they are compared, and the others are missing"),
+    ],
+)
+def test_an_evaluation_that_did_not_come_to_its_end_is_told(tmp_path: Path, status: dict[str, Any], says: str) -> None:
+    folder = run_folder(tmp_path / "cut", [episode("a", 0, 1.0), episode("b", 0, 0.0)])
+    (folder / "status.json").write_text(json.dumps({"command": "eval", **status}))
+    (folder / "config.yaml").write_text("eval: {tasks: 40, trials: 3}")
+    for path in (folder, folder / "episodes" / "eval.jsonl"):
+        (note,) = read(path).notes
+        assert says in note
+    (folder / "config.yaml").write_text("eval: {tasks: 1, trials: 2}")
+    assert len(read(folder).notes) == (status["state"] != "finished")
+
+
+def test_a_training_that_was_killed_stands_for_what_it_has(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "cut", [episode("a", 0, 1.0)], stage="eval-before")
+    (folder / "status.json").write_text(json.dumps({"command": "quickstart", "state": "failed"}))
+    (note,) = read(folder).notes
+    assert "it failed: 1 attempts are compared" in note and "evaluation before training" in note
 
 
 def test_repeats_of_a_grid_of_seeds(tmp_path: Path) -> None:
@@ -292,6 +322,83 @@ def test_rows_of_anybody(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in judged))
     assert outcomes(read(file)) == [("t", 0, True), ("t", 1, True), ("t", 2, False)]
     assert verdicts_of(file) == {"t": [[True, False], [True, True]]}
+
+
+def written(path: Path, *lines: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("word", [lambda good: good, lambda good: "solved" if good else "failed", lambda good: None])
+def test_a_column_verdict_of_somebody_else_hides_no_row(tmp_path: Path, word: Any) -> None:
+    file = written(
+        tmp_path / "rows.jsonl", *({"task_id": n, "success": n < 8, "verdict": word(n < 8)} for n in range(10))
+    )
+    found = read(file)
+    assert [a.success for a in found.attempts] == [True] * 8 + [False] * 2
+    assert (found.left_out, verdicts_of(file)) == ((), {})
+
+
+def test_further_verdicts_are_left_out_by_number_and_others_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    judged = [{"task_id": t, "trial": n, "reward": 1.0, "verdict": v} for t in "ab" for n in (0, 1) for v in range(3)]
+    (told,) = read(written(file, *judged)).left_out
+    assert told == "8 lines are further verdicts on conversations that count once, by the first"
+    labels = [{"task_id": n, "success": n < 8, "verdict": int(n < 8)} for n in range(10)]
+    with pytest.raises(DataError, match=r"line 1: verdict 1 is on a conversation without a verdict 0: .* call it"):
+        read(written(file, *labels))
+    with pytest.raises(DataError, match=r"line 13: verdict is 'good', and a whole number on other lines"):
+        read(written(file, *judged, {"task_id": "c", "trial": 0, "reward": 1.0, "verdict": "good"}))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_reward_that_is_no_number_is_no_failure(tmp_path: Path, number: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(f'{{"task_id": "a", "reward": {number}}}\n{{"task_id": "b", "reward": 1}}\n')
+    found = read(file)
+    assert outcomes(found) == [("b", 0, True)]
+    assert "which is no number" in found.excluded[0].why and found.excluded[0].task == "a"
+    rows = tau2_run(("1", 0, "user_stop", 0.25), ("2", 0, "user_stop", 1.0))
+    (tmp_path / "tau2.json").write_text(json.dumps(rows).replace("0.25", number))
+    assert (outcomes(read(tmp_path / "tau2.json")), len(read(tmp_path / "tau2.json").excluded)) == ([("2", 0, True)], 1)
+
+
+def test_rewards_of_another_scale_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    for high in (100.0, 2, 10**400):
+        with pytest.raises(DataError, match=r"rows.jsonl, line 2: reward: .* they go from 0 to 1"):
+            read(written(file, {"task_id": "a", "reward": 0}, {"task_id": "b", "reward": high}))
+    assert outcomes(read(written(file, {"task_id": "a", "reward": -(10**400)}))) == [("a", 0, False)], "a penalty"
+
+
+def test_copies_of_an_attempt_are_no_trials(tmp_path: Path) -> None:
+    one = {"task_id": "a", "trial": 0, "seed": 5, "success": True}
+    other = {**one, "task_id": "b"}
+    file = tmp_path / "rows.jsonl"
+    with pytest.raises(DataError, match="task a, trial 0, seed 5 stands there 3 times, and so do 1 other attempts"):
+        read(written(file, one, other, one, other, one))
+    assert len(read(written(file, one, {**one, "trial": 1}, {**one, "seed": 6, "trial": 2})).attempts) == 3
+    (tmp_path / "tau2.json").write_text(json.dumps(tau2_run(*[("1", 0, "user_stop", 1.0)] * 2)))
+    with pytest.raises(DataError, match="task 1, trial 0, seed 50 stands there 2 times"):
+        read(tmp_path / "tau2.json")
+    unnumbered = {"task_id": "a", "seed": 5, "success": True}
+    assert "2 of 3 lines have task and seed of another" in read(written(file, *[unnumbered] * 3)).notes[0]
+
+
+def test_success_beside_another_reward_is_told(tmp_path: Path) -> None:
+    lines = [{"task_id": n, "success": True, "reward": float(n > 1)} for n in range(5)]
+    found = read(written(tmp_path / "rows.jsonl", *lines))
+    assert found.notes == (
+        "2 of 5 lines say one thing as success and another as reward: success counts (a reward is a success if it is "
+        "1).",
+    )
+    assert pair([found]).warnings == (f"{found.name}: {found.notes[0]}",)
+
+
+def test_a_task_of_several_domains_has_one_name_wherever_its_lines_stand(tmp_path: Path) -> None:
+    lines = [{"task_id": 1, "domain": name, "success": True} for name in ("retail", "airline", "retail")]
+    found = read(written(tmp_path / "rows.jsonl", *lines))
+    assert outcomes(found) == [("retail:1", 0, True), ("airline:1", 0, True), ("retail:1", 1, True)]
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,19 @@ def test_the_formula_of_the_plan() -> None:
         needed(one, 0.0)
 
 
+def test_nothing_is_planned_from_runs_that_do_not_vary() -> None:
+    for alike in ([[False]] * 2, [[True, True]] * 3, [[True]]):
+        plan = needed(difference_variance(alike, alike, seeded=False), 0.03)
+        assert plan.alike and {plan.smallest, plan.smallest_same_tasks, plan.tasks, plan.trials_same_tasks} == {None}
+    # Tasks differ, trials do not: tasks can be planned, trials cannot.
+    first, second = [[True, True]] * 8 + [[False, False]] * 2, [[True, True]] * 9 + [[False, False]]
+    plan = needed(difference_variance(first, second, seeded=False), 0.5)
+    assert plan.trials_alike and not plan.alike and plan.tasks is not None
+    assert {plan.trials, plan.trials_same_tasks, plan.smallest_same_tasks} == {None}
+    only = difference_variance([[True, False]], [[True, True]], seeded=False)
+    assert only.between is None and needed(only, 0.03).smallest is None, "one task says nothing of others"
+
+
 def test_what_seeds_share_does_not_count_as_noise() -> None:
     random = np.random.default_rng(7)
     luck = random.random((60, 6))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from muarl.errors import DataError
+from muarl.metrics import SUCCESS_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Results:
 
     ``kind``: of file, such as "run" or "tau2". ``fingerprints``: task id to a digest of what the file says of the task;
     only those of one kind compare. ``do_nothing``: success of doing nothing on the run's tasks, None where unknown.
+    ``notes``: what makes its figures mean something else, each a sentence; ``left_out``: what of the file is not
+    counted besides ``excluded``, likewise.
     """
 
     name: str
@@ -69,6 +74,7 @@ class Results:
     do_nothing: float | None = None
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def by_task(self) -> dict[str, list[PlayedTask]]:
         """Task id to its scored attempts, tasks in the order of the file."""
@@ -81,6 +87,38 @@ class Results:
     def tasks(self) -> set[str]:
         """The tasks with a scored attempt."""
         return {a.task for a in self.attempts}
+
+
+def refuse_copies(found: Results) -> Results:
+    """The same results. DataError if an attempt stands there more than once: copies are no trials."""
+    times = Counter((a.task, a.trial, *a.key) for a in found.attempts)
+    copied = [(key, count) for key, count in times.items() if count > 1]
+    if copied:
+        (task, trial, seed, *_), count = copied[0]
+        attempt = f"task {task}, trial {trial}" + ("" if seed is None else f", seed {seed}")
+        more = f", and so do {len(copied) - 1} other attempts" if len(copied) > 1 else ""
+        raise DataError(
+            f"{found.path}: {attempt} stands there {count} times{more}: copies of an attempt are no trials. Leave one "
+            "of each, or give attempts that are different ones numbers of their own (trial)"
+        )
+    return found
+
+
+def no_reward(value: float, place: str) -> str | None:
+    """Why a reward cannot be counted, None if it can. DataError for one above 1: it is of another scale."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"its reward is {value}, which is no number"
+    if value > 1 + SUCCESS_TOLERANCE:
+        raise DataError(
+            f"{place}: {_short(value)} is no reward: they go from 0 to 1, and 1 is a success. Divide those of another "
+            "scale by its largest, or give success (true or false)"
+        )
+    return None
+
+
+def _short(value: float) -> str:
+    text = repr(value)
+    return text if len(text) <= 20 else f"{text[:17]}..."
 
 
 def numbered(attempts: list[tuple[str, int | None]], place: str) -> list[int]:

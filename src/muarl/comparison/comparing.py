@@ -107,6 +107,7 @@ class RunScore:
             "missing_tasks": list(self.missing),
             "unpaired_attempts": self.unpaired,
             "excluded": [{"task": x.task, "trial": x.trial, "why": x.why} for x in r.excluded],
+            "left_out": list(r.left_out),
             "components": self.components and self.components.to_json(),
             "judge_components": self.judges and self.judges.to_json(),
             "needed": self.needed and self.needed.to_json(),

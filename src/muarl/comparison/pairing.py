@@ -133,7 +133,7 @@ def _changed(runs: Sequence[Results], tasks: Sequence[str]) -> list[str]:
 
 def _warnings(runs: Sequence[Results], changed: Sequence[str]) -> list[str]:
     """What makes a difference mean something else than that one agent is better."""
-    out = []
+    out = [f"{run.name}: {note}" for run in runs for note in run.notes]
     for what, told in (
         ("users", [run.user for run in runs]),
         ("judges", [run.judge for run in runs]),

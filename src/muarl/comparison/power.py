@@ -8,6 +8,7 @@ The variance of the mean difference over n tasks with m trials on each side is
 with w the variance of a difference of single trials within a task and b that of the tasks' true differences. A
 two-sided test at level alpha finds a true difference d with the wanted power if (z(1 - alpha/2) + z(power))^2 times
 that variance is at most d^2. Both are estimated from the data; with one trial a task, b and w cannot be told apart.
+Where nothing varied, few outcomes hide how much it does, and what follows from a variance of 0 is not said.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ MOST = 100_000
 @dataclass(frozen=True)
 class DifferenceVariance:
     """``within``: of a difference of single trials of one task (None with one trial a task). ``between``: of the true
-    differences of tasks. ``total``: of a task's mean difference as it was measured. ``trials``: that it was measured
-    with (the harmonic mean of those of both sides)."""
+    differences of tasks (None with a single task). ``total``: of a task's mean difference as it was measured.
+    ``trials``: that it was measured with (the harmonic mean of those of both sides)."""
 
     within: float | None
     between: float | None
@@ -42,7 +43,8 @@ class Needed:
     """``trials_same_tasks``: trials a task to see the difference on these very tasks. ``trials``: the same on tasks
     like these; None if no number is enough with so few tasks (``hopeless``) or if it is unknown. ``tasks``: tasks like
     these with the trials that there are. ``smallest``: the difference that the data at hand would show, on tasks like
-    these, and ``smallest_same_tasks`` on these."""
+    these, and ``smallest_same_tasks`` on these. ``alike``: whether the difference is the same on
+    every task, ``trials_alike``: whether it is the same in all trials of each; what would follow is then None."""
 
     difference: float
     power: float
@@ -53,6 +55,8 @@ class Needed:
     tasks: int | None
     smallest: float | None
     smallest_same_tasks: float | None
+    alike: bool = False
+    trials_alike: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -82,7 +86,8 @@ def difference_variance(
         right = [variance(map(float, b)) for b in second]
         noise = fmean(x / n + y / m for x, y, (n, m) in zip(left, right, sizes, strict=True))
         within = fmean(left) + fmean(right)
-    return DifferenceVariance(within, max(0.0, total - noise), total, trials, len(gaps))
+    between = max(0.0, total - noise) if len(gaps) > 1 else None
+    return DifferenceVariance(within, between, total, trials, len(gaps))
 
 
 def single_variance(trials: Sequence[Sequence[bool]]) -> DifferenceVariance | None:
@@ -109,18 +114,19 @@ def needed(spread: DifferenceVariance, difference: float, *, alpha: float = 0.05
     n, allowed = spread.tasks, difference**2 / reach
     same = trials = tasks = None
     hopeless, smallest, smallest_same = False, None, None
-    if spread.within is not None:
+    alike, trials_alike = spread.total == 0 and not spread.within, spread.within == 0
+    if spread.within:
         same = _whole(spread.within / (n * allowed))
         smallest_same = sqrt(reach * spread.within / (n * spread.trials))
     if spread.between is not None and spread.within is not None:
         left = n * allowed - spread.between
         hopeless = left <= 0
-        trials = None if hopeless else _whole(spread.within / left)
-    if spread.between is not None or spread.within is None:
+        trials = None if hopeless or trials_alike else _whole(spread.within / left)
+    if not alike and (spread.between is not None or spread.within is None):
         measured = spread.total if spread.within is None else (spread.between or 0.0) + spread.within / spread.trials
         tasks = _whole(measured / allowed)
         smallest = sqrt(reach * measured / n)
-    return Needed(difference, power, alpha, same, trials, hopeless, tasks, smallest, smallest_same)
+    return Needed(difference, power, alpha, same, trials, hopeless, tasks, smallest, smallest_same, alike, trials_alike)
 
 
 def _whole(value: float) -> int | None:

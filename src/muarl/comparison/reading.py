@@ -15,7 +15,7 @@ from typing import Any
 from muarl.benchmarks import tau1_trajectories
 from muarl.benchmarks.tau2 import results as tau2_results
 from muarl.comparison import official_files, run_files, tau_files
-from muarl.comparison.attempts import Results
+from muarl.comparison.attempts import Results, refuse_copies
 from muarl.comparison.rows import read_rows
 from muarl.errors import ConfigError, DataError
 from muarl.untrusted import parse_json, read_lines
@@ -53,6 +53,11 @@ def read(path: Path) -> Results:
     """One path's results, named after it. DataError says what the file lacks, or what could be read instead."""
     if not path.exists():
         raise DataError(f"{path}: there is no such file or folder")
+    found = _read(path)
+    return found if found.kind == run_files.KIND else refuse_copies(found)  # a run's are read by their ids
+
+
+def _read(path: Path) -> Results:
     if path.is_dir():
         return _folder(path)
     if (kind := official_files.kind_of(path)) is not None:

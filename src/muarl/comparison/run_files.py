@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from muarl.comparison.attempts import Excluded, PlayedTask, Results
 from muarl.episode import Episode, StopReason, read_episodes
 from muarl.errors import DataError, MuarlError
 from muarl.metrics import DOMAIN, is_success, without_violation
+from muarl.observe import listing, status
 from muarl.observe.headline import AFTER, ALONE, BEFORE, audit_of, clean_of
 from muarl.observe.rundir import RunDirectory
 
@@ -21,6 +23,13 @@ STAGES = ("eval", "eval-after", "eval-before")
 BLOCKS = {"eval": ALONE, "eval-after": AFTER, "eval-before": BEFORE}
 """What summary.json calls them."""
 KIND = "run"
+ENDS = {
+    status.KILLED: "was killed",
+    status.FAILED: "failed",
+    status.INTERRUPTED: "was interrupted",
+    status.RUNNING: "is still running",
+}
+"""How a run stands that has not come to its end."""
 NOISE_TAG = "noise"
 """The tag of an episode that was played for ``eval.noise`` (recipes/evaluation/noise.py): {"user_seed", "repeat"}."""
 
@@ -61,8 +70,9 @@ def _stage(path: Path, stage: str, *, name: str | None = None) -> Results:
     except MuarlError as problem:
         raise DataError(str(problem)) from None
     prints = {task: _digest(row) for task, row in told.items()}
-    audited = _older_audit(path, stage, summary)
-    return _results(run.read_episodes(stage), name or path.resolve().name, str(path), summary, prints, audited)
+    audited, episodes = _older_audit(path, stage, summary), run.read_episodes(stage)
+    found = _results(episodes, name or path.resolve().name, str(path), summary, prints, audited)
+    return replace(found, notes=_unfinished(path, stage, len(episodes)))
 
 
 def read_episodes_file(path: Path) -> Results:
@@ -78,7 +88,19 @@ def read_episodes_file(path: Path) -> Results:
     name = f"{folder.name} {path.stem}" if inside else path.stem
     prints = {task: _digest(row) for task, row in told.items()}
     audited = _older_audit(folder, path.stem, summary) if inside else None
-    return _results(episodes, name, str(path), summary, prints, audited)
+    found = _results(episodes, name, str(path), summary, prints, audited)
+    return replace(found, notes=_unfinished(folder, path.stem, len(episodes))) if inside else found
+
+
+def _unfinished(folder: Path, stage: str, played: int) -> tuple[str, ...]:
+    """That a run did not come to its end, or played less than was planned: with what it has, it is compared."""
+    (run,) = listing.list_runs(folder)
+    whole = run.planned is None or run.kind != "eval" or stage != "eval" or played >= run.planned
+    count = f"{played} attempts" if whole else f"{played} of {run.planned} attempts"
+    if run.state in ENDS:
+        before = " Its evaluation before training is what it has." if stage == "eval-before" else ""
+        return (f"it {ENDS[run.state]}: {count} are compared, and more may come of it.{before}",)
+    return () if whole else (f"{count} were played: they are compared, and the others are missing.",)
 
 
 def _older_audit(folder: Path, stage: str, summary: Mapping[str, Any]) -> Callable[[Episode], bool | None] | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from muarl.benchmarks.tau1_trajectories import Recorded
 from muarl.benchmarks.tau2.results import Simulation, Tau2Results
-from muarl.comparison.attempts import Excluded, PlayedTask, Results
+from muarl.comparison.attempts import Excluded, PlayedTask, Results, no_reward
 from muarl.errors import DataError
 from muarl.metrics import is_success
 
@@ -56,9 +56,9 @@ def _void(simulation: Simulation) -> str | None:
     reason = simulation.row.get("termination_reason")
     if reason in VOID:
         return str(reason)
-    if reason in ENDED and simulation.reward is None:
-        return "it has no reward"
-    return None
+    if simulation.reward is None:
+        return "it has no reward" if reason in ENDED else None
+    return no_reward(simulation.reward, f"{simulation.place}: reward_info.reward")
 
 
 def _tau2_digest(row: Mapping[str, Any]) -> str:
@@ -101,6 +101,8 @@ def tau1(found: Sequence[Recorded], path: Path) -> Results:
             excluded.append(Excluded(task, row.trial, row.error))
         elif row.reward is None:
             excluded.append(Excluded(task, row.trial, "it has no reward"))
+        elif (why := no_reward(row.reward, f"{path}: task {row.index}, reward")) is not None:
+            excluded.append(Excluded(task, row.trial, why))
         else:
             attempts.append(PlayedTask(task, row.trial, is_success(row.reward)))
         if row.given is not None:

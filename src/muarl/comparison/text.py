@@ -145,9 +145,15 @@ def _pairs_table(found: Comparison, pairs: Sequence[PairedDifference], what: str
     return table
 
 
-def needed_lines(needed: Needed, tasks: int, trials: str) -> list[str]:
-    """How much must be played, in sentences."""
+def needed_lines(needed: Needed, tasks: int, trials: str, *, pair: bool = True) -> list[str]:
+    """How much must be played, in sentences. ``pair``: to tell two runs apart that there are."""
     size, chance = points(needed.difference, sign=False), f"{needed.power:.0%}"
+    if needed.alike:
+        return [
+            ("The runs' difference is the same on every task" if pair else "All trials of each task ended alike")
+            + f", so that what a difference of {size} points takes cannot be said: evaluate on more tasks, or with "
+            "more trials of each."
+        ]
     out = []
     many = "more than 100,000"
     if needed.smallest is not None:
@@ -158,12 +164,19 @@ def needed_lines(needed: Needed, tasks: int, trials: str) -> list[str]:
     goal = f"For {size} points"
     if needed.tasks is not None or needed.smallest is not None:
         count = many if needed.tasks is None else f"{needed.tasks:,}"
-        out.append(f"{goal}: {count} tasks like these, with {trials} trial{'s' * (trials != '1')} each (here {tasks}).")
+        noun = "task" if count == "1" else "tasks"
+        out.append(
+            f"{goal}: {count} {noun} like these, with {trials} trial{'s' * (trials != '1')} each (here {tasks})."
+        )
     if needed.hopeless:
         out.append(f"{goal}, no number of trials is enough on {tasks} tasks: they differ too much from each other.")
     elif needed.trials is not None:
         out.append(f"{goal}: or {needed.trials:,} trials of each of {tasks} such tasks.")
-    if needed.trials_same_tasks is not None:
+    if needed.trials_alike:
+        out.append(
+            "In no task does the difference vary from trial to trial, so that how many trials it takes cannot be said."
+        )
+    elif needed.trials_same_tasks is not None:
         out.append(f"{goal} on these very tasks (--these-tasks): {needed.trials_same_tasks:,} trials of each.")
     elif needed.smallest_same_tasks is None:
         out.append("How many trials it takes cannot be said from one trial a task: evaluate with --trials 2 or more.")
@@ -177,7 +190,7 @@ def power_lines(found: Comparison) -> list[str]:
         if only.needed is None:
             return []
         first = "Compared with another agent of as much noise:"
-        return [first, *needed_lines(only.needed, len(found.tasks), trials_text(only))]
+        return [first, *needed_lines(only.needed, len(found.tasks), trials_text(only), pair=False)]
     pair = next((p for p in found.pairs if p.better is None), found.pairs[0])
     lines = needed_lines(pair.needed, len(found.tasks), trials_text(found.scores[pair.first]))
     if len(found.pairs) > 1 and lines:
@@ -222,6 +235,7 @@ def left_out_lines(found: Comparison) -> list[str]:
         if score.excluded:
             reasons = "; ".join(f"{why[:120]} ({n})" for why, n in why_excluded(score.excluded))
             out.append(f"{name}: {len(score.excluded)} attempts failed outside the agent and are left out: {reasons}.")
+        out += [f"{name}: {what}." for what in score.results.left_out]
         if score.unpaired:
             out.append(f"{name}: {score.unpaired} attempts have no partner of the same seed and are left out.")
     if found.changed:

@@ -188,7 +188,8 @@ def _progress(kind: str, config: Row, summary: Row, rows: Sequence[Row]) -> tupl
     if kind == "eval":
         done = [_whole(row.get("episodes")) for row in rows if row.get("phase") == "evaluation"]
         tasks, trials = (_whole(_section(config, "eval").get(name)) for name in ("tasks", "trials"))
-        wanted = tasks * trials if tasks is not None and trials is not None else None
+        grid = _section(config, "eval").get("noise")  # it decides how often each task is played
+        wanted = tasks * trials if tasks is not None and trials is not None and grid is None else None
         return done[-1] if done else None, _whole(summary.get("planned")) or wanted
     for phase, section in PHASES.items():
         steps = [s for r in rows if r.get("phase") == phase and (s := _whole(r.get("step"))) is not None]
