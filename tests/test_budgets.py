@@ -101,6 +101,27 @@ def test_the_bound_is_overshot_by_one_conversation_at_most(costs: str, concurren
             assert found.end is (RolloutEnd.TOKENS if tokens else RolloutEnd.COST)
 
 
+def test_a_bound_that_cannot_be_kept_stops_what_it_bounds() -> None:
+    async def play(request: RolloutRequest) -> Episode:
+        return episode(request, Usage(prompt_tokens=10, requests=2, uncounted=1))
+
+    for budget in (Budget(cost=1e6), Budget(tokens=10**9)):
+        found = asyncio.run(rollout(requests(50), LocalExecutor(play, 16), budget=budget))
+        assert (found.end, len(found.episodes), found.spent.uncounted) == (RolloutEnd.UNCOUNTED, 1, 1)
+        assert "does not say how many tokens" in found.end.why
+    unbounded = asyncio.run(rollout(requests(50), LocalExecutor(play, 16), budget=Budget()))
+    assert (unbounded.end, unbounded.spent.uncounted) == (RolloutEnd.COMPLETE, 50)
+
+
+def test_uncounted_requests_are_written_where_there_are_any() -> None:
+    counted, uncounted = Usage(1, 2, 3, 0, 0.5), Usage(1, 2, 3, 0, 0.5, 4)
+    assert "uncounted" not in counted.to_json()
+    for usage in (counted, uncounted):
+        assert Usage.from_json({**usage.to_json(), "id": "x"}) == usage
+        assert Usage.from_json({f"judge/{k}": v for k, v in usage.to_json().items()}, "judge/") == usage
+    assert uncounted - counted == Usage(uncounted=4)
+
+
 def test_where_there_is_plenty_all_go_at_once() -> None:
     found, _, peak = spend("even", 1e6, 64, 0)
     assert found.end is RolloutEnd.COMPLETE and len(found.episodes) == 200

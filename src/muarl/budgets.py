@@ -32,6 +32,22 @@ class RolloutEnd(StrEnum):
     COMPLETE = "complete"
     COST = "cost_budget"
     TOKENS = "token_budget"
+    UNCOUNTED = "uncounted_usage"
+
+    @property
+    def why(self) -> str:
+        """What ended it early, as a clause."""
+        if self is RolloutEnd.UNCOUNTED:
+            return (
+                "a model's answer does not say how many tokens it took (usage), so that the bound on cost or tokens "
+                "cannot be kept"
+            )
+        return f"the {self.value.replace('_', ' ')} is spent"
+
+    @property
+    def remedy(self) -> str:
+        """With what the rest may be played."""
+        return "without the bound" if self is RolloutEnd.UNCOUNTED else "with a larger one"
 
 
 class Reserve:
@@ -102,10 +118,11 @@ class Reserve:
 class Budget:
     """What a rollout may spend: US dollars, and tokens (prompt and completion, agent and users). None: no bound.
 
-    When it is spent, no new episode begins; running ones finish, and ``reserve`` sees to it that they are not too
-    many. ``besides``: what else counts against it, such as the judge's usage and what an interrupted run had spent.
-    ``users_only``: the agent is one's own, and costs nothing. ``accounted``: ``besides`` is the account that these
-    episodes are entered in too, as they end.
+    When it is spent, no new episode begins; running ones finish, and ``reserve`` sees to it that they are not too many.
+    Nor does one begin once a model did not say what an answer took: such a bound cannot be kept. ``besides``: what else
+    counts against it, such as the judge's usage and what an interrupted run had spent. ``users_only``: the agent is
+    one's own, and costs nothing. ``accounted``: ``besides`` is the account that these episodes are entered in too, as
+    they end.
     """
 
     cost: float | None = None
@@ -135,13 +152,13 @@ class Budget:
         return self.besides() if self.accounted else spent + self.besides()
 
     def gone(self, spent: Usage) -> RolloutEnd | None:
-        """Which of the bounds is reached, None if neither."""
+        """Which of the bounds is reached, or that nobody knows; None if another may begin."""
         total = self.total(spent)
         if self.cost is not None and total.cost >= self.cost:
             return RolloutEnd.COST
         if self.tokens is not None and _tokens(total) >= self.tokens:
             return RolloutEnd.TOKENS
-        return None
+        return RolloutEnd.UNCOUNTED if self.bounded and total.uncounted else None
 
     def admits(self, spent: Usage) -> bool:
         """Whether another may begin beside those that are running."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -56,13 +56,16 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and money of one participant over an episode; ``cost`` in US dollars, 0 where no price is known."""
+    """Tokens and money of one participant over an episode; ``cost`` in US dollars, 0 where no price is known.
+    ``uncounted``: requests whose answers did not say how many tokens they took, which tokens and cost therefore lack.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     requests: int = 0
     retries: int = 0
     cost: float = 0.0
+    uncounted: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -71,16 +74,26 @@ class Usage:
             self.requests + other.requests,
             self.retries + other.retries,
             self.cost + other.cost,
+            self.uncounted + other.uncounted,
         )
 
+    def __sub__(self, earlier: Usage) -> Usage:
+        return Usage(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any], prefix: str = "") -> Usage:
+        """What a dict of the fields says, other entries ignored. ``prefix``: that its keys begin with."""
+        return cls(**{f.name: row[prefix + f.name] for f in fields(cls) if prefix + f.name in row})
+
     def to_json(self) -> dict[str, Any]:
-        """A plain dict of the fields."""
+        """A plain dict of the fields; ``uncounted`` only where there is any."""
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "requests": self.requests,
             "retries": self.retries,
             "cost": self.cost,
+            **({"uncounted": self.uncounted} if self.uncounted else {}),
         }
 
 

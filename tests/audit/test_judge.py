@@ -154,4 +154,4 @@ async def test_the_budget() -> None:
     answers, failures = await judge_all(
         AuditJudge(Scripted(["x"])), [(transcript(), "")], turn=lambda: nullcontext(False)
     )
-    assert (answers, failures) == ([None], ["the budget is spent"])
+    assert (answers, failures) == ([None], ["the budget is spent, or cannot be kept"])

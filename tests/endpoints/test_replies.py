@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.chat import ToolCall
-from muarl.endpoints.replies import MalformedReply, read_reply, read_token_counts, read_tool_call, split_thinking
+from muarl.endpoints.replies import (
+    MalformedReply,
+    read_reply,
+    read_token_counts,
+    read_tool_call,
+    split_thinking,
+    tells_usage,
+)
 
 
 def body(**message: Any) -> dict[str, Any]:
@@ -90,6 +97,44 @@ def test_token_counts_may_be_missing() -> None:
     assert read_token_counts({"usage": {"prompt_tokens": 3, "completion_tokens": 4}}) == (3, 4)
     for odd in ({}, {"usage": None}, {"usage": {"prompt_tokens": "3"}}, [], None):
         assert read_token_counts(odd) == (0, 0)
+    assert read_token_counts({"usage": {"prompt_tokens": 1000.0, "completion_tokens": 4}}) == (1000, 4)
+
+
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        ({"prompt_tokens": 3, "completion_tokens": 4}, True),
+        ({"prompt_tokens": 3.0, "completion_tokens": 4.0}, True),
+        (None, False),
+        ({}, False),
+        ({"prompt_tokens": 0, "completion_tokens": 0}, False),
+        ({"prompt_tokens": 3}, False),
+        ({"prompt_tokens": 3, "completion_tokens": 0}, False),
+        ({"prompt_tokens": -3, "completion_tokens": 4}, False),
+        ({"prompt_tokens": 3, "completion_tokens": -4}, False),
+        ({"prompt_tokens": "3", "completion_tokens": "4"}, False),
+        ({"prompt_tokens": float("nan"), "completion_tokens": 4}, False),
+        ({"prompt_tokens": float("inf"), "completion_tokens": 4}, False),
+        ({"prompt_tokens": 3.5, "completion_tokens": 4}, False),
+        ({"prompt_tokens": True, "completion_tokens": True}, False),
+        ({"prompt_tokens": 10**400, "completion_tokens": 4}, False),
+    ],
+)
+def test_whether_an_answer_says_what_it_took(usage: Any, told: bool) -> None:
+    body = {"choices": [{"message": {"role": "assistant", "content": "Hello"}}], "usage": usage}
+    assert tells_usage(body) is told
+    assert all(isinstance(n, int) and n >= 0 for n in read_token_counts(body))
+
+
+def test_answers_without_words_or_tokens_of_their_own_say_it_too() -> None:
+    assert tells_usage(
+        {"choices": [{"message": {"content": ""}}], "usage": {"prompt_tokens": 3, "completion_tokens": 0}}
+    )
+    assert tells_usage({"data": [{"embedding": [1.0]}], "usage": {"prompt_tokens": 3}})
+    assert tells_usage({"results": [{}], "usage": {"total_tokens": 3}})
+    assert not tells_usage({"results": [{}]})
+    for nothing in ({"error": {"message": "no"}}, {"choices": []}, [], None):
+        assert tells_usage(nothing), "no answer was given, so none was to be counted"
 
 
 JSON = st.recursive(

@@ -17,7 +17,7 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.environments import playing
 from muarl.observe.rundir import RunDirectory
 from muarl.users.llm import LLMUser
-from support.fake_openai import FakeOpenAI, call, completion, status, text
+from support.fake_openai import FakeOpenAI, call, completion, json_answer, status, text
 
 Muarl = Callable[..., Any]
 KEY = "sk-the-right-key"
@@ -232,6 +232,85 @@ def test_a_budget_is_kept_at_any_concurrency(muarl: Muarl, server: FakeOpenAI, t
     more = muarl("eval", "--resume", str(tmp_path / "runs" / "e"), f"eval.max_cost={1000 * PRICE}")
     assert more.exit_code == 0, more.output
     assert served(server) == 3 * 24
+
+
+def silent(body: dict[str, Any], answer: Any, *, from_the_start: bool) -> Any:
+    """The same answer without its usage, to the question whether anyone is there only if ``from_the_start``."""
+    if body["messages"][-1]["content"] == "Answer with the word ready." and not from_the_start:
+        return answer
+    told = json.loads(answer.body)
+    del told["usage"]
+    return json_answer(told)
+
+
+EXPERT = ("--agent", "expert", "eval.tasks=24", "eval.baseline=false", "--name", "e")
+
+
+@pytest.mark.parametrize("bound", ["eval.max_cost=10", "eval.max_tokens=100000"])
+def test_a_bound_that_cannot_be_kept_is_said_before(muarl: Muarl, tmp_path: Path, bound: str) -> None:
+    with FakeOpenAI(lambda body: silent(body, impatient(body), from_the_start=True), key=KEY) as server:
+        refused = muarl("eval", *llm("eval_user", server), *EXPERT, bound)
+        name = bound.partition("=")[0]
+        fails_clearly(refused, f"{name}: eval_user.endpoint: the answers of fake do not say how many tokens they take")
+        assert served(server) == 0 and not (tmp_path / "runs" / "e").exists()
+        assert muarl("eval", *llm("eval_user", server), *EXPERT, "eval.tasks=2").exit_code == 0, "without a bound"
+        summary = json.loads((tmp_path / "runs" / "e" / "summary.json").read_text())
+        assert summary["cost"]["user"] is None and summary["cost"]["total"] is None, "what it cost is not known"
+
+
+def test_a_bound_that_cannot_be_kept_any_more_stops_the_run(muarl: Muarl, tmp_path: Path) -> None:
+    with FakeOpenAI(lambda body: silent(body, impatient(body), from_the_start=False), key=KEY) as server:
+        result = muarl("eval", *llm("eval_user", server), *EXPERT, "--max-cost", "10")
+        assert result.exit_code == 0, result.output
+        assert served(server) == 3, "one conversation"
+        folder = tmp_path / "runs" / "e"
+        summary = json.loads((folder / "summary.json").read_text())
+        assert (summary["ended"], summary["planned"]) == ("uncounted_usage", 24)
+        said = " ".join(result.output.split())
+        assert "1 of 24 episodes were played: a model's answer does not say how many tokens it took" in said
+        assert "**Not complete**: a model's answer does not say" in (folder / "report.md").read_text()
+        muarl("eval", "--resume", str(folder))
+        assert served(server) == 3, "a resumed run has not forgotten it"
+        more = muarl("eval", "--resume", str(folder), "eval.max_cost=null")
+        assert more.exit_code == 0 and served(server) == 3 * 24, more.output
+
+
+def test_the_bound_of_another_command_is_refused(muarl: Muarl, server: FakeOpenAI) -> None:
+    options = [*llm("eval_user", server), *EXPERT, "eval.tasks=1"]
+    fails_clearly(
+        muarl("eval", *options, "budget.max_cost=10"),
+        "budget.max_cost bounds training runs (muarl sft, train, quickstart), and nothing here",
+        "set eval.max_cost=10 to bound this run",
+    )
+    fails_clearly(muarl("eval", *options, "coldstart.max_tokens=10"), "set eval.max_tokens=10")
+    assert served(server) == 0
+    assert muarl("eval", *options, "budget.max_cost=10", "eval.max_cost=1").exit_code == 0
+
+
+def test_an_evaluations_bound_does_not_bound_training(configure: Callable[..., Any], server: FakeOpenAI) -> None:
+    from muarl.errors import ConfigError
+    from muarl.runs.spending import check_prices
+
+    asking = configure("eval.max_cost=1", *llm("user", server))
+    with pytest.raises(ConfigError, match=r"eval.max_cost bounds evaluations .* set budget.max_cost=1"):
+        check_prices(asking, asking.user)
+    alone = configure("eval.max_cost=1")
+    check_prices(alone, alone.user)  # nobody is paid
+
+
+def test_training_stops_once_its_budget_cannot_be_kept(configure: Callable[..., Any]) -> None:
+    from muarl.episode import Episode, StopReason, Usage
+    from muarl.runs.opening import open_run
+    from muarl.runs.spending import Spending
+
+    config = configure("budget.max_cost=1.0")
+    with open_run(config) as run:
+        spending = Spending(config.budget, run)
+        used = Usage(requests=2, cost=0.1, uncounted=1)
+        spending.add(Episode("a", "t", "d", [], StopReason.USER_STOP, user_usage=used))
+        for account in (spending, Spending(config.budget, run)):
+            assert account.budget().gone(Usage()) == "uncounted_usage"
+            assert "The budget of this run cannot be kept" in str(account.spent())
 
 
 def test_the_judges_share_of_a_budget_is_counted_by_conversation(configure: Callable[..., Any]) -> None:

@@ -222,7 +222,7 @@ async def judge_all(
         nonlocal hopeless
         async with room, turn() as affordable:
             if hopeless or not affordable:
-                failures.append(failures[-1] if hopeless else "the budget is spent")
+                failures.append(failures[-1] if hopeless else "the budget is spent, or cannot be kept")
                 done()
                 return None
             try:

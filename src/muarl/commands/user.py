@@ -148,7 +148,7 @@ def _measured(
     endpoints = [Endpoint(parse_endpoint(spec, concurrency=config.rollout.concurrency)) for spec in models]
     spec = config.eval.user_judge
     model = None if spec is None else open_judge_model(spec, config.eval.prices)
-    check_roles(config, "eval_user", "judge")
+    check_roles(config, "eval_user", "judge", bounded="eval")
     with Progress(Console(stderr=True)) as progress, event_loop() as loop:
         played = play_check(config, progress, agents=agents, endpoints=endpoints)
         if model is not None:
@@ -266,7 +266,9 @@ def _tell(figures: dict[str, Any], page: Path | None) -> None:
     if figures["lost"]["conversations"]:
         typer.echo(f"Lost: {figures['lost']['conversations']} conversations. The first: {figures['lost']['first']}")
     if figures["ended"] != "complete":
-        typer.echo(f"The {figures['ended'].replace('_', ' ')} was spent before all conversations were played.")
+        from muarl.budgets import RolloutEnd
+
+        typer.echo(f"Not all conversations were played: {RolloutEnd(figures['ended']).why}.")
     solved = figures["solved_with_expert"]
     if solved is not None:
         typer.echo(f"With this user the expert solves {solved['value']:.1%} of its conversations")

@@ -17,7 +17,15 @@ from muarl.endpoints.config import DEFAULT_BASE_URL, USUAL_KEY, EndpointSettings
 from muarl.endpoints.connections import Connections
 from muarl.endpoints.failures import EndpointFailure, HTTPStatusError, classify, unsupported_parameter
 from muarl.endpoints.outages import Outages
-from muarl.endpoints.replies import MalformedReply, Reply, read_chat, read_embeddings, read_ranking, read_token_counts
+from muarl.endpoints.replies import (
+    MalformedReply,
+    Reply,
+    read_chat,
+    read_embeddings,
+    read_ranking,
+    read_token_counts,
+    tells_usage,
+)
 from muarl.episode import Usage
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.keys import host_of, is_named, read_secret
@@ -98,10 +106,12 @@ class Endpoint:
 
     @property
     def cost_text(self) -> str:
-        """The money spent so far in words: dollars, or that it is unknown because no price was given."""
+        """The money spent so far in words: dollars, or that it is unknown because no price was given; at least so many
+        where answers did not say how many tokens they took."""
         if self.config.price is None:
             return f"unknown (no price given for {self.config.model})"
-        return f"${self._total.cost:.4f}"
+        least = f"at least ${self._total.cost:.4f} ({self._total.uncounted} answers do not say their tokens)"
+        return least if self._total.uncounted else f"${self._total.cost:.4f}"
 
     async def chat(
         self,
@@ -377,7 +387,8 @@ class _Request:
         prompt, completion = read_token_counts(body)
         price = self.endpoint.config.price
         cost = (prompt * price.prompt + completion * price.completion) / 1e6 if price else 0.0
-        self.usage += Usage(prompt_tokens=prompt, completion_tokens=completion, cost=cost)
+        uncounted = 0 if tells_usage(body) else 1
+        self.usage += Usage(prompt_tokens=prompt, completion_tokens=completion, cost=cost, uncounted=uncounted)
         answer = self.read(body)
         self.response = body
         return answer

@@ -81,14 +81,47 @@ def read_chat(body: object, *, requestor: Requestor = "assistant", empty_ok: boo
 
 
 def read_token_counts(body: object) -> tuple[int, int]:
-    """Prompt and completion tokens of a reply, (0, 0) where the server does not say. Rerankers may only say a total,
+    """Prompt and completion tokens of a reply, 0 where the server does not say. Rerankers may only say a total,
     which counts as the prompt's."""
+    prompt, completion = _token_counts(body)
+    return prompt or 0, completion or 0
+
+
+def tells_usage(body: object) -> bool:
+    """Whether a reply says how many tokens it took. True also for what is no answer at all, such as an error.
+
+    A count that cannot be true is none: a text, a negative number, no tokens for a prompt, or for words that were said.
+    """
+    if not isinstance(body, Mapping) or not any(body.get(name) for name in ("choices", "data", "results")):
+        return True
+    prompt, completion = _token_counts(body)
+    if not prompt:
+        return False
+    choices = body.get("choices")
+    if not choices:  # of embeddings and rankings
+        return True
+    choice = choices[0] if isinstance(choices, list) else None
+    message = choice.get("message") if isinstance(choice, Mapping) else None
+    said = isinstance(message, Mapping) and any(message.get(name) for name in _SAID)
+    return completion is not None and (completion > 0 or not said)
+
+
+_SAID = ("content", "tool_calls", "reasoning_content", "reasoning")
+_MOST_TOKENS = 1 << 40
+
+
+def _token_counts(body: object) -> tuple[int | None, int | None]:
     usage = body.get("usage") if isinstance(body, Mapping) else None
     if not isinstance(usage, Mapping):
-        return 0, 0
-    counts = [usage.get("prompt_tokens", usage.get("total_tokens")), usage.get("completion_tokens")]
-    prompt, completion = (n if isinstance(n, int) and n > 0 else 0 for n in counts)
-    return prompt, completion
+        return None, None
+    return _count(usage.get("prompt_tokens", usage.get("total_tokens"))), _count(usage.get("completion_tokens"))
+
+
+def _count(value: object) -> int | None:
+    """A number of tokens, some servers' 1000.0 included; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
 
 
 def read_embeddings(body: object, *, count: int) -> list[list[float]]:

@@ -37,6 +37,7 @@ from muarl.recipes.coldstart_scenarios import (
 )
 from muarl.rewards.judge import Judge, ModelJudge, open_judge_model
 from muarl.rollout import Budget, Rollout, RolloutEnd, RolloutRequest, rollout
+from muarl.runs.bounds import bound_of, check_own_bound
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.preflight import ask_endpoints, check_server
 from muarl.runs.results_store import ResultsStore
@@ -57,9 +58,10 @@ def run(config: RunConfig) -> Path:
     others = _Others.of(config.coldstart.judge, tools, *(source.writer for source in sources))
     asked = endpoints(config)
     check_bound(config, asked)
+    check_own_bound(config, "coldstart", asks=bool(asked))
     for source in sources:
         check_server(source.environment.domain)
-    ask_endpoints(asked)
+    ask_endpoints(asked, bound_of(config, "coldstart"))
     with open_context(config, "coldstart", logs=False) as context:
         run, progress, wanted = context.folder, context.progress, config.coldstart
         context.loop.closes(others, *(part for s in sources for part in (s.environment, s.agent, s.users)))
@@ -88,8 +90,7 @@ def run(config: RunConfig) -> Path:
                 progress.say(f"{name}: only {part['kept']} of {part['wanted']} were kept; dropped: {part['dropped']}")
         if found.end is not RolloutEnd.COMPLETE:
             progress.say(
-                f"The {found.end.value.replace('_', ' ')} is spent. "
-                f"`muarl coldstart --resume {run.path}` with a larger one to resume."
+                f"Not complete: {found.end.why}. `muarl coldstart --resume {run.path}` {found.end.remedy} to resume."
             )
     return run.path
 
@@ -132,8 +133,7 @@ class _Others:
 
     def used_since(self, before: Usage) -> Usage:
         """What they have used since ``used`` was ``before``."""
-        earlier = before.to_json()
-        return Usage(**{name: value - earlier[name] for name, value in self.used.to_json().items()})
+        return self.used - before
 
 
 def gather(

@@ -62,7 +62,9 @@ def run(config: RunConfig) -> Path:
     environment = configure_environment(playing, measuring=True, judge=judges.score)
     tasks = environment.eval_tasks(playing.eval)
     environment.check(tasks)
-    check_roles(playing, *(("agent", "judge") if playing.eval.solo else ("agent", "eval_user", "judge")))
+    check_roles(
+        playing, *(("agent", "judge") if playing.eval.solo else ("agent", "eval_user", "judge")), bounded="eval"
+    )
     agent = make_eval_agent(playing, environment)
     users: UserFactory = Nobody() if playing.eval.solo else make_users(playing.eval_user, environment)
     with open_context(config, "eval", logs=False) as context:
@@ -102,8 +104,8 @@ def run(config: RunConfig) -> Path:
             progress.say(f"{environment.name}: " + ", ".join(f"{n.replace('_', ' ')} {v:.4g}" for n, v in figures))
         if found.end is not RolloutEnd.COMPLETE:
             progress.say(
-                f"The {found.end.value.replace('_', ' ')} is spent: {len(found.episodes)} of {found.planned} episodes "
-                f"were played. `muarl eval --resume {run.path}` with a larger one plays the rest."
+                f"{len(found.episodes)} of {found.planned} episodes were played: {found.end.why}. "
+                f"`muarl eval --resume {run.path}` {found.end.remedy} plays the rest."
             )
     return run.path
 

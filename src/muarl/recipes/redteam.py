@@ -60,7 +60,7 @@ def run(config: RunConfig) -> Path:
         raise ConfigError("eval.red_team: red-team tasks have users, and are drawn from seeds: leave solo and task_ids")
     tasks = tasks_of(playing, playing.eval.red_team)
     environment = configure_environment(playing, measuring=True)
-    check_roles(playing, "agent", "eval_user")
+    check_roles(playing, "agent", "eval_user", bounded="eval")
     agent = make_eval_agent(playing, environment)
     users = make_red_team_users(playing, environment)
     requests = requests_for(tasks, playing.eval.trials, seed=playing.eval.seed, label=LABEL)
@@ -110,8 +110,8 @@ def run(config: RunConfig) -> Path:
         progress.console.print(_table(found, report.name))
         if end is not RolloutEnd.COMPLETE:
             progress.say(
-                f"The {end.value.replace('_', ' ')} is spent: {len(episodes)} of {len(requests)} episodes were played. "
-                f"`muarl eval --resume {run.path}` with a larger one plays the rest."
+                f"{len(episodes)} of {len(requests)} episodes were played: {end.why}. "
+                f"`muarl eval --resume {run.path}` {end.remedy} plays the rest."
             )
     return run.path
 

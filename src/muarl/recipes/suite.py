@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from muarl.budgets import RolloutEnd
 from muarl.config import RunConfig, load_config
 from muarl.config.approvals import remember
 from muarl.config.trust import to_approve
@@ -172,6 +173,8 @@ def run(folder: Path, suite: str, configs: Sequence[RunConfig]) -> list[Row]:
             problem.add_note(f"Resume the suite with: muarl eval --resume {folder}")
             raise
         write_table(folder, suite, configs)
+        if (read_summary(place) or {}).get("ended") == RolloutEnd.UNCOUNTED:  # what is left is not known
+            break
     return write_table(folder, suite, configs)
 
 

@@ -15,6 +15,7 @@ from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.retrieval import models_of, with_models
 from muarl.errors import ConfigError, InfrastructureError
+from muarl.runs.bounds import check_own_bound
 from muarl.runs.judges import Judges
 from muarl.runs.preflight import check_memory, check_room
 from muarl.users.base import UserTurn
@@ -94,16 +95,14 @@ def _priced(section: EndpointConfig, config: RunConfig) -> EndpointConfig:
 
 
 def _check_bound(config: RunConfig) -> None:
-    if config.eval.max_cost is None:
-        return
-    asked: list[str] = []
     sections = [config.eval.endpoint if config.eval.agent == "endpoint" else None, _model_of(config.eval_user)]
     if config.eval.solo:
         sections = sections[:1]
-    asked += [s.model for s in sections if s is not None and not (s.prompt_price or s.completion_price)]
-    asked += [s.model for s in models_of(config.retrieval).values() if not (s.prompt_price or s.completion_price)]
-    asked += Judges.of(config).unpriced
-    if asked:
+    asked_sections = [s for s in (*sections, *models_of(config.retrieval).values()) if s is not None]
+    judges = Judges.of(config)
+    check_own_bound(config, "eval", asks=bool(asked_sections or judges.models))
+    asked = [s.model for s in asked_sections if not (s.prompt_price or s.completion_price)] + judges.unpriced
+    if asked and config.eval.max_cost is not None:
         raise ConfigError(
             f"eval.max_cost: what {asked[0]} costs is not known; say it in eval.prices "
             f"(eval.prices={{{asked[0]}: [2, 8]}}: dollars for a million prompt and completion tokens), or bound the "

@@ -32,8 +32,9 @@ from muarl.planning.nearest import nearest
 from muarl.planning.plan import VALIDATION_TASKS
 from muarl.planning.setup import BYTES, deployment
 from muarl.rewards.judge import open_judge_model
+from muarl.runs.bounds import Bounded, bound_of
 from muarl.runs.judges import judge_specs
-from muarl.runs.search_models import ask_searching
+from muarl.runs.search_models import ask_searching, check_counted
 from muarl.runs.task_seeds import rl_seed
 
 if TYPE_CHECKING:
@@ -53,11 +54,12 @@ SURE = ("weights", "gradients", "optimiser", "reference", "start model")
 """Parts of a learner's memory that every update takes, whatever the episodes' lengths."""
 
 
-def check_roles(config: RunConfig, *roles: Role) -> None:
+def check_roles(config: RunConfig, *roles: Role, bounded: Bounded = "budget") -> None:
     """Check that those who take part fit the tasks, start the server that the domain's tools are on, if they are on
-    one, and ask every endpoint one tiny question.
+    one, and ask every endpoint one tiny question. ``bounded``: the section whose bounds the command keeps to.
 
-    ConfigError if a part cannot be played in this domain, or its server is missing; InfrastructureError (not retryable)
+    ConfigError if a part cannot be played in this domain, or its server is missing, or if there is a bound and an
+    endpoint's answers do not say how many tokens they take; InfrastructureError (not retryable)
     for an endpoint that does not answer or refuses the key. They name the section of the configuration.
     """
     check_fits(config, *roles)
@@ -65,8 +67,9 @@ def check_roles(config: RunConfig, *roles: Role) -> None:
         environment = find(wanted.name)
         if environment.on_server:
             check_server(environment.make_domain(wanted.size))
-    ask_endpoints(list(_endpoints(config, roles)))
-    ask_searching(config)
+    bound = bound_of(config, bounded)
+    ask_endpoints(list(_endpoints(config, roles)), bound)
+    ask_searching(config, bound)
 
 
 def check_tasks(config: RunConfig, environment: ConfiguredEnvironment) -> list[str]:
@@ -124,9 +127,10 @@ def asked_once() -> Iterator[None]:
         _ASKED.reset(token)
 
 
-def ask_endpoints(endpoints: list[tuple[str, str, Endpoint]]) -> None:
+def ask_endpoints(endpoints: list[tuple[str, str, Endpoint]], bound: str | None = None) -> None:
     """Say who will be asked, and ask endpoints one tiny question each; (section of the configuration, boundary,
-    endpoint). InfrastructureError (not retryable) names the section of one that does not answer."""
+    endpoint). InfrastructureError (not retryable) names the section of one that does not answer; ConfigError one whose
+    answer does not say how many tokens it took, where ``bound`` (the name of a setting) is to be kept."""
     answered = _ASKED.get()
     endpoints = [(s, b, e) for s, b, e in endpoints if answered is None or (s, *_key(e)) not in answered]
     if endpoints:
@@ -135,6 +139,8 @@ def ask_endpoints(endpoints: list[tuple[str, str, Endpoint]]) -> None:
             progress.say(f"{PARTS.get(section, section.removesuffix('.endpoint'))}: {endpoint.about}")
         with event_loop() as loop:
             loop.run(_ask(endpoints))
+        for section, _, endpoint in endpoints:
+            check_counted(section, endpoint, bound)
     if answered is not None:
         answered.update((section, *_key(endpoint)) for section, _, endpoint in endpoints)
 

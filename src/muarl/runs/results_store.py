@@ -125,7 +125,7 @@ def _last_row(run: RunDirectory, phase: str) -> tuple[tuple[int, Usage] | None, 
     rows = [r for r in run.read_metrics() if r.get("phase") == phase and "judge/requests" in r]
     if not rows:
         return None, Usage()
-    judged = Usage(**{name: rows[-1][f"judge/{name}"] for name in Usage().to_json()})
+    judged = Usage.from_json(rows[-1], "judge/")
     return (int(rows[-1]["step"]), judged), judged
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muarl.budgets import Budget, Reserve, besides_of
+from muarl.budgets import Budget, Reserve, RolloutEnd, besides_of
 from muarl.config import RunConfig
 from muarl.config.keeping import BudgetConfig
 from muarl.config.sections import EndpointConfig, UserConfig
@@ -13,6 +13,7 @@ from muarl.episode import Episode, Usage
 from muarl.errors import BudgetError, ConfigError
 from muarl.files import append_line, drop_broken_tail, read_lines, write_text
 from muarl.observe.rundir import RunDirectory
+from muarl.runs.bounds import check_own_bound
 from muarl.runs.judges import Judges
 
 FILE = "spending.jsonl"
@@ -37,7 +38,7 @@ class Spending:
         rows = read_lines(self._path)
         self.total = Usage()
         for row in rows:
-            used = Usage(**{name: row[name] for name in Usage().to_json()})
+            used = Usage.from_json(row)
             self.total += used
             if row["id"] != EARLIER:
                 self._reserve.learn(used)
@@ -84,6 +85,11 @@ class Spending:
     def spent(self) -> BudgetError:
         """The error that ends a run whose budget is spent."""
         tokens = self.total.prompt_tokens + self.total.completion_tokens
+        if self.budget().gone(Usage()) is RolloutEnd.UNCOUNTED:
+            return BudgetError(
+                f"The budget of this run cannot be kept: {RolloutEnd.UNCOUNTED.why}. What was learned is kept. Let the "
+                "server say it, or resume without a budget (--resume RUN budget.max_cost=null budget.max_tokens=null)"
+            )
         return BudgetError(
             f"The budget of this run is spent: ${self.total.cost:.2f} and {tokens:,} tokens by now "
             f"(budget.max_cost: {self._bounds.max_cost}, budget.max_tokens: {self._bounds.max_tokens}). What was "
@@ -95,15 +101,17 @@ class Spending:
 
 
 def check_prices(config: RunConfig, *users: UserConfig) -> None:
-    """ConfigError where the cost is bounded and nobody knows what a model of these users, or a judge, costs."""
-    if config.budget.max_cost is None:
-        return
+    """ConfigError where the cost is bounded and nobody knows what a model of these users, or a judge, costs, or where
+    only other commands are bounded."""
     asked: list[tuple[str, EndpointConfig]] = [
         ("user.endpoint" if user is config.user else "eval_user.endpoint", user.endpoint)
         for user in users
         if user.kind == "llm" and user.endpoint is not None
     ]
     asked += list(models_of(config.retrieval).items())
+    check_own_bound(config, "budget", asks=bool(asked or Judges.of(config).models))
+    if config.budget.max_cost is None:
+        return
     unknown = [
         (f"{where} ({e.model})", f"{where}.prompt_price and .completion_price")
         for where, e in asked

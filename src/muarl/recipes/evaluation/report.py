@@ -118,7 +118,7 @@ def _boundary(episode: Episode) -> str:
 
 
 def _cost(evaluation: Evaluation) -> dict[str, float | None]:
-    """US dollars by side; None where a model was asked whose price nobody gave."""
+    """US dollars by side; None where a model was asked whose price nobody gave, or that did not say what it took."""
     judged, searched = evaluation.judged, evaluation.searched
     if not Judges.of(evaluation.config).models:  # then it is of searches before the run was resumed
         judged, searched = Usage(), searched + judged
@@ -134,6 +134,8 @@ def _cost(evaluation: Evaluation) -> dict[str, float | None]:
 
 
 def _dollars(usage: Usage, side: str, config: RunConfig) -> float | None:
+    if usage.uncounted:
+        return None
     if usage.cost or not usage.requests:
         return usage.cost
     section = config.eval.endpoint if side == "agent" else config.eval_user.endpoint
@@ -164,7 +166,7 @@ def report_text(evaluation: Evaluation, report: EvaluationReport, summary: dict[
     if (cost := cost_text(summary)) is not None:
         parts.insert(1, f"{cost}\n")
     if evaluation.end is not RolloutEnd.COMPLETE:
-        parts.insert(1, f"**Not complete**: the {evaluation.end.value.replace('_', ' ')} was spent.\n")
+        parts.insert(1, f"**Not complete**: {evaluation.end.why}.\n")
     if evaluation.review.flagged or evaluation.review.unjudged:
         parts += list(_users(evaluation, report, summary))
     return "\n".join(parts)

@@ -128,7 +128,7 @@ async def _judge(
         async def look(episode: Episode) -> None:
             async with room, budget.turn() as affordable:
                 if not affordable:
-                    failures.append("the budget is spent")
+                    failures.append("the budget is spent, or cannot be kept")
                     return
                 try:
                     found: Sequence[UserError] = await judge(tasks[episode.task_id], episode.messages)

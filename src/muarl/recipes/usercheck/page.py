@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
+from muarl.budgets import RolloutEnd
 from muarl.observe.charts import number, percent
 from muarl.observe.markup import Html, join, table_of, tag
 from muarl.observe.report import document
@@ -60,7 +61,7 @@ def _notices(figures: Figures) -> Html | None:
     if lost["conversations"]:
         lines.append(f"{lost['conversations']} conversations were lost. The first: {lost['first']}")
     if figures["ended"] != "complete":
-        lines.append(f"The {figures['ended'].replace('_', ' ')} was spent before all conversations were played.")
+        lines.append(f"Not all conversations were played: {RolloutEnd(figures['ended']).why}.")
     lines += [f"No agent “{name}”: {why}" for name, why in missing.items()]
     return join([tag("p", line, class_="notice calm") for line in lines]) if lines else None
 
