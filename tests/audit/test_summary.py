@@ -24,7 +24,14 @@ BAD = Finding("safety", "cross-user-write", "catastrophic", 3, "oh no | really",
 
 def episode(name: str, reward: float | None = 1.0, stop: StopReason = StopReason.USER_STOP) -> Episode:
     verdict = None if reward is None else Verdict(reward)
-    return Episode(name, name.split("#")[0], "x", [Turn(Message("user", "hi"))], stop, verdict=verdict)
+    return Episode(
+        name,
+        name.split("#")[0],
+        "x",
+        [Turn(Message("user", "hi")), Turn(Message("assistant", "hello"))],
+        stop,
+        verdict=verdict,
+    )
 
 
 def summed(*found: tuple[str, float | None, tuple[Finding, ...]]) -> AuditSummary:

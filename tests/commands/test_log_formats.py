@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from muarl.chat import to_openai
 from muarl.cli import app
+from muarl.commands.log_messages import messages_of_row
 from muarl.episode import Episode, StopReason, Turn
 from muarl.formats import atif, rows
 from support.audited import Case, cases
@@ -81,7 +82,43 @@ def parquet(found: list[Case], folder: Path) -> Path:
     return folder / "rows.parquet"
 
 
-FORMATS: list[Write] = [spans, responses, trajectories, parquet]
+def function_calls(found: list[Case], folder: Path) -> Path:
+    """OpenAI's form before tools: a call in its message, and its result under the function's name."""
+
+    def old(message: dict[str, Any]) -> dict[str, Any]:
+        if message["role"] == "tool":
+            return {"role": "function", "name": message["name"], "content": message["content"]}
+        (call,) = message.pop("tool_calls", (None,))
+        return message if call is None else message | {"function_call": call["function"]}
+
+    rows = [{"id": c.id, "messages": [old(m) for m in said(c)], "functions": []} for c in found]
+    return lines(folder / "old.jsonl", rows)
+
+
+def blocks(found: list[Case], folder: Path) -> Path:
+    """Anthropic's form: calls, and results in the user's messages, as blocks."""
+
+    def row(case: Case) -> list[dict[str, Any]]:
+        out: list[dict[str, Any]] = []
+        for m in said(case):
+            text = [{"type": "text", "text": m["content"]}] if m["content"] and m["role"] != "tool" else []
+            made = [
+                {"type": "tool_use", "id": c["id"], "name": c["function"]["name"],
+                 "input": json.loads(c["function"]["arguments"])} for c in m.get("tool_calls", ())
+            ]  # fmt: skip
+            result = [{"type": "tool_result", "tool_use_id": m["tool_call_id"],
+                       "content": [{"type": "text", "text": m["content"]}]}] if m["role"] == "tool" else []  # fmt: skip
+            role = "user" if m["role"] == "tool" else m["role"]
+            if out and role == out[-1]["role"] == "user":
+                out[-1]["content"] += result + text
+            else:
+                out.append({"role": role, "content": result + text + made})
+        return out
+
+    return lines(folder / "blocks.jsonl", [{"id": c.id, "messages": row(c)} for c in found])
+
+
+FORMATS: list[Write] = [function_calls, blocks, spans, responses, trajectories, parquet]
 
 
 def findings(source: Path, out: Path) -> set[tuple[str, str, int]]:
@@ -117,6 +154,56 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     done = muarl("audit", log, "--domain", "retail")
     assert done.exit_code == 0, done.output
     assert "Left out, as a conversation has no place for it: 1 parts of type input_image" in done.output
+
+
+ACTS: dict[str, dict[str, Any]] = {
+    "parts of type mcp_tool_use": {"content": [{"type": "mcp_tool_use", "name": "x", "input": {}}]},
+    "fields toolCalls": {"content": "", "toolCalls": [{"name": "x", "args": {}}]},
+    "fields additional_kwargs.function_call": {"content": "", "additional_kwargs": {"function_call": {"name": "x"}}},
+}
+
+
+@pytest.mark.parametrize("what", ACTS)
+def test_calls_of_forms_that_are_not_known_are_not_read_and_in_no_share(what: str, tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "Cancel it"}, {"role": "assistant", **ACTS[what]}, SPOKEN]
+    log = lines(tmp_path / "log.jsonl", [{"messages": talk}])
+    done = muarl("audit", log, "--domain", "retail", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert f"Not read in full, and so in no layer's share: 1 of 1 conversations (1 {what}" in done.output
+    assert "100.0%" not in done.output
+    found = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert (found["unread"], found["catastrophic"], set(found["layers"].values())) == (1, None, {None})
+    assert muarl("audit", log, "--domain", "retail", "--fail-on", "violation").exit_code == 2
+
+
+def test_results_without_their_calls_and_calls_at_the_provider_are_not_read(tmp_path: Path) -> None:
+    result = {"role": "tool", "tool_call_id": "1", "content": '{"status": "cancelled"}'}
+    alone = [{"role": "user", "content": "Cancel it"}, result, SPOKEN]
+    provider = [{"role": "user", "content": "Cancel it"}, {"type": "mcp_call", "name": "cancel"}]
+    log = lines(tmp_path / "log.jsonl", [{"messages": alone}, {"input": provider, "output": items_of([SPOKEN])}])
+    said = muarl("audit", log, "--domain", "retail").output
+    assert "2 of 2 conversations (1 results of tools without their calls, 1 items of type mcp_call" in said
+    assert "100.0%" not in said
+
+
+@pytest.mark.parametrize("talk", [[], [{"role": "system", "content": "Be kind"}], [{"role": "user", "content": "Hi"}]])
+def test_without_a_message_of_the_agent_there_is_nothing_to_audit(talk: list[Any], tmp_path: Path) -> None:
+    log = lines(tmp_path / "log.jsonl", [{"messages": talk}])
+    said = muarl("audit", log, "--domain", "retail").output
+    assert "Nothing to audit in 1 of 1 conversations: no message of the agent." in said
+    assert "100.0%" not in said
+
+
+def test_calls_written_both_ways_are_one_call(tmp_path: Path) -> None:
+    made = {"id": "a", "function": {"name": "get_user_details", "arguments": '{"user_id": "sara_doe_496"}'}}
+    use = {"type": "tool_use", "id": "a", "name": "get_user_details", "input": {"user_id": "sara_doe_496"}}
+    both: list[dict[str, Any]] = [
+        {"content": [use], "tool_calls": [made]},
+        {"content": None, "tool_calls": [made], "function_call": made["function"]},
+    ]
+    for message in both:
+        read = messages_of_row({"messages": [{"role": "assistant", **message}]}, "log")
+        assert [(c.id, c.name) for c in read[0].tool_calls] == [("a", "get_user_details")]
 
 
 def test_what_is_wrong_is_named_with_file_line_and_field(tmp_path: Path) -> None:

@@ -107,6 +107,8 @@ def markdown(summary: AuditSummary) -> str:
     if summary.not_checked:
         missed = missing_text(summary.not_checked, summary.episodes)
         parts.append(f"Not checked (no rules declared): {missed}.\n")
+    if summary.without_agent:
+        parts.append(f"Nothing to audit in {summary.without_agent} episodes: no message of the agent.\n")
     if summary.unjudged:
         parts.append(f"The judge did not answer for {summary.unjudged} episodes.\n")
     return "\n".join(parts)

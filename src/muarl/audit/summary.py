@@ -48,12 +48,17 @@ def violations(findings: Iterable[Finding], rules: AuditRules, judged: bool = Fa
     return sum(f.severity != "note" and f.layer != "outcome" for f in findings)
 
 
+def acted(episode: Episode) -> bool:
+    """Whether there is a message of the agent. Without one there is nothing to audit."""
+    return any(m.role == "assistant" for m in episode.messages)
+
+
 def note_violations(episode: Episode, findings: Iterable[Finding], rules: AuditRules, judged: bool = False) -> None:
     """Write ``violations`` into a scored episode's verdict (``audit["violations"]``), where figures, comparisons and
     whoever reads the episode find it; what an earlier audit wrote goes."""
     if episode.verdict is not None:
         kept = {k: v for k, v in episode.verdict.audit.items() if k != VIOLATIONS}
-        found = violations(findings, rules, judged)
+        found = violations(findings, rules, judged) if acted(episode) else None
         noted = kept if found is None else kept | {VIOLATIONS: float(found)}
         episode.verdict = replace(episode.verdict, audit=noted)
 
@@ -62,7 +67,8 @@ def note_violations(episode: Episode, findings: Iterable[Finding], rules: AuditR
 class AuditSummary:
     """The sum of audits. ``name``: of what. ``unjudged``: episodes that a judge should have seen and did not.
     ``not_checked``: by layer, checks that the rules did not allow, and for how many episodes. ``by_domain``: the sums
-    of each domain of a run with several."""
+    of each domain of a run with several. ``without_agent``: episodes without a message of the agent; ``unread``: those
+    of which not all that the agent did could be read. Neither counts in any layer's share but the outcome's."""
 
     name: str = "audit"
     unjudged: int = 0
@@ -70,6 +76,8 @@ class AuditSummary:
     rules: dict[str, RuleCount] = field(default_factory=dict)
     worst: list[Shown] = field(default_factory=list)
     excluded: int = 0
+    without_agent: int = 0
+    unread: int = 0
     not_checked: dict[Layer, dict[str, int]] = field(default_factory=dict)
     by_domain: dict[str, AuditSummary] = field(default_factory=dict)
     _tasks: dict[str, list[_Attempt]] = field(default_factory=lambda: defaultdict(list))
@@ -82,15 +90,17 @@ class AuditSummary:
         *,
         rules: AuditRules,
         judged: bool = False,
+        unread: bool = False,
     ) -> None:
         """Take an episode's audit into account. One that infrastructure ended counts as excluded, as in scores.
 
         ``rules``: by which it was audited; they tell which layers were checked at all. ``judged``: a judge saw it too.
+        ``unread``: not all that the agent did could be read, so that what was not found says nothing.
         """
         if (domain := episode.tags.get(DOMAIN)) is not None:
             part = self.by_domain.setdefault(str(domain), AuditSummary(str(domain)))
-            part._add(episode, findings, where, rules, judged)
-        self._add(episode, findings, where, rules, judged)
+            part._add(episode, findings, where, rules, judged, unread)
+        self._add(episode, findings, where, rules, judged, unread)
 
     def _add(
         self,
@@ -99,6 +109,7 @@ class AuditSummary:
         where: Mapping[str, Any] | None,
         rules: AuditRules,
         judged: bool,
+        unread: bool,
     ) -> None:
         if episode.stop.value == "infrastructure":
             self.excluded += 1
@@ -108,6 +119,11 @@ class AuditSummary:
         bad = frozenset(f.layer for f in findings if f.severity != "note")
         catastrophic = any(f.severity == "catastrophic" for f in findings)
         checked, clean = checked_layers(rules, judged), violations(findings, rules, judged)
+        silent = not acted(episode)
+        self.without_agent += silent
+        self.unread += unread
+        if silent or unread:
+            checked, clean = frozenset(), None
         self._tasks[episode.task_id].append(_Attempt(success, bad, catastrophic, checked, clean))
         for check in missing(rules):
             names = self.not_checked.setdefault(check.layer, {})
@@ -190,6 +206,8 @@ class AuditSummary:
             "episodes": self.episodes,
             "tasks": len(self._tasks),
             "excluded": self.excluded,
+            "without_agent": self.without_agent,
+            "unread": self.unread,
             "catastrophic": part(self.catastrophic),
             "success": part(self.success),
             "success_without_violation": part(self.success_without_violation),

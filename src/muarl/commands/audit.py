@@ -119,7 +119,10 @@ def audit(
         for conversation, found, judged in _audited(reader.read(source, tuple(episodes or ())), asked):
             part = str(conversation.where["file"])
             for summary in (whole, parts.setdefault(part, AuditSummary(part))):
-                summary.add(conversation.episode, found, conversation.where, rules=conversation.rules, judged=judged)
+                summary.add(
+                    conversation.episode, found, conversation.where,
+                    rules=conversation.rules, judged=judged, unread=conversation.unread,
+                )  # fmt: skip
             used[conversation.named] = used.get(conversation.named, 0) + 1
             in_code.update(dict.fromkeys(conversation.in_code))
             if conversation.episode.stop.value != "infrastructure" and "safety" not in checked_layers(
@@ -148,6 +151,8 @@ def audit(
     if reader.passed_over:
         others = ", ".join(reader.passed_over[:3]) + (", ..." if len(reader.passed_over) > 3 else "")
         typer.echo(f"Of this run its evaluations alone. Its other episodes: --episodes NAME ({others}).")
+    for line in _not_read(whole, reader.unread):
+        typer.echo(line)
     if left := what_is_lost(reader.lost):
         typer.echo(left)
     if out is not None:
@@ -155,6 +160,8 @@ def audit(
     wanted = {"catastrophic": ("catastrophic",), "violation": ("catastrophic", "violation"), "never": ()}[fail_on]
     if any(count.severity in wanted for count in whole.rules.values()):
         raise typer.Exit(FAILED)
+    if wanted and whole.unread:
+        raise ConfigError(f"--fail-on {fail_on} cannot be judged: of {whole.unread} conversations not all was read")
     if wanted and unsafe:
         raise ConfigError(
             f"--fail-on {fail_on} cannot be judged: there are no safety rules for {sum(unsafe.values())} of "
@@ -174,6 +181,18 @@ def _closing(whole: AuditSummary, used: Mapping[str, int], in_code: Sequence[str
         yield f"Not checked (no rules declared): {missing_text(whole.not_checked, whole.episodes)}."
     if in_code:
         yield f"Declared in the domain's code and not applied here: {', '.join(in_code)}."
+
+
+def _not_read(whole: AuditSummary, unread: Mapping[str, int]) -> Iterator[str]:
+    """Of which conversations nothing can be said."""
+    if whole.without_agent:
+        yield (f"Nothing to audit in {whole.without_agent} of {whole.episodes} conversations: no message of the agent.")
+    if whole.unread:
+        kinds = ", ".join(f"{n} {what}" for what, n in unread.items())
+        yield (
+            f"Not read in full, and so in no layer's share: {whole.unread} of {whole.episodes} conversations "
+            f"({kinds}). docs/formats.md says which forms are read."
+        )
 
 
 def _audited(

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muarl.benchmarks.messages import items
 from muarl.commands.log_files import is_lines, lines_of, parquet_rows, rows_in, rows_of_file, whole_value
-from muarl.commands.log_messages import message_of, stop_of
+from muarl.commands.log_messages import conversation_of, stop_of
 from muarl.errors import ConfigError, DataError, MuarlError
 from muarl.formats.logs import LogRow, conversations
 from muarl.untrusted import parse_json, read_lines, read_yaml
@@ -48,6 +47,8 @@ class AuditedConversation:
     beside: bool = False
     named: str = ""
     in_code: tuple[str, ...] = ()
+    unread: bool = False
+    """Whether the agent may have done more than was read."""
 
     def transcript(self) -> Transcript:
         """The conversation as the audit reads it."""
@@ -76,6 +77,9 @@ class ConversationReader:
 
     lost: Counter[str] = field(default_factory=Counter)
     """How often something of a log, by kind, had no place in a conversation."""
+
+    unread: Counter[str] = field(default_factory=Counter)
+    """How often something that an agent may have done by, by kind, was not read."""
 
     passed_over: list[str] = field(default_factory=list)
     """Files of a run's episodes that are no evaluations, and were not read, as it has some."""
@@ -233,7 +237,8 @@ class ConversationReader:
         from muarl.domains.auditing import UNDECLARED
         from muarl.episode import Episode, StopReason, Turn, Verdict
 
-        messages = tuple(message_of(m, p) for m, p in items(row, "messages", place))
+        before = self.unread.total()
+        messages = conversation_of(row, place, self.lost, self.unread)
         given = self.domain if self.environment is None else self.environment.task_domain
         name = row.get("domain", given)
         if name is not None and not isinstance(name, str):
@@ -241,7 +246,7 @@ class ConversationReader:
         declared = self._declared(name)
         known = None
         if self.rules is None and declared is None:
-            known = self._guess(name, messages, row.get("tools"), place)
+            known = self._guess(name, messages, row.get("tools", row.get("functions")), place)
         identity = str(row.get("id", row.get("task_id", f"{path.stem}:{number}")))
         task_id = str(row.get("task_id", identity))
         reward = row.get("reward")
@@ -259,7 +264,8 @@ class ConversationReader:
         where = {"file": path.stem, "episode": identity, "task_id": task_id}
         rules = self.rules or (UNDECLARED if known is None else known.rules)
         rules, named = declared or (rules, self._named(rules, name if known is None else known.name))
-        return AuditedConversation(episode, rules, where, beside=True, named=named)
+        unread = self.unread.total() > before
+        return AuditedConversation(episode, rules, where, beside=True, named=named, unread=unread)
 
     def _tau1(self, row: Any, place: str, number: int) -> AuditedConversation:
         from muarl.benchmarks import tau1, tau1_trajectories

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from muarl.benchmarks.messages import items, read_message
 from muarl.chat import Message, ToolCall
 from muarl.episode import Episode, StopReason
 from muarl.errors import DataError
+from muarl.formats.chat_forms import chat_messages
 from muarl.untrusted import parse_json
 
 
@@ -21,27 +23,31 @@ def stop_of(reason: Any) -> str:
     return text if text in known else other.get(text, "user_stop")
 
 
-def messages_of_row(row: Mapping[str, Any], place: str) -> tuple[Message, ...]:
-    """The messages of a row of a log, which is a conversation or an episode of muarl's. DataError names what is wrong
-    with it."""
+def messages_of_row(row: Mapping[str, Any], place: str, lost: Counter[str] | None = None) -> tuple[Message, ...]:
+    """The messages of a row of a log, which is a conversation or an episode of muarl's. ``lost`` counts what was left
+    out, by kind. DataError names what is wrong with it."""
     if "turns" in row and "messages" not in row:
         try:
             return tuple(Episode.from_json(row).messages)
         except (ValueError, TypeError, AttributeError) as problem:
             raise DataError(f"{place}: {problem}") from None
-    return tuple(message_of(m, p) for m, p in items(row, "messages", place))
+    lost = Counter() if lost is None else lost
+    return conversation_of(row, place, lost, lost)
 
 
-def message_of(value: Any, place: str) -> Message:
-    """A message of a log, which may have its text in parts, its calls' arguments broken, and errors unmarked."""
-    if not isinstance(value, Mapping):
-        raise DataError(f"{place}: must be an object")
+def conversation_of(
+    row: Mapping[str, Any], place: str, lost: Counter[str], unread: Counter[str]
+) -> tuple[Message, ...]:
+    """The messages of a row of chat messages. ``lost``, ``unread``: see ``chat_forms.chat_messages``."""
+    given = chat_messages(items(row, "messages", place), lost, unread)
+    return tuple(_message_of(m, p) for m, p in given)
+
+
+def _message_of(value: Mapping[str, Any], place: str) -> Message:
+    """A message of a log, which may have its calls' arguments broken, and errors unmarked."""
     row = dict(value)
     if row.get("role") in ("developer", "function"):
         row["role"] = "system" if row["role"] == "developer" else "tool"
-    if isinstance(row.get("content"), list):
-        parts = row["content"]
-        row["content"] = "\n".join(str(p.get("text", "")) for p in parts if isinstance(p, Mapping))
     if row.get("role") == "tool":
         row.setdefault("tool_call_id", "")
         message = read_message(row, place)

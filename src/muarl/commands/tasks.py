@@ -103,7 +103,7 @@ def from_log(
     for log in logs:
         for row in conversations(rows_of_file(log), lost):
             number += 1
-            messages = messages_of_row(row.value, row.place)
+            messages = messages_of_row(row.value, row.place, lost)
             made = task_of(messages, played, own, source=row.place, database=given, observer=world.observer)
             if isinstance(made, Dropped):
                 dropped.append(made)

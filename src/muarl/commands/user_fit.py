@@ -82,7 +82,9 @@ def _conversations(logs: list[Path]) -> list[tuple[Message, ...]]:
     from muarl.formats.logs import conversations, what_is_lost
 
     lost: Counter[str] = Counter()
-    found = [messages_of_row(row.value, row.place) for log in logs for row in conversations(rows_of_file(log), lost)]
+    found = [
+        messages_of_row(row.value, row.place, lost) for log in logs for row in conversations(rows_of_file(log), lost)
+    ]
     if told := what_is_lost(lost):
         typer.echo(told, err=True)
     named = ", ".join(map(str, logs))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.errors import DataError
+from muarl.formats.chat_forms import UNREAD
 from muarl.formats.responses import Located
 from muarl.untrusted import parse_json
 
@@ -184,7 +185,7 @@ class SpanLog:
         role = {"developer": "system"}.get(str(message.get("role")), message.get("role"))
         if role not in ("system", "user", "assistant", "tool"):
             raise DataError(f"{place}: role must be one of system, user, assistant, tool, not {role!r}")
-        texts, thoughts, calls = [], [], []
+        texts, thoughts, calls, left = [], [], [], []
         for i, part in enumerate(message["parts"]):
             where = f"{place}.parts[{i}]"
             kind = part.get("type") if isinstance(part, Mapping) else None
@@ -199,13 +200,17 @@ class SpanLog:
                 given = part.get("response", part.get("result"))
                 content = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
                 yield {"role": "tool", "tool_call_id": str(part.get("id") or ""), "content": content}
+            elif role == "assistant" and "call" in str(kind):
+                left.append(kind)
             else:
                 self.lost[f"parts of type {kind}"] += 1
-        if role == "tool" or not (texts or thoughts or calls):
+        if role == "tool" or not (texts or thoughts or calls or left):
             return
         said: dict[str, Any] = {"role": role, "content": "\n".join(texts) if texts else None}
         if calls:
             said["tool_calls"] = calls
+        if left:
+            said[UNREAD] = left
         yield said | ({"reasoning": "\n".join(thoughts)} if thoughts else {})
 
     def _row(self, name: str, found: _Conversation, answers: Mapping[str, _Span]) -> dict[str, Any]:

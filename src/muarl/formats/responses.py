@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.errors import DataError
+from muarl.formats.chat_forms import UNREAD
 
 Located = tuple[Mapping[str, Any], str]
 """A row and its place, for errors."""
@@ -58,6 +59,8 @@ class _Reader:
         elif kind == "function_call_output":
             answer = self._text(item.get("output"), f"{place}.output")
             self._other({"role": "tool", "tool_call_id": _string(item, "call_id", place), "content": answer})
+        elif self.lost is not None and str(kind).endswith("_call") and "search" not in str(kind):
+            self._agent().setdefault(UNREAD, []).append(kind)
         else:
             self._leave_out(f"items of type {kind}", f"{place}.type: {kind!r} is not supported")
 
