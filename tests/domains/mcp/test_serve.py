@@ -8,6 +8,7 @@ import sys
 import urllib.error
 import urllib.request
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +20,7 @@ from muarl.domains.mcp import pool
 from muarl.domains.mcp.client import ServerError
 from muarl.domains.mcp.domain import McpDomain, discover
 from muarl.domains.mcp.launch import ServerLimits, over_http, over_stdio
-from muarl.domains.mcp.serve import DomainServer, serve_http
+from muarl.domains.mcp.serve import DomainServer, SessionEndedError, serve_http
 from muarl.environments.registry import find
 from muarl.episode import StopReason, Verdict
 from muarl.errors import ConfigError, MuarlError
@@ -163,11 +164,78 @@ def test_old_sessions_make_room(monkeypatch):
 
     async def three():
         box = DomainServer(Bell())
-        for session in ("a", "b", "a", "c"):
+        for session in (None, "a", "a", "c"):
             await box.world_of(session)
+        with pytest.raises(SessionEndedError, match="this session has ended"):
+            await box.world_of("a")
         return list(box._worlds)
 
-    assert asyncio.run(three()) == ["a", "c"]
+    assert asyncio.run(three()) == [None, "c"], "those without a session cannot be told"
+
+
+def test_a_session_that_made_room_is_told_and_gets_no_fresh_world(bell, remote, monkeypatch):
+    monkeypatch.setattr("muarl.domains.mcp.serve.MOST_WORLDS", 1)
+    first, second = remote.world(), remote.world()
+    assert call(first, "ring", bell="b1").content == "1"
+    assert call(second, "ring", bell="b1").content == "1"
+    told = call(first, "count", bell="b1")
+    assert told.error and "Session" in told.content, told
+    assert call(second, "count", bell="b1").content == "1"
+    first.close()
+    second.close()
+
+
+class SlowBell(Bell):
+    """A bell whose worlds take a while to be opened, and say when they are closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.opened, self.closed, self.broken = [], [], False
+
+    def world(self, task=None):
+        world = SimpleNamespace()
+
+        async def aopen():
+            await asyncio.sleep(0.01)
+            if self.broken:
+                raise OSError("no bell today")
+            self.opened.append(world)
+
+        async def aclose():
+            self.closed.append(world)
+
+        world.aopen, world.aclose = aopen, aclose
+        return world
+
+
+def test_calls_at_once_that_begin_a_session_share_its_world():
+    async def begin():
+        domain = SlowBell()
+        box = DomainServer(domain)
+        first, second = await asyncio.gather(box.world_of("a"), box.world_of("a"))
+        assert first is second and len(domain.opened) == 1
+        waiting = asyncio.ensure_future(box.world_of("b"))
+        await asyncio.sleep(0)
+        await box.drop("b")
+        with pytest.raises(SessionEndedError):
+            await waiting
+        await box.close()
+        assert domain.closed == [*domain.opened[1:], domain.opened[0]]
+
+    asyncio.run(begin())
+
+
+def test_a_world_that_could_not_be_opened_is_tried_again():
+    async def begin():
+        domain = SlowBell()
+        box = DomainServer(domain)
+        domain.broken = True
+        found = await asyncio.gather(box.world_of("a"), box.world_of("a"), return_exceptions=True)
+        assert [type(f) for f in found] == [OSError, OSError]
+        domain.broken = False
+        assert await box.world_of("a") is domain.opened[0]
+
+    asyncio.run(begin())
 
 
 def test_a_side_without_tools_and_an_address_that_is_taken_are_told(bell):

@@ -5,6 +5,8 @@ Every client session gets a fresh world. The policy is what the server calls its
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import closing
@@ -13,22 +15,28 @@ from typing import Any
 from muarl.chat import Requestor, ToolCall, ToolSpec
 from muarl.domains.base import Domain, Task, World
 from muarl.domains.mcp.sdk import sdk
-from muarl.errors import ConfigError
+from muarl.errors import ConfigError, MuarlError
 from muarl.web.addresses import ServerAddress, listen
 from muarl.web.guard import Access, Guard
 from muarl.web.server import WebServer
 
 PATH = "/mcp"
 MOST_WORLDS = 1000
-"""How many sessions' worlds are kept at once; the one used longest ago is dropped."""
+"""How many sessions' worlds are kept at once; the session used longest ago is ended."""
+ENDED_KEPT = 100_000
+"""How many ended sessions are remembered. The SDK has at most 10,000 at once, and forgets one that is idle."""
 _SESSION = "mcp-session-id"
+
+
+class SessionEndedError(MuarlError):
+    """A call in a session whose world is gone: a fresh one would quietly undo what the session has done."""
 
 
 class DomainServer:
     """A domain, or one task of it, offered to MCP clients. ``side``: whose tools, the assistant's or the user's.
 
     ``world_of(session)``: the world of a session, made at its first call; None is the session of standard input and
-    output, and of HTTP clients that have none.
+    output, and of HTTP clients that have none. It is never ended to make room.
     """
 
     def __init__(self, domain: Domain, task: Task | None = None, *, side: Requestor = "assistant") -> None:
@@ -37,24 +45,54 @@ class DomainServer:
         self.tools: tuple[ToolSpec, ...] = tuple(offered)
         if not self.tools:
             raise ConfigError(f"{domain.name}: the {side}'s side has no tools to serve")
-        self._worlds: OrderedDict[str | None, World] = OrderedDict()
+        self._worlds: OrderedDict[str | None, asyncio.Task[World]] = OrderedDict()
+        self._ended: OrderedDict[str | None, None] = OrderedDict()
 
     async def world_of(self, session: str | None) -> World:
-        """The world of a session."""
-        if session not in self._worlds:
-            world = self.domain.world(self.task)
-            await world.aopen()
-            self._worlds[session] = world
-            while len(self._worlds) > MOST_WORLDS:
-                await self.drop(next(iter(self._worlds)))
+        """The world of a session. SessionEndedError if it had one that is gone."""
+        self._must_last(session)
+        # Calls that come while the world is being opened wait for the same one.
+        opening = self._worlds.get(session)
+        if opening is None:
+            opening = self._worlds[session] = asyncio.ensure_future(self._open())
         self._worlds.move_to_end(session)
-        return self._worlds[session]
+        try:
+            world = await asyncio.shield(opening)
+        except Exception:
+            if self._worlds.get(session) is opening:  # the next call tries again
+                del self._worlds[session]
+            raise
+        self._must_last(session)
+        while len(self._worlds) > MOST_WORLDS:
+            await self.drop(next(s for s in self._worlds if s is not None))
+        return world
+
+    def _must_last(self, session: str | None) -> None:
+        if session in self._ended:
+            raise SessionEndedError("this session has ended, and what was done in it is gone; begin another one")
+
+    async def _open(self) -> World:
+        world = self.domain.world(self.task)
+        await world.aopen()
+        return world
+
+    def has_ended(self, session: str | None) -> bool:
+        """Whether a session had a world that is gone."""
+        return session in self._ended
 
     async def drop(self, session: str | None) -> None:
-        """End the world of a session, if there is one."""
-        world = self._worlds.pop(session, None)
-        if world is not None:
-            await world.aclose()
+        """End a session's world, if there is one, and the session with it."""
+        opening = self._worlds.pop(session, None)
+        if opening is None:
+            return
+        self._ended[session] = None
+        while len(self._ended) > ENDED_KEPT:
+            self._ended.popitem(last=False)
+        try:
+            world = await asyncio.shield(opening)
+        except Exception:  # told to whoever wanted to use it
+            return
+        await world.aclose()
 
     async def close(self) -> None:
         """End all worlds."""
@@ -69,7 +107,10 @@ class DomainServer:
             return types.ListToolsResult(tools=[self._described(types, spec) for spec in self.tools])
 
         async def call_tool(context: Any, params: Any) -> Any:
-            world = await self.world_of(_session(context))
+            try:
+                world = await self.world_of(_session(context))
+            except SessionEndedError as problem:
+                return _answer(types, f"Error: {problem}.", True)
             call = ToolCall(str(context.request_id), params.name, params.arguments or {}, self.side)
             if params.name not in {spec.name for spec in self.tools}:
                 names = ", ".join(spec.name for spec in self.tools)
@@ -143,13 +184,29 @@ async def serve_http(
 
 
 class _Sessions:
-    """An ASGI application in which a session that its client ends takes its world with it."""
+    """An ASGI application in which a session that its client ends takes its world with it, and one whose world is gone
+    is answered by 404, by which MCP's clients know that they must begin another."""
 
     def __init__(self, app: Any, served: DomainServer) -> None:
         self._app, self._served = app, served
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        session = dict(scope["headers"]).get(_SESSION.encode(), b"").decode("latin-1")
+        ends = scope["method"] == "DELETE"
+        if self._served.has_ended(session) and not ends:
+            await _not_found(send)
+            return
         await self._app(scope, receive, send)
-        if scope["type"] == "http" and scope["method"] == "DELETE":
-            headers = dict(scope["headers"])
-            await self._served.drop(headers.get(_SESSION.encode(), b"").decode("latin-1"))
+        if ends:
+            await self._served.drop(session)
+
+
+async def _not_found(send: Any) -> None:
+    error = {"code": -32600, "message": "Session not found: it has ended, as others needed its place"}
+    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 404, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
