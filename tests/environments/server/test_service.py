@@ -222,7 +222,8 @@ async def test_only_allowed_addresses_are_asked_and_redirects_not_followed() -> 
     moved = Answer(b"", 307, {"location": "http://127.0.0.1:9/v1/chat/completions"})
     with FakeOpenAI(moved) as agent:
         async with serving(toy(), users=Users("Hi."), base_urls=(f"{agent.url}/of", agent.url + "2")) as (client, _):
-            for url in (agent.url, f"{agent.url}/offer", f"{agent.url}/of/../x", "http://10.0.0.1/v1"):
+            hidden = [f"{agent.url}/of/{up}/x" for up in ("..", "%2e%2e", ".%2e", "%2E%2E", "%252e%252e", "..%2f..")]
+            for url in (agent.url, f"{agent.url}/offer", *hidden, "http://10.0.0.1/v1"):
                 body = {"task": "toy:test:0", "base_url": url, "model": "m"}
                 answer = await client.post("/run", json=body)
                 assert (answer.status_code, answer.json()["error"]["param"]) == (403, "base_url"), url

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from muarl.agents.outside import SaidOutside, SampledTokens
 from muarl.config.retrieval import RetrievalConfig
@@ -320,4 +320,11 @@ def _begins_with(url: str, prefix: str) -> bool:
     except ValueError:
         return False
     inside = f"{one.path.rstrip('/')}/".startswith(f"{other.path.rstrip('/')}/")
-    return same and inside and not one.username and ".." not in one.path
+    return same and inside and not one.username and ".." not in _decoded(one.path)
+
+
+def _decoded(path: str) -> str:
+    """A path as whoever serves it may read it: ``%2e`` is a point there, and behind a proxy ``%252e``, too."""
+    while (plain := unquote(path)) != path:
+        path = plain
+    return path
