@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from starlette.exceptions import HTTPException
@@ -131,29 +131,47 @@ def exception_handlers(unknown_path: str) -> dict[Any, Any]:
 # ── clients who go away ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def unless_gone(request: Request, work: Awaitable[T]) -> T:
+TURNS = 5
+"""Turns of the event loop in which a connection that has been closed is noticed."""
+
+
+async def unless_gone(
+    request: Request, work: Awaitable[T], *, undo: Callable[[T], Awaitable[object]] | None = None
+) -> T:
     """The work's result; ClientDisconnect, and an end to the work, if the client goes away first. The request's body
-    must have been read."""
+    must have been read. ``undo``: takes back a result that comes when the client has gone."""
     gone = asyncio.ensure_future(disconnected(request))
     try:
-        return await unless(gone, work)
+        return await unless(gone, work, undo=undo)
     finally:
         gone.cancel()
 
 
-async def unless(gone: asyncio.Future[None], work: Awaitable[T]) -> T:
+async def unless(
+    gone: asyncio.Future[None], work: Awaitable[T], *, undo: Callable[[T], Awaitable[object]] | None = None
+) -> T:
     """The same, where ``gone`` says that the client has gone."""
     task = asyncio.ensure_future(work)
     try:
         both: set[asyncio.Future[Any]] = {gone, task}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
+        if undo is None and task.done():
+            return task.result()
+        for _ in range(TURNS if task.done() else 0):
+            await asyncio.sleep(0)
+        if task.done() and not gone.done():
             return task.result()
         raise ClientDisconnect
     finally:
         if not task.done():
             task.cancel()
             await asyncio.wait({task}, timeout=5)
+        if undo is not None and gone.done() and _succeeded(task):
+            await undo(task.result())
+
+
+def _succeeded(task: asyncio.Future[Any]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 async def disconnected(request: Request) -> None:

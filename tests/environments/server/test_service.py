@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +18,11 @@ from muarl.chat import Message, to_openai
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
+from muarl.environments.server.http import EnvironmentServer
 from muarl.environments.server.service import EnvironmentService, ServedEnvironments
 from muarl.errors import InfrastructureError
 from muarl.rewards.judge import FixedJudge
+from muarl.web.addresses import listen
 from support.fake_openai import Answer, FakeOpenAI, call, completion, text
 from support.scripted_replies import Outcome, Replies, by_gold, natively, stub, written
 from support.served import TOKEN, Clock, Users, serving, toy
@@ -254,6 +257,32 @@ async def test_sessions_that_nobody_asks_for_are_closed() -> None:
         assert (await client.post("/sessions", json={"task": "toy:test:0"})).status_code == 201
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/sessions", '{"task": "toy:test:0"}'), ("/environments", '{"domain": "toy", "task_id": "a"}')],
+)
+async def test_a_session_whose_client_left_at_once_is_not_kept(path: str, body: str) -> None:
+    service = EnvironmentService(ServedEnvironments(environments=[toy()], users=Users("Hi."), concurrency=4))
+    with contextlib.closing(listen("127.0.0.1", 0)) as listener:
+        server = EnvironmentServer(service, listener, token=TOKEN)
+        serving_it = asyncio.ensure_future(server.run())
+        host, port = listener.getsockname()
+        head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        known = {"authorization": f"Bearer {TOKEN}"}
+        async with httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=known) as client:
+            for _ in range(8):
+                _, writer = await asyncio.open_connection(host, port)
+                writer.write((head + body).encode())
+                writer.close()
+                await writer.wait_closed()
+            began = await client.post("/sessions", json={"task": "toy:test:0"})
+            assert began.status_code == 201, began.text
+            assert len(service.sessions) == 1
+        server.stop()
+        await serving_it
+
+
 async def test_a_full_server_says_so_and_lets_the_next_one_in() -> None:
     gate = asyncio.Event()
 
@@ -317,9 +346,6 @@ async def test_exact_tokens_can_be_sent() -> None:
 
 
 async def test_a_client_that_goes_away_ends_its_run() -> None:
-    from muarl.environments.server.http import EnvironmentServer
-    from muarl.web.addresses import listen
-
     service = EnvironmentService(ServedEnvironments(environments=[toy()], users=Users("Hi.", 3600.0), concurrency=1))
     server = EnvironmentServer(service, listen("127.0.0.1", 0), token=TOKEN, grace=0.0)
     running = asyncio.ensure_future(server.run())

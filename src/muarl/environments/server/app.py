@@ -44,7 +44,7 @@ def make_app(service: EnvironmentService, access: Access) -> ASGIApp:
 
     async def create(request: Request) -> Response:
         wanted = read_body(PlaceRequest, await request.body())
-        return json_response(await unless_gone(request, service.create(wanted)), 201)
+        return json_response(await unless_gone(request, service.create(wanted), undo=service.abandon), 201)
 
     async def step(request: Request) -> Response:
         wanted = read_body(StepRequest, await request.body())

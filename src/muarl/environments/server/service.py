@@ -258,6 +258,10 @@ class EnvironmentService:
         """End a conversation."""
         await self.sessions.remove(self.sessions.find(name))
 
+    async def abandon(self, begun: Mapping[str, Any]) -> None:
+        """End a conversation whose client went away before it was told that it has begun, and so knows no id of it."""
+        await self.delete(begun["id"])
+
     async def expire(self) -> int:
         """Close the sessions that nobody asks for; how many they were."""
         return await self.sessions.expire()

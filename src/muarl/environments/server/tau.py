@@ -287,7 +287,7 @@ def tau_routes(service: EnvironmentService) -> list[Route]:
 
     async def create(request: Request) -> Response:
         wanted = read_body(TauRequest, await request.body())
-        return json_response(await unless_gone(request, protocol.create(wanted)), 201)
+        return json_response(await unless_gone(request, protocol.create(wanted), undo=service.abandon), 201)
 
     async def step(request: Request) -> Response:
         wanted = read_body(ActionRequest, await request.body())
