@@ -8,6 +8,7 @@ read here, so that a hostile text is a ValueError like any other malformed one.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -54,6 +55,23 @@ def parse_json(
         if "integer string conversion" in str(problem):
             raise ValueError("a whole number has thousands of digits") from None
         raise
+
+
+def parse_finite_json(text: str | bytes) -> Any:
+    """The same for what is sent on as JSON again, which has no NaN and no Infinity: ValueError for those, and for a
+    number such as 1e999, which would be read as one."""
+    return parse_json(text, constant=_no_constant, number=_finite)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if math.isinf(found):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return found
 
 
 def levels(text: str | bytes) -> int:

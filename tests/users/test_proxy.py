@@ -115,6 +115,25 @@ def test_failures_of_the_upstream_reach_the_client_with_their_status(answer: Ans
         assert caught.value.response.headers["retry-after"] == "3"
 
 
+ODD = {
+    "choices[0] is no object": ['{"choices": ["a"]}', '{"choices": [null]}'],
+    "choices is no list": ['{"choices": "text"}', '{"choices": {"0": 1}}'],
+    "choices[0].message is no object": ['{"choices": [{"message": "Hi"}]}'],
+    "choices[0].message.tool_calls is no list of objects": [
+        '{"choices": [{"message": {"tool_calls": "x"}}]}', '{"choices": [{"message": {"tool_calls": ["x"]}}]}'
+    ],
+    "the answer is not JSON": ['{"choices": [], "x": NaN}', '{"choices": [], "x": 1e999}'],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("told", "body"), [(told, body) for told, bodies in ODD.items() for body in bodies])
+def test_odd_answers_are_the_upstreams_failure(told: str, body: str, stream: bool) -> None:
+    with proxied(nonsense(body)) as (client, _, __), pytest.raises(openai.APIStatusError) as caught:
+        client.chat.completions.create(model="m", messages=ASKED, stream=stream)  # type: ignore[call-overload]
+    assert (caught.value.status_code, told in str(caught.value)) == (502, True), caught.value
+
+
 def test_several_choices_and_wrong_tokens_are_refused() -> None:
     with proxied(text("Hi.")) as (client, upstream, _):
         with pytest.raises(openai.BadRequestError, match="one reply at a time"):

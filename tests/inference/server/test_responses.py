@@ -163,6 +163,17 @@ def test_what_is_wrong_is_named(changed: dict[str, Any], param: str, code: str) 
             api.responses.create(model="m", input="Hi")
 
 
+def test_a_number_that_no_answer_could_echo_is_the_requests_mistake() -> None:
+    _, server = made("A")
+    with server as live:
+        answer = httpx.post(
+            f"{live.address}/responses",
+            content='{"model": "m", "input": "Hi", "user": 1e999}',
+            headers={"authorization": f"Bearer {TOKEN}", "content-type": "application/json"},
+        )
+    assert answer.status_code == 400 and "1e999 is too large" in answer.text
+
+
 def test_the_answer_is_what_the_api_says_it_is() -> None:
     _, server = made(f"One moment.\n{CALL}")
     with server as live:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.endpoints.replies import read_tool_call
 from muarl.inference.server.problems import unsupported
-from muarl.untrusted import parse_json
+from muarl.untrusted import parse_finite_json
 from muarl.web.json_api import invalid
 
 MAX_CHOICES = 64
@@ -274,7 +274,7 @@ class RequestReader:
 def read_object(body: bytes) -> dict[str, Any]:
     """A request's JSON. ApiError if it is none, or asks for what this server has not."""
     try:
-        value = parse_json(body, constant=_no_constant)
+        value = parse_finite_json(body)
     except ValueError as problem:  # bytes that are no UTF-8 among them
         raise invalid(f"the request is not JSON: {problem}") from None
     if not isinstance(value, dict):
@@ -284,10 +284,6 @@ def read_object(body: bytes) -> dict[str, Any]:
         if given is not None and given not in neutral:
             raise unsupported(name, "this server does not have it; leave it out")
     return value
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _checked(kind: type[M], raw: dict[str, Any]) -> M:

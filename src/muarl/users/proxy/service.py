@@ -18,7 +18,7 @@ from muarl.endpoints.failures import HTTPStatusError, brief
 from muarl.errors import ConfigError
 from muarl.rewards.user_conduct import RULES, find_all
 from muarl.rewards.user_errors import UserError
-from muarl.untrusted import parse_json
+from muarl.untrusted import parse_finite_json
 from muarl.users.guard import GUARDED, fault
 from muarl.users.guidelines import correction
 from muarl.users.proxy.reading import AskedUser, asked_again, read_answer, read_request
@@ -150,11 +150,13 @@ class GuardingProxy:
             text = brief(str(problem) or type(problem).__name__, secret)
             raise ApiError(502, f"upstream: unreachable ({text})", kind="upstream_error") from None
         try:
-            found = parse_json(content)
+            found = parse_finite_json(content)
         except ValueError:
             found = None
         if not isinstance(found, dict):
             raise ApiError(502, "upstream: the answer is not JSON; does --upstream end in /v1?", kind="upstream_error")
+        if problem := _problem(found):
+            raise ApiError(502, f"upstream: the answer is no chat completion: {problem}", kind="upstream_error")
         return found
 
     def _note(
@@ -176,6 +178,23 @@ class GuardingProxy:
             out.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
+def _problem(answer: Mapping[str, Any]) -> str:
+    """What in an answer a client could not read, empty if nothing is: choices, messages and calls of other types."""
+    choices = answer.get("choices")
+    if not isinstance(choices, list | None):
+        return "choices is no list"
+    for i, choice in enumerate(choices or ()):
+        if not isinstance(choice, Mapping):
+            return f"choices[{i}] is no object"
+        message = choice.get("message")
+        if not isinstance(message, Mapping | None):
+            return f"choices[{i}].message is no object"
+        calls = None if message is None else message.get("tool_calls")
+        if not isinstance(calls, list | None) or not all(isinstance(call, Mapping) for call in calls or ()):
+            return f"choices[{i}].message.tool_calls is no list of objects"
+    return ""
+
+
 def _usage(answer: Mapping[str, Any]) -> Counter[str]:
     told = answer.get("usage")
     counts = {k: told.get(k) for k in TOKENS} if isinstance(told, Mapping) else {}
@@ -184,7 +203,7 @@ def _usage(answer: Mapping[str, Any]) -> Counter[str]:
 
 def _object(raw: bytes) -> dict[str, Any]:
     try:
-        found = parse_json(raw)
+        found = parse_finite_json(raw)
     except ValueError as problem:
         raise invalid(f"the body is not JSON: {problem}") from None
     if not isinstance(found, dict):
