@@ -46,6 +46,7 @@ from muarl.commands import (
 )
 from muarl.errors import MuarlError, StoppedBySignError
 from muarl.extras import missing_extra
+from muarl.observe.visible import visible
 from muarl.stopping import exit_code
 from muarl.version import __version__
 
@@ -250,7 +251,7 @@ def _say(text: str, problem: BaseException) -> None:
         traceback.print_exception(problem)
     sys.stdout.flush()
     for line in (text, *_notes(problem)):
-        typer.secho(line, err=True, fg=typer.colors.RED if line is text else None)
+        typer.secho(visible(line), err=True, fg=typer.colors.RED if line is text else None)
 
 
 def _notes(problem: BaseException | None) -> list[str]:

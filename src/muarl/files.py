@@ -130,7 +130,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, data: Any) -> None:
     """Write JSON whole or not at all, indented, readable by eye."""
-    write_text(path, json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, in_utf8(json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False)) + "\n")
 
 
 def append_line(path: Path, data: Mapping[str, Any]) -> None:
@@ -140,7 +140,13 @@ def append_line(path: Path, data: Mapping[str, Any]) -> None:
 
 def json_line(data: Mapping[str, Any]) -> str:
     """One JSON object as a line of a JSON-lines file."""
-    return json.dumps(plain(data), ensure_ascii=False, allow_nan=False) + "\n"
+    return in_utf8(json.dumps(plain(data), ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def in_utf8(text: str) -> str:
+    """A JSON text whose halves of characters (lone surrogates), which a model or a log may hold and UTF-8 has not, are
+    escaped."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def append_bytes(path: Path, data: bytes) -> None:

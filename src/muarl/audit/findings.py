@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from muarl.errors import DataError
-from muarl.files import whole_file
+from muarl.files import in_utf8, whole_file
 from muarl.untrusted import parse_json, read_lines
 
 Layer = Literal["outcome", "policy", "communication", "safety", "recovery"]
@@ -78,7 +78,7 @@ def write_findings(path: Path, found: Iterable[tuple[Mapping[str, Any], Iterable
     with whole_file(path) as out:
         for where, findings in found:
             for finding in findings:
-                out.write(json.dumps({**where, **finding.to_json()}, ensure_ascii=False) + "\n")
+                out.write(in_utf8(json.dumps({**where, **finding.to_json()}, ensure_ascii=False)) + "\n")
                 count += 1
     return count
 

@@ -9,6 +9,7 @@ from muarl.audit.coverage import missing_text
 from muarl.audit.findings import LAYERS, SEVERITIES
 from muarl.audit.summary import AuditSummary
 from muarl.metrics import CLEAN, NOT_CHECKED
+from muarl.observe.visible import visible
 from muarl.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def beside(name: str, parts: Mapping[str, AuditSummary]) -> Table:
 
     table = Table("figure", title=Text(name), title_justify="left")
     for part in parts:
-        table.add_column(part, justify="right", overflow="fold")
+        table.add_column(Text(visible(part)), justify="right", overflow="fold")
     rows: list[tuple[str, list[Estimate | None]]] = [
         ("catastrophic failures", [p.catastrophic for p in parts.values()]),
         ("success", [p.success for p in parts.values()]),
@@ -168,7 +169,7 @@ def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True
             whole = column == "rule" and name == "rules"  # so that a rule can be searched for
             table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=whole)
         for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(visible(cell)) for cell in row))
         out.append(table)
     return out
 

@@ -102,6 +102,7 @@ def audit(
     from muarl.errors import ConfigError
     from muarl.files import write_json
     from muarl.formats.logs import what_is_lost
+    from muarl.observe.visible import visible
 
     if fail_on not in ("catastrophic", "violation", "never"):
         raise ConfigError(f"--fail-on must be catastrophic, violation or never, not {fail_on!r}")
@@ -147,14 +148,14 @@ def audit(
                                           "rules_of": used, "in_code": [*in_code], "files": files})  # fmt: skip
     _show(whole, parts, asked)
     for line in _closing(whole, used, tuple(in_code)):
-        typer.echo(line)
+        typer.echo(visible(line))
     if reader.passed_over:
         others = ", ".join(reader.passed_over[:3]) + (", ..." if len(reader.passed_over) > 3 else "")
-        typer.echo(f"Of this run its evaluations alone. Its other episodes: --episodes NAME ({others}).")
+        typer.echo(visible(f"Of this run its evaluations alone. Its other episodes: --episodes NAME ({others})."))
     for line in _not_read(whole, reader.unread):
-        typer.echo(line)
+        typer.echo(visible(line))
     if left := what_is_lost(reader.lost):
-        typer.echo(left)
+        typer.echo(visible(left))
     if out is not None:
         typer.echo(f"{out / 'findings.jsonl'}, {out / 'summary.json'}")
     wanted = {"catastrophic": ("catastrophic",), "violation": ("catastrophic", "violation"), "never": ()}[fail_on]
@@ -271,20 +272,21 @@ class _Judge:
 
 def _show(whole: AuditSummary, parts: Mapping[str, AuditSummary], judge: _Judge | None) -> None:
     """The tables; of several files a column each, or a row each where they are many: no figure mixes them."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from muarl.audit.findings import LAYERS
     from muarl.audit.report import beside, share_text, tables
+    from muarl.observe.screen import Screen
+    from muarl.observe.visible import visible
 
-    console = Console()
+    console = Screen()
     if len(parts) > 1:
         heads = ("file", "episodes", "success", "without violation", "catastrophic", *LAYERS[1:])
         table = Table(*heads) if len(parts) > BESIDE else beside(whole.name, parts)
         for name, part in parts.items() if len(parts) > BESIDE else ():
             figures = (part.success, part.success_without_violation, part.catastrophic, *map(part.clean, LAYERS[1:]))
-            table.add_row(Text(name), str(part.episodes), *map(share_text, figures))
+            table.add_row(Text(visible(name)), str(part.episodes), *map(share_text, figures))
         console.print(table)
     for table in tables(whole, figures=len(parts) == 1):
         console.print(table)

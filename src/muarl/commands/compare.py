@@ -67,6 +67,7 @@ def compare(
     from muarl.comparison.comparing import Settings
     from muarl.comparison.comparing import compare as compare_runs
     from muarl.comparison.reading import read_all
+    from muarl.observe.visible import visible
 
     settings = Settings(
         alpha=alpha, difference=points / 100, power=power, these_tasks=these_tasks, keep_changed=keep_changed
@@ -77,7 +78,7 @@ def compare(
 
         write_page(page, found)
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+        typer.echo(visible(json.dumps(found.to_json(), indent=2, ensure_ascii=False)))
     else:
         _print(found)
     if page is not None:
@@ -85,12 +86,12 @@ def compare(
 
 
 def _print(found: Comparison) -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from muarl.comparison import text
+    from muarl.observe.screen import Screen
 
-    console = Console()
+    console = Screen()
     for line in found.warnings:
         console.print(Text(line, style="yellow"))
     console.print(text.scores_table(found))

@@ -65,9 +65,10 @@ def runs(
 def _print(found: list[Listed]) -> None:
     import sys
 
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from muarl.observe.screen import Screen
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("run", "kind", "domain", "state"):
@@ -80,7 +81,7 @@ def _print(found: list[Listed]) -> None:
     for run in found:
         cells = [run.name, run.kind or "–", _domain(run) or "–", run.state]
         table.add_row(*map(Text, (*cells, _progress(run), _success(run), _clean(run), *_times(run), _cost(run))))
-    Console(width=None if sys.stdout.isatty() else PIPE, highlight=False).print(table)
+    Screen(width=None if sys.stdout.isatty() else PIPE, highlight=False).print(table)
 
 
 def _domain(run: Listed) -> str:

@@ -180,10 +180,10 @@ def wait_for(child: subprocess.Popen[bytes]) -> int:
 
 
 def _print(name: str, found: Sequence[Spread], count: int) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from muarl.metrics import NOT_CHECKED
+    from muarl.observe.screen import Screen
 
     table = Table(title=f"{name}: {count} seeds")
     table.add_column("score")
@@ -194,4 +194,4 @@ def _print(name: str, found: Sequence[Spread], count: int) -> None:
             [f"{value:.1%}" for value in (spread.mean, spread.low, spread.high)] if spread.values else [NOT_CHECKED]
         )
         table.add_row(spread.label, *shares)
-    Console().print(table)
+    Screen().print(table)

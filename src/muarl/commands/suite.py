@@ -86,9 +86,9 @@ def resume_suite(folder: Path, settings: dict[str, Any], overrides: Sequence[str
 
 
 def _show(folder: Path, rows: Sequence[Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from muarl.observe.screen import Screen
     from muarl.recipes.suite import cells_of, is_complete
 
     head, *body = cells_of(rows)
@@ -97,7 +97,7 @@ def _show(folder: Path, rows: Sequence[Any]) -> None:
         table.add_column(name, justify="left" if name in ("benchmark", "measure", "note") else "right")
     for line in body:
         table.add_row(*line)
-    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+    Screen(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
     typer.echo(f"Folder: {folder}  (report.md, summary.json, and one evaluation for each benchmark)")
     if not is_complete(folder):
         typer.echo(f"Incomplete. Resume with: muarl eval --resume {folder}", err=True)

@@ -15,6 +15,7 @@ from muarl.commands.named import approved
 from muarl.commands.tasks_check import check
 from muarl.commands.tasks_practise import practise
 from muarl.errors import ConfigError, DataError
+from muarl.observe.visible import visible
 from muarl.untrusted import parse_json
 
 if TYPE_CHECKING:
@@ -127,9 +128,9 @@ def from_log(
         typer.echo(f"  {same} left out: the same conversation as another, or one that {out} has")
     for reason, count in Counter(d.reason.partition(":")[0] for d in dropped).most_common():
         first = next(d for d in dropped if d.reason.startswith(reason))
-        typer.echo(f"  {count} left out: {reason} (the first: {first.source})")
+        typer.echo(visible(f"  {count} left out: {reason} (the first: {first.source})"))
     if left := what_is_lost(lost):
-        typer.echo(f"  {left}")
+        typer.echo(visible(f"  {left}"))
     typer.echo(f"Next: muarl tasks show {out}, then muarl tasks confirm {out} ID ...")
 
 
@@ -155,7 +156,7 @@ def show(
         task = filed.task
         state = "confirmed" if filed.confirmed else f"{len(filed.notes)} notes" if filed.notes else "to confirm"
         wanted = ", ".join(a.name for a in task.actions or ()) or "nothing changed"
-        typer.echo(f"{task.id:<18} {state:<10} {task.tags['split']:<5} {wanted}")
+        typer.echo(visible(f"{task.id:<18} {state:<10} {task.tags['split']:<5} {wanted}"))
     done = sum(f.confirmed for f in found)
     typer.echo(f"{len(found)} tasks, {done} confirmed. In full: muarl tasks show {file} ID")
 
@@ -248,16 +249,16 @@ def _chosen(found: list[FiledTask], ids: list[str], file: Path) -> list[FiledTas
 
 def _in_full(filed: FiledTask) -> None:
     task = filed.task
-    typer.echo(f"{task.id}  {'confirmed' if filed.confirmed else 'not confirmed'}  from {filed.source}")
-    typer.echo(textwrap.indent(task.scenario, "  "))
+    typer.echo(visible(f"{task.id}  {'confirmed' if filed.confirmed else 'not confirmed'}  from {filed.source}"))
+    typer.echo(visible(textwrap.indent(task.scenario, "  ")))
     typer.echo("  goal:" if task.actions else "  goal: nothing is changed")
     for action in task.actions or ():
-        typer.echo(f"    {action.name}({json.dumps(dict(action.arguments), ensure_ascii=False)})")
+        typer.echo(visible(f"    {action.name}({json.dumps(dict(action.arguments), ensure_ascii=False)})"))
     if filed.made:
-        typer.echo(f"  made again from: {filed.made}\n")
+        typer.echo(visible(f"  made again from: {filed.made}\n"))
         return
     tables = {} if task.database is None else task.database.tables
-    typer.echo("  world: " + (", ".join(f"{len(r)} {t}" for t, r in tables.items()) or "the domain's own"))
+    typer.echo(visible("  world: " + (", ".join(f"{len(r)} {t}" for t, r in tables.items()) or "the domain's own")))
     for note in filed.notes:
-        typer.echo(f"  look at: {note}")
+        typer.echo(visible(f"  look at: {note}"))
     typer.echo()

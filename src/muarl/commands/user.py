@@ -110,6 +110,7 @@ def check(
     """
     from muarl.errors import ConfigError
     from muarl.files import write_text
+    from muarl.observe.visible import visible
     from muarl.stopping import stop_signals
 
     if fail_on not in ("unfit", "reservations", "never"):
@@ -123,7 +124,7 @@ def check(
 
         write_text(page, check_page(figures))
     if json_out:
-        typer.echo(json.dumps(figures, indent=2, ensure_ascii=False))
+        typer.echo(visible(json.dumps(figures, indent=2, ensure_ascii=False)))
     else:
         _tell(figures, page)
     name = figures["verdict"]["name"]
@@ -134,12 +135,11 @@ def check(
 def _measured(
     config: RunConfig, agents: Sequence[str], models: Sequence[str], people: Sequence[Sequence[str]] | None
 ) -> dict[str, Any]:
-    from rich.console import Console
-
     from muarl.endpoints import Endpoint, parse_endpoint
     from muarl.event_loop import event_loop
     from muarl.language.profile import compare
     from muarl.observe.progress import Progress
+    from muarl.observe.screen import Screen
     from muarl.recipes.usercheck.figures import figures_of
     from muarl.recipes.usercheck.playing import judge_check, play_check
     from muarl.rewards.judge import open_judge_model
@@ -149,7 +149,7 @@ def _measured(
     spec = config.eval.user_judge
     model = None if spec is None else open_judge_model(spec, config.eval.prices)
     check_roles(config, "eval_user", "judge", bounded="eval")
-    with Progress(Console(stderr=True)) as progress, event_loop() as loop:
+    with Progress(Screen(stderr=True)) as progress, event_loop() as loop:
         played = play_check(config, progress, agents=agents, endpoints=endpoints)
         if model is not None:
             loop.closes(model)
@@ -248,15 +248,15 @@ def _simulations(rows: Any) -> Iterator[Any]:
 
 def _tell(figures: dict[str, Any], page: Path | None) -> None:
     """The verdict and what led to it, for a terminal."""
-    from rich.console import Console
-
+    from muarl.observe.screen import Screen
+    from muarl.observe.visible import visible
     from muarl.recipes.usercheck.page import check_table
 
-    Console().print(check_table(figures))
+    Screen().print(check_table(figures))
     verdict, cost, logs = figures["verdict"], figures["cost"], figures.get("logs")
     typer.echo(f"Verdict: {verdict['name']}")
     for reason in verdict["reasons"]:
-        typer.echo(f"  - {reason}")
+        typer.echo(visible(f"  - {reason}"))
     typer.echo(
         f"{figures['conversations']:,} conversations on {figures['tasks']:,} tasks with {len(figures['by_agent'])} "
         f"kinds of agents, {figures['messages']:,} messages of the user"
@@ -264,7 +264,8 @@ def _tell(figures: dict[str, Any], page: Path | None) -> None:
     for name, why in figures["missing_agents"].items():
         typer.echo(f"Not played: {name}: {why}")
     if figures["lost"]["conversations"]:
-        typer.echo(f"Lost: {figures['lost']['conversations']} conversations. The first: {figures['lost']['first']}")
+        first = visible(str(figures["lost"]["first"]))
+        typer.echo(f"Lost: {figures['lost']['conversations']} conversations. The first: {first}")
     if figures["ended"] != "complete":
         from muarl.budgets import RolloutEnd
 

@@ -80,13 +80,14 @@ def _conversations(logs: list[Path]) -> list[tuple[Message, ...]]:
     from muarl.commands.log_messages import messages_of_row
     from muarl.errors import DataError
     from muarl.formats.logs import conversations, what_is_lost
+    from muarl.observe.visible import visible
 
     lost: Counter[str] = Counter()
     found = [
         messages_of_row(row.value, row.place, lost) for log in logs for row in conversations(rows_of_file(log), lost)
     ]
     if told := what_is_lost(lost):
-        typer.echo(told, err=True)
+        typer.echo(visible(told), err=True)
     named = ", ".join(map(str, logs))
     if not found:
         raise DataError(f"{named}: no conversations in it")
@@ -96,8 +97,9 @@ def _conversations(logs: list[Path]) -> list[tuple[Message, ...]]:
 
 
 def _show(found: Fit) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from muarl.observe.screen import Screen
 
     table = Table("trait", title=f"{found.logs.conversations} conversations", title_justify="left")
     for heading in ("in the logs", "users at 0", "at 0.5", "at 1", "level (95% interval)"):
@@ -112,7 +114,7 @@ def _show(found: Fit) -> None:
             *(f"{value:.0%}" for value in (curve[0], curve[len(curve) // 2], curve[-1])),
             f"{level:.2f}{mark} ({ends[0]:.2f} – {ends[1]:.2f})",
         )
-    Console().print(table)
+    Screen().print(table)
     about = (
         f"A message has {found.logs.words:.1f} words, a conversation {found.logs.messages:.1f} of the user's messages."
     )

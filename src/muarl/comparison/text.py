@@ -10,6 +10,7 @@ from muarl.comparison.components import AGENT, BOTH, JUDGE, REST, TASK, TRIAL, U
 from muarl.comparison.differences import PairedDifference
 from muarl.comparison.power import Needed
 from muarl.metrics import CLEAN, NOT_CHECKED
+from muarl.observe.visible import visible
 from muarl.statistics import Estimate, Interval
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def scores_table(found: Comparison) -> Table:
             cells.append("" if floor is None else share(floor))
         if found.pairs:
             cells += [rank_text(score.rank), score.letters]
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(Text, map(visible, cells)))
     return table
 
 
@@ -141,7 +142,7 @@ def _pairs_table(found: Comparison, pairs: Sequence[PairedDifference], what: str
         cells += [span(result.interval, signed=True), p_text(result.p)]
         if len(found.pairs) > 1:
             cells.append(p_text(result.adjusted))
-        table.add_row(*map(Text, [*cells, verdict_of(found, result)]))
+        table.add_row(*map(Text, map(visible, [*cells, verdict_of(found, result)])))
     return table
 
 
@@ -202,8 +203,9 @@ def power_lines(found: Comparison) -> list[str]:
 def components_table(title: str, found: Components) -> Table:
     """Sources of variance and their shares."""
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table("source", title=f"{title} ({found.tasks} tasks, {found.design})", title_justify="left")
+    table = Table("source", title=Text(f"{title} ({found.tasks} tasks, {found.design})"), title_justify="left")
     for heading in ("share of variance", "95% interval", "standard deviation"):
         table.add_column(heading, justify="right")
     for part in found.parts:

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from muarl.observe.screen import Screen
 from muarl.observe.stages import JobStages, clock
 
 __all__ = ["MARK_EVERY", "PLAIN_EVERY", "Phase", "Progress", "clock", "figure", "rate_text"]
@@ -140,7 +141,7 @@ class Progress:
         every: float = PLAIN_EVERY,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.console = console or Console(stderr=True)
+        self.console = console or Screen(stderr=True)
         self.live = self.console.is_terminal and not self.console.is_dumb_terminal if live is None else live
         self.now = now
         self._every = every
