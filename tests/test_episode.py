@@ -211,6 +211,17 @@ def test_rows_of_one_segment_are_written_as_ever() -> None:
     assert TokenTrace.from_json(trace.to_json()) == trace
 
 
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [("versions", ["a", 0]), ("versions", [None, 0]), ("versions", [0.5, 0]), ("ids", ["1", 2]), ("ids", [[], 2]),
+     ("logprobs", ["x", 0.0]), ("logprobs", [None, 0.0])],
+)  # fmt: skip
+def test_tokens_of_other_types_are_refused(field: str, values: list[Any]) -> None:
+    row = TokenTrace([1, 2], [False, True], [0.0, -1.0], [-1, 0]).to_json()
+    with pytest.raises(ValueError, match=f"tokens: {field} must be numbers"):
+        TokenTrace.from_json({**row, field: values})
+
+
 @pytest.mark.parametrize("restarts", [[0], [2], [1, 1], [-1], [True], [1.0], ["1"]])
 def test_places_that_are_none_are_refused(restarts: list[Any]) -> None:
     row = TokenTrace([1, 2], [False, True], [0.0, -1.0], [-1, 0]).to_json()

@@ -198,14 +198,18 @@ class TokenTrace:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TokenTrace:
-        """The inverse of ``to_json``. ValueError if the lists differ in length, or ``restarts`` are no places in
-        them."""
+        """The inverse of ``to_json``. ValueError if the lists differ in length or hold no numbers, or ``restarts`` are
+        no places in them."""
         trace = cls(
             list(data["ids"]), [bool(m) for m in data["loss_mask"]], list(data["logprobs"]), list(data["versions"]),
             list(data.get("restarts", ())),
         )  # fmt: skip
         if not len(trace.ids) == len(trace.loss_mask) == len(trace.logprobs) == len(trace.versions):
             raise ValueError("tokens: ids, loss_mask, logprobs and versions differ in length")
+        for name, values, kinds in (("ids", trace.ids, {int}), ("logprobs", trace.logprobs, {int, float}),
+                                    ("versions", trace.versions, {int})):  # fmt: skip
+            if not kinds.issuperset(map(type, values)):
+                raise ValueError(f"tokens: {name} must be numbers{'' if len(kinds) > 1 else ' without fractions'}")
         whole = all(type(at) is int for at in trace.restarts)
         if not whole or any(a >= b for a, b in pairwise([0, *trace.restarts, len(trace.ids)]) if trace.restarts):
             raise ValueError("tokens: restarts must be ascending places within the ids")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from muarl.chat import Message
+from muarl.episode import Episode, StopReason, TokenTrace, Turn, Verdict
 from muarl.errors import MuarlError
 from muarl.observe.rundir import RunDirectory
 from muarl.view.export import MARK, write_pages
@@ -87,6 +90,21 @@ def test_an_export_that_breaks_off_leaves_nothing(
     with pytest.raises(OSError, match="gone"):
         write_pages(library, tmp_path / "pages", episodes=0)
     assert [p.name for p in tmp_path.iterdir()] == ["index"]
+
+
+def test_an_episode_whose_tokens_are_none_gets_a_page_that_says_so(tmp_path: Path) -> None:
+    trace = TokenTrace([1, 2], [False, True], [0.0, -1.0], [-1, 0])
+    talk = [Turn(Message("user", "Hi")), Turn(Message("assistant", "Hello"))]
+    one = Episode("odd", "t", "toy", talk, StopReason.USER_STOP, tokens=trace, verdict=Verdict(1.0))
+    with RunDirectory(tmp_path / "runs", "odd") as run:
+        run.write_episodes("eval", [one, replace(one, id="other")])
+    file = run.path / "episodes" / "eval.jsonl"
+    file.write_text(file.read_text().replace('"versions": [-1, 0]', '"versions": ["a", 0]', 1))
+    (tmp_path / "index").mkdir()
+    write_pages(indexed(tmp_path / "index", run.path), tmp_path / "pages")
+    shown = [p.read_text(encoding="utf-8") for p in (tmp_path / "pages" / "odd" / "episodes").glob("*.html")]
+    assert sum("This episode cannot be shown" in page for page in shown) in (1, 2), "with its page by token"
+    assert any("Hello" in page for page in shown)
 
 
 def test_hostile_names_stay_in_the_folder(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ def episode_page(site: Site, library: Library, run: Run, key: int, query: Mappin
     """The page; None if there is no such episode."""
     told = run.told(key, whole="whole" in query)
     if told is None:
-        return None
+        at = run.ask(queries.episode, key)
+        return None if at is None else _unreadable(site, library, run, at)
     wanted = Filter.of(query)
     by_token = query.get("by") == "token" and told.episode.tokens is not None
     body: list[Child] = [
@@ -54,6 +55,12 @@ def episode_page(site: Site, library: Library, run: Run, key: int, query: Mappin
         _others(site, library, run, told),
     ]
     return frame(site, library, f"{told.at.name} · {run.name}", "episodes", run, *body)
+
+
+def _unreadable(site: Site, library: Library, run: Run, at: IndexedEpisode) -> str:
+    """The page of an episode that is in the index, and whose row is none."""
+    said = "This episode cannot be shown: its line in the run’s folder is gone, or no episode as muarl writes them."
+    return frame(site, library, f"{at.name} · {run.name}", "episodes", run, tag("p", said, class_="notice"))
 
 
 def _top(site: Site, run: Run, told: Told, wanted: Filter) -> Html:
