@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import threading
 import time
 from dataclasses import replace
+from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 
@@ -369,6 +371,21 @@ def test_answers_that_changed_are_said(library: Library) -> None:
     message = episode.turns[3].message
     episode.turns[3] = replace(episode.turns[3], message=replace(message, content="something else"))
     assert replay_recorded(episode, {}).differing == 1
+
+
+def test_a_link_in_place_of_checkpoints_is_not_followed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "step-1"
+    elsewhere.mkdir(parents=True)
+    shutil.copy(str(resources.files("muarl") / "assets" / "base" / "tokenizer.json"), elsewhere)
+    for name, target in (("theirs", elsewhere.parent), ("proc", Path("/proc"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "checkpoints").symlink_to(target)
+        assert tokenizer_of(tmp_path / name, {}) is None
+        assert tokenizer_of(tmp_path, {"model": {"checkpoint": str(tmp_path / name)}}) is None
+    for odd in ("~nobody-of-this-name/x", "a\0b"):
+        assert tokenizer_of(tmp_path, {"model": {"checkpoint": odd}}) is None
+    shutil.copytree(elsewhere.parent, tmp_path / "own" / "checkpoints")
+    assert tokenizer_of(tmp_path / "own", {}) is not None
 
 
 def test_token_texts() -> None:

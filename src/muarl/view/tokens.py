@@ -47,9 +47,7 @@ def tokenizer_of(run: Path, config: Mapping[str, Any]) -> Tokenizer | None:
 
 
 def _candidates(run: Path, config: Mapping[str, Any]) -> list[Path]:
-    own = sorted(
-        run.glob("checkpoints/**/tokenizer.json"), key=lambda p: (p.parent.parent.name == "rl", p), reverse=True
-    )
+    own = sorted(_in_checkpoints(run), key=lambda p: (p.parent.parent.name == "rl", p), reverse=True)
     model = config.get("model")
     name = str(model.get("checkpoint") or "") if isinstance(model, Mapping) else ""
     if not name:
@@ -57,11 +55,27 @@ def _candidates(run: Path, config: Mapping[str, Any]) -> list[Path]:
     if re.fullmatch(r"base(-[a-z]+)?", name):
         return [*own, Path(str(resources.files("muarl") / "assets" / name / "tokenizer.json"))]
     # A relative path is meant from where the run was started: mostly two folders above it (runs/NAME).
-    folders = [Path(name).expanduser(), run.parent.parent / name]
+    folders = [_expanded(name), run.parent.parent / name]
     return [
         *own,
-        *(p for f in folders for p in (f / "tokenizer.json", *sorted(f.glob("checkpoints/**/tokenizer.json")))),
+        *(p for f in folders for p in (f / "tokenizer.json", *sorted(_in_checkpoints(f)))),
     ]
+
+
+def _expanded(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # ~ of somebody who has no home here
+        return Path(name)
+
+
+def _in_checkpoints(folder: Path) -> list[Path]:
+    """The tokenizers beside a run's checkpoints. A link in their place is not followed: a run may be somebody else's,
+    and the link may lead to /proc, whose files come and go."""
+    try:
+        return [] if (folder / "checkpoints").is_symlink() else list(folder.glob("checkpoints/**/tokenizer.json"))
+    except (OSError, ValueError):  # ValueError: a name that is none, such as one with a NUL
+        return []
 
 
 def pieces(tokenizer: Tokenizer | None, ids: Sequence[int]) -> list[str]:
