@@ -256,6 +256,19 @@ async def test_rows_with_different_params_in_one_batch() -> None:
         check(model, prompt, out, kind.temperature or 1.0)
 
 
+@pytest.mark.parametrize("temperature", [1e-20, 1e-38, 1e-300, 5e-324])
+async def test_a_temperature_of_almost_0_is_greedy_and_harms_no_other_row(temperature: float) -> None:
+    model, prompt = tiny(), prompt_of(12)
+    greedy, other = SamplingParams(15, temperature=0.0), SamplingParams(15, seed=4)
+    alone = [await engine_of(model).sample(prompt, kind) for kind in (greedy, other)]
+    kinds = [SamplingParams(15, temperature=temperature), SamplingParams(15, temperature=temperature, top_p=0.5), other]
+    engine = engine_of(model)
+    cold, restricted, beside = await asyncio.gather(*(engine.sample(prompt, kind) for kind in kinds))
+    assert cold.ids == restricted.ids == alone[0].ids
+    assert set(cold.logprobs) == {0.0}
+    assert beside.ids == alone[1].ids
+
+
 async def test_seeds_do_not_depend_on_the_batch() -> None:
     model = tiny()
     prompts = [prompt_of(n) for n in (5, 20, 33)]
@@ -307,6 +320,7 @@ async def test_long_prompts_are_computed_in_pieces(monkeypatch: pytest.MonkeyPat
         ([VOCAB], SamplingParams(1), "vocabulary of 61"),
         ([-1], SamplingParams(1), "vocabulary"),
         ([1], SamplingParams(1, temperature=-1.0), "temperature"),
+        ([1], SamplingParams(1, temperature=float("nan")), "temperature"),
         ([1], SamplingParams(1, top_p=0.0), "top_p"),
     ],
 )

@@ -14,6 +14,9 @@ from muarl.inference.base import SamplingParams
 
 _TOKEN, _POSITION, _COUNT, _MAX, _SEED, _TOP_K, _GREEDY, _STOPS = range(8)
 _FEW_STOPS = 4
+_GREATEST_SCALE = 1e30
+"""Of 1 / temperature: the most probable id wins, as at 0, and no logit times it leaves float32. One that did would turn
+its row into NaN, whose sampled id lies outside the vocabulary, and the step would fail for the whole batch."""
 
 Traits = tuple[bool, bool, bool]
 """Whether any running row has a temperature other than 1, is greedy, is restricted by top-k or top-p."""
@@ -71,7 +74,7 @@ class DecodeState:
             greedy = p.temperature == 0
             ints[row, :_STOPS] = (prompt[-1], last, 0, p.max_tokens, seed, p.top_k, greedy)
             ints[row, _STOPS : _STOPS + len(p.stop_ids)] = p.stop_ids
-            floats[row] = (1.0 if greedy else 1.0 / p.temperature, p.top_p)
+            floats[row] = (1.0 if greedy else min(1.0 / p.temperature, _GREATEST_SCALE), p.top_p)
             self._traits[slot] = (not greedy and p.temperature != 1, greedy, p.top_k > 0 or p.top_p < 1)
             self._offset[slot] = last - self._step
             self._runs[slot] = True

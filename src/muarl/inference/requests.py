@@ -86,7 +86,7 @@ def checked(prompt_ids: Sequence[int], params: SamplingParams, *, vocab: int, ma
         )
     if prompt.min() < 0 or prompt.max() >= vocab:
         raise ConfigError(f"a prompt id lies outside the model's vocabulary of {vocab}")
-    if params.temperature < 0 or not 0 < params.top_p <= 1 or params.top_k < 0:
+    if not params.temperature >= 0 or not 0 < params.top_p <= 1 or params.top_k < 0:
         raise ConfigError(
             f"temperature={params.temperature}, top_p={params.top_p}, top_k={params.top_k}: must be at least 0, in "
             "(0, 1], and at least 0"
