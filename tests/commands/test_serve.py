@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -17,12 +18,22 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.backends.engines import Backend
+from muarl.backends.models import load_model
 from muarl.cli import app
 from muarl.config import load_config
 from muarl.errors import ConfigError
-from muarl.recipes.chat_server import ServeOptions, fitting_slots, served_config, settings_told, tiny_hint
+from muarl.inference.torch_engine import TorchEngine
+from muarl.recipes.chat_server import (
+    ServeOptions,
+    fitting_slots,
+    make_service,
+    served_config,
+    settings_told,
+    tiny_hint,
+)
 from muarl.web.addresses import listen
-from support.chat_server import asked
+from support.chat_server import asked, client, serving_service
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +93,8 @@ def test_what_the_checkpoint_decides(tmp_path: Path) -> None:
     assert served_config(ServeOptions("base", settings=("model.max_context=99",))).model.max_context == 99
     with pytest.raises(ConfigError, match=r"engine\.processes: .* leave it out"):
         served_config(ServeOptions("base", settings=("engine.processes=2",)))
+    with pytest.raises(ConfigError, match=r"engine\.processes: .* leave it out"):
+        served_config(ServeOptions("base", settings=("engine.processes=auto",)))
     # A run's checkpoint thinks as the run did.
     folder = tmp_path / "run" / "checkpoints" / "step-000001"
     folder.mkdir(parents=True)
@@ -120,6 +133,28 @@ def test_no_more_slots_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> Non
     assert fitting_slots(model, 10, "float32", None) == 256
     with pytest.raises(ConfigError, match="--max-context"):
         fitting_slots(model, 100_000, "float32", None)
+
+
+def test_with_default_settings_tokens_are_told_while_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("muarl.config.scale.usable_cores", lambda: 4.0)  # `engine.processes: auto` would be several
+    options = ServeOptions("base", slots=2)
+    config = served_config(options)
+    policy = load_model(config.model)
+    sampler = Backend(config).sampler(policy)
+    assert isinstance(sampler, TorchEngine)
+    service = make_service(sampler, policy, config, options)
+    ask: dict[str, Any] = {"model": "base", "messages": asked(), "max_tokens": 200, "temperature": 2, "seed": 2}
+    with serving_service(service) as live, client(live) as api:
+        told: list[tuple[str, int]] = []
+        for chunk in api.chat.completions.create(**ask, stream=True):
+            if chunk.choices and chunk.choices[0].delta.content:
+                told.append((chunk.choices[0].delta.content, sampler.stats.decode_tokens))
+        made = sampler.stats.decode_tokens
+        assert len(told) > 20
+        assert told[0][1] < told[len(told) // 2][1] < made
+        stopped = api.chat.completions.create(**ask, stop=[told[1][0].strip() or told[0][0].strip()])
+        assert stopped.choices[0].finish_reason == "stop"
+        assert sampler.stats.decode_tokens - made < made / 2  # a stop string ends the generation, too
 
 
 @pytest.mark.slow

@@ -69,7 +69,22 @@ def serving(
     chats = (Qwen3Format(tokenizer), Qwen3Format(tokenizer, thinking=True, drops_thoughts=drops_thoughts))
     engine = ServedEngine(sampler, most=most, deadline=deadline)
     made = ChatService(engine, chats, name="m", max_context=context, **service)
-    server = ChatServer(made, listen(host, 0), host=host, token=token, grace=grace, body=body, names=names).start()
+    with serving_service(made, host=host, token=token, grace=grace, body=body, names=names) as server:
+        yield server
+
+
+@contextmanager
+def serving_service(
+    service: ChatService,
+    *,
+    host: str = "127.0.0.1",
+    token: str = TOKEN,
+    grace: float = 5.0,
+    body: int = 1 << 20,
+    names: tuple[str, ...] = (),
+) -> Iterator[ChatServer]:
+    """A server over this service, in a thread of its own."""
+    server = ChatServer(service, listen(host, 0), host=host, token=token, grace=grace, body=body, names=names).start()
     try:
         yield server
     finally:

@@ -186,9 +186,11 @@ def served_config(options: ServeOptions) -> RunConfig:
     else:
         slots = options.slots or SLOTS
     values |= {"rollout.concurrency": slots, "engine.max_sequences": slots}
+    # The preset's `auto` would be several on a CPU, whose sampler tells nothing before a completion is over.
+    values["engine.processes"] = 1
     given = [f"{key}={yaml.safe_dump(value, default_flow_style=True).splitlines()[0]}" for key, value in values.items()]
     config = load_config("cpu", [*given, *options.settings])
-    if config.engine.processes not in (1, "auto"):
+    if config.engine.processes != 1:
         raise ConfigError("engine.processes: those processes play episodes, and a server plays none: leave it out")
     return config
 
