@@ -6,9 +6,11 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,14 @@ from muarl.backends.engines import Backend
 from muarl.backends.models import load_model
 from muarl.cli import app
 from muarl.config import load_config
+from muarl.environments.briefing import briefing
 from muarl.errors import ConfigError
+from muarl.inference.server.http import ChatServer
 from muarl.inference.torch_engine import TorchEngine
 from muarl.recipes.chat_server import (
     ServeOptions,
     fitting_slots,
+    known_tools,
     make_service,
     served_config,
     settings_told,
@@ -135,16 +140,24 @@ def test_no_more_slots_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> Non
         fitting_slots(model, 100_000, "float32", None)
 
 
-def test_with_default_settings_tokens_are_told_while_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("muarl.config.scale.usable_cores", lambda: 4.0)  # `engine.processes: auto` would be several
+@pytest.fixture(scope="module")
+def base() -> Iterator[tuple[TorchEngine, ChatServer]]:
+    """The sampler and the server of ``muarl serve base`` with default settings, on a machine of four cores."""
     options = ServeOptions("base", slots=2)
-    config = served_config(options)
-    policy = load_model(config.model)
-    sampler = Backend(config).sampler(policy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("muarl.config.scale.usable_cores", lambda: 4.0)
+        config = served_config(options)
+        policy = load_model(config.model)
+        sampler = Backend(config).sampler(policy)
     assert isinstance(sampler, TorchEngine)
-    service = make_service(sampler, policy, config, options)
+    with serving_service(make_service(sampler, policy, config, options)) as server:
+        yield sampler, server
+
+
+def test_tokens_are_told_while_they_come(base: tuple[TorchEngine, ChatServer]) -> None:
+    sampler, live = base
     ask: dict[str, Any] = {"model": "base", "messages": asked(), "max_tokens": 200, "temperature": 2, "seed": 2}
-    with serving_service(service) as live, client(live) as api:
+    with client(live) as api:
         told: list[tuple[str, int]] = []
         for chunk in api.chat.completions.create(**ask, stream=True):
             if chunk.choices and chunk.choices[0].delta.content:
@@ -155,6 +168,46 @@ def test_with_default_settings_tokens_are_told_while_they_come(monkeypatch: pyte
         stopped = api.chat.completions.create(**ask, stop=[told[1][0].strip() or told[0][0].strip()])
         assert stopped.choices[0].finish_reason == "stop"
         assert sampler.stats.decode_tokens - made < made / 2  # a stop string ends the generation, too
+
+
+def test_the_model_reads_its_tools_as_in_training_however_a_client_spells_them(
+    base: tuple[TorchEngine, ChatServer],
+) -> None:
+    told = briefing("retail-generated", "tiny")
+    functions = [tool.to_openai()["function"] for tool in told.tools]
+    spellings: list[list[dict[str, Any]]] = [
+        functions,
+        [{"strict": False, **function} for function in functions],  # openai-agents
+        [{**f, "parameters": dict(reversed(f["parameters"].items()))} for f in functions],  # inspect_ai
+    ]
+    prompts: list[Any] = []
+    with client(base[1]) as api:
+        for spelled in spellings:
+            tools: Any = [{"type": "function", "function": function} for function in spelled]
+            ask: Any = {"model": "base", "extra_body": {"return_token_ids": True}}
+            chat = api.chat.completions.create(**ask, messages=asked("Hi", told.policy), tools=tools, max_tokens=1)
+            flat: Any = [{"type": "function", **function} for function in spelled]
+            response = api.responses.create(
+                **ask, instructions=told.policy, input="Hi", tools=flat, max_output_tokens=1
+            )
+            prompts += [chat.prompt_token_ids, response.prompt_token_ids]
+    assert all(prompt == prompts[0] for prompt in prompts)
+    assert len(prompts[0]) < 100
+
+
+def test_where_the_tools_of_a_model_are_known_from(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    def names(options: ServeOptions) -> set[str]:
+        return {tool.name for tool in known_tools(options)}
+
+    assert "cancel_pending_order" in names(ServeOptions("base"))
+    assert "cancel_reservation" in names(ServeOptions("base", domain="airline-generated"))
+    assert not caplog.records
+    unknown = tmp_path / "run" / "checkpoints" / "step-000001"
+    shutil.copytree(checkpoint_folder("base"), unknown)
+    (tmp_path / "run" / "config.yaml").write_text("domain: {name: './evil.py:SHOP'}")
+    assert names(ServeOptions(str(unknown))) == set()
+    assert names(ServeOptions(str(unknown), domain="mcp-sqlite")) == set()
+    assert "mcp-sqlite are shown to the model as clients spell them" in caplog.text
 
 
 @pytest.mark.slow

@@ -132,8 +132,8 @@ def chat_tools(tools: Any, place: str, lost: Counter[str] | None = None) -> list
     for i, tool in enumerate(tools):
         kind = tool.get("type") if isinstance(tool, Mapping) else None
         if kind == "function":
-            names = ("name", "description", "parameters")
-            out.append({"type": "function", "function": {n: tool[n] for n in names if tool.get(n) is not None}})
+            said = {name: v for name, v in tool.items() if name not in ("type", "strict") and v is not None}
+            out.append({"type": "function", "function": said})
         elif lost is None:
             raise DataError(f"{place}[{i}].type: {kind!r} is not supported; only functions are")
         else:

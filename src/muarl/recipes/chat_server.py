@@ -6,6 +6,7 @@ Not to be mixed up with ``serving``, which is about vLLM servers that a training
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.engines import Backend
 from muarl.backends.memory_estimate import free_memory
 from muarl.backends.models import load_model, model_format
+from muarl.chat import ToolSpec
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import thinking_modes
 from muarl.config import RunConfig, load_config
+from muarl.environments.briefing import briefing
 from muarl.environments.registry import find, names
 from muarl.errors import ConfigError
 from muarl.inference.base import Sampler
@@ -34,6 +37,8 @@ from muarl.planning.models import shape_from_config
 from muarl.runs.opening import prepare
 from muarl.runs.own_settings import TAKEN, THOUGHTS, TINY, OwnSettings, own_settings
 from muarl.web.addresses import listen, token_for
+
+log = logging.getLogger(__name__)
 
 CONTEXT = 32768
 """Tokens of prompt and completion together, at most, if the model reads as many and nobody says otherwise."""
@@ -51,7 +56,7 @@ class ServeOptions:
     completion together. ``deadline``: seconds for one completion. ``grace``: seconds for what is running when the
     server ends. ``names``: further names of this machine. ``body_mib``: largest request. ``settings``: KEY=VALUE of a
     run's configuration, for what is said nowhere else. ``domain``: the environment whose conversations it is to serve,
-    for hints; None: that of the checkpoint's run.
+    for hints and for the spelling of its tools; None: that of the checkpoint's run.
     """
 
     checkpoint: str
@@ -122,6 +127,7 @@ def make_service(sampler: Sampler, policy: Policy, config: RunConfig, options: S
         max_context=config.model.max_context,
         thinking=config.model.thinking,
         raw_prompts=options.raw_prompts,
+        tools=known_tools(options),
     )
 
 
@@ -137,6 +143,36 @@ def _mode(policy: Policy, config: RunConfig, *, thinking: bool) -> ChatFormat | 
 def served_name(options: ServeOptions) -> str:
     """What clients call the model."""
     return options.name or options.checkpoint.rstrip("/")
+
+
+def known_tools(options: ServeOptions) -> tuple[ToolSpec, ...]:
+    """The tools of the environments that the checkpoint's run was in, or of the one that is said, as agents see them.
+
+    None of an environment that cannot be had here, or whose tools a server of its own would have to be started for:
+    then the model is shown them as clients spell them, and the log says so.
+    """
+    found: list[ToolSpec] = []
+    for name, size in _environments(options):
+        try:
+            environment = find(name)
+            if environment.on_server:
+                raise ConfigError("its tools are a server's, which is not started for this")
+            found += briefing(name, size if size in environment.sizes else None).tools
+        except Exception as problem:  # a person's own code among them
+            log.warning("the tools of %s are shown to the model as clients spell them: %s", name, problem)
+    return tuple(found)
+
+
+def _environments(options: ServeOptions) -> list[tuple[str, str | None]]:
+    """Names and sizes of the environments that conversations with the model are expected in."""
+    try:
+        values = own_settings(options.checkpoint, ("domain.name",) if options.domain else ()).values
+    except ConfigError:
+        values = {}
+    name = options.domain or values.get("domain.name")
+    if isinstance(name, list):
+        return [(str(one["name"]), one.get("size")) for one in name]
+    return [] if name is None else [(str(name), values.get("domain.size"))]
 
 
 def tiny_hint(options: ServeOptions) -> str | None:

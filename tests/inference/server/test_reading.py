@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from muarl.chat import Message
+from muarl.chat import Message, ToolSpec
 from muarl.inference.server.reading import RequestReader
+from muarl.inference.server.responses import as_chat
 from muarl.web.json_api import ApiError
 from support.chat_server import TOOLS, asked
 
@@ -78,8 +80,78 @@ def test_the_same_tools_are_the_same_objects_and_shown_as_sent() -> None:
     reader = RequestReader()
     first, second = reader.chat(body(tools=TOOLS)).tools, reader.chat(body(tools=TOOLS)).tools
     assert first is second
-    strict = [{**TOOLS[0], "function": {**TOOLS[0]["function"], "strict": True}}]
-    assert reader.chat(body(tools=strict)).tools[0].to_openai() == strict[0]
+    assert [json.dumps(tool.to_openai()) for tool in first] == [json.dumps(tool) for tool in TOOLS]
+    backwards = {"parameters": {"type": "object", "properties": {}}, "returns": "nothing", "name": "look"}
+    shown = reader.chat(body(tools=[{"function": backwards, "type": "function"}])).tools[0]
+    as_said = {"name": "look", "parameters": backwards["parameters"], "returns": "nothing"}
+    assert json.dumps(shown.to_openai()) == json.dumps({"type": "function", "function": as_said})
+
+
+SEARCH = ToolSpec(
+    "search",
+    "To search.",
+    {
+        "properties": {
+            "title": {"description": "Of what.", "title": "Title", "type": "string"},
+            "most": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None, "title": "Most"},
+        },
+        "required": ["title"],
+        "title": "parameters",
+        "type": "object",
+    },
+)
+
+
+def _backwards(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _backwards(value[key]) for key in reversed(value)}
+    return [_backwards(one) for one in value] if isinstance(value, list) else value
+
+
+def _without(value: Any, leaves: Callable[[str, Any], bool]) -> Any:
+    if isinstance(value, dict):
+        return {key: _without(one, leaves) for key, one in value.items() if not leaves(key, one)}
+    return [_without(one, leaves) for one in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    "respell",
+    [
+        _backwards,
+        lambda function: {**function, "strict": True},
+        lambda function: {**function, "strict": None},
+        lambda function: _without(function, lambda _, value: value is None),
+        lambda function: _without(function, lambda key, value: key == "title" and isinstance(value, str)),
+        lambda function: {**function, "parameters": {**function["parameters"], "additionalProperties": False}},
+    ],
+    ids=["order of keys", "strict", "strict null", "no nulls", "no titles", "no other parameters"],
+)
+def test_a_tool_that_the_model_knows_is_shown_as_it_knows_it(respell: Callable[[Any], Any]) -> None:
+    own = SEARCH.to_openai()
+    sent = {"type": "function", "function": respell(own["function"])}
+    asked_in_chat = RequestReader([SEARCH]).chat(body(tools=[sent])).tools[0]
+    flat = {"type": "function", **sent["function"]}
+    asked_as_response = (
+        RequestReader([SEARCH]).chat_of(as_chat({"model": "m", "input": "Hi", "tools": [flat]})).tools[0]
+    )
+    for tool in (asked_in_chat, asked_as_response):
+        assert json.dumps(tool.to_openai()) == json.dumps(own)
+        assert json.dumps(tool.parameters) == json.dumps(SEARCH.parameters)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"description": "To find."},
+        {"returns": "a list"},
+        {"parameters": {**SEARCH.parameters, "required": []}},
+        {"parameters": _without(dict(SEARCH.parameters), lambda key, _: key == "most")},
+    ],
+)
+def test_a_tool_that_says_something_else_is_shown_as_sent(changed: dict[str, Any]) -> None:
+    sent = {"type": "function", "function": {**SEARCH.to_openai()["function"], **changed}}
+    shown = RequestReader([SEARCH]).chat(body(tools=[sent])).tools[0]
+    assert json.dumps(shown.to_openai()) == json.dumps(sent)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, Literal, TypeVar
@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.endpoints.replies import read_tool_call
 from muarl.inference.server.problems import unsupported
+from muarl.inference.server.tools import ToolSpellings
 from muarl.untrusted import parse_finite_json
 from muarl.web.json_api import invalid
 
@@ -194,9 +195,11 @@ class TextRequest:
 
 
 class RequestReader:
-    """Reads requests. Keeps the tools it has seen: the same tools are the same objects."""
+    """Reads requests. Keeps the tools it has seen: the same tools are the same objects. ``known``: tools as the model
+    saw them in training (``ToolSpellings``)."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Iterable[ToolSpec] = ()) -> None:
+        self._spellings = ToolSpellings(known)
         self._tools: OrderedDict[bytes, tuple[ToolSpec, ...]] = OrderedDict()
 
     def chat(self, body: bytes) -> ChatRequest:
@@ -245,7 +248,7 @@ class RequestReader:
         return TextRequest(wanted, prompt, tuple(fields.stop_token_ids or ()))
 
     def _specs(self, raw: list[dict[str, Any]], tools: list[_Tool]) -> tuple[ToolSpec, ...]:
-        """The tools, to be shown to the model exactly as they were sent."""
+        """The tools as the model is shown them."""
         if not tools:
             return ()
         names = [t.function.name for t in tools]
@@ -255,16 +258,7 @@ class RequestReader:
         key = sha256(json.dumps(raw).encode()).digest()
         specs = self._tools.pop(key, None)
         if specs is None:
-            specs = tuple(
-                ToolSpec(
-                    t.function.name,
-                    t.function.description or "",
-                    t.function.parameters or {},
-                    doc=as_sent,
-                    as_documented=True,
-                )
-                for t, as_sent in zip(tools, raw, strict=True)
-            )
+            specs = tuple(map(self._spellings.spec, raw))
         self._tools[key] = specs
         while len(self._tools) > TOOL_SETS:
             self._tools.popitem(last=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any
 
+from muarl.chat import ToolSpec
 from muarl.chat_formats.base import ChatFormat
 from muarl.inference.server import answers
 from muarl.inference.server.chat_turn import ChatTurn
@@ -25,7 +26,8 @@ class ChatService:
     ``chats``: the chat format without and with thinking, None where the model has no such mode; ``thinking``: which of
     them where a request does not say. ``max_context``: ids of prompt and completion together. ``raw_prompts``: text
     prompts are taken, in which control tokens count as such. ``remember``: ids of earlier conversations that are kept,
-    so that they continue from them.
+    so that they continue from them. ``tools``: those that the model was trained with; a client's that say the same are
+    shown to it as these are spelled.
     """
 
     def __init__(
@@ -38,12 +40,13 @@ class ChatService:
         thinking: bool = False,
         raw_prompts: bool = False,
         remember: int = TOKENS,
+        tools: Iterable[ToolSpec] = (),
     ) -> None:
         memory = Memory(engine.forget, tokens=remember)
         self.served = Served(name, engine, memory, max_context, raw_prompts)
         self.thinking = thinking
         self._created = int(time.time())
-        self._chats, self._reader = chats, RequestReader()
+        self._chats, self._reader = chats, RequestReader(tools)
 
     @property
     def engine(self) -> ServedEngine:
