@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from muarl.domains.kit import compact
 from muarl.domains.kit.gold import call
@@ -48,3 +52,60 @@ def test_values_and_keys():
     )
     assert compact.read(text) == record
     assert compact.read('{"a": [1]}') == {"a": [1]} and compact.read("order placed") == {"order": "placed"}
+
+
+# values of JSON, the treacherous ones among them
+
+_TEXTS = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(["no", "yes", "none", "0042", "42", "-5", "12.50", "[a, b]", '"', '"a"', "a; b 1", "a, b", "a\nb",
+                     "k v", "- x 1", "{", "[", "true", "null", "NaN", "1e5", "", " ", "k: x 1", "k> x 1", "a;",
+                     '"a"; b 2', '["x", "y"]', "é", "92058", "1" * 16]),
+)  # fmt: skip
+_SCALARS = st.one_of(
+    _TEXTS,
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False).map(lambda amount: round(amount, 2)),
+)
+_KEYS = st.one_of(st.sampled_from(["a", "b_1", "card", "x.y"]), _TEXTS)
+JSON_VALUES = st.recursive(
+    _SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_KEYS, inner, max_size=3)),
+    max_leaves=12,
+)
+
+
+def exact(left, right):
+    """Equal in value and in type."""
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+
+@given(JSON_VALUES, st.sampled_from([(), ("a", "card")]))
+def test_every_value_is_read_back_as_what_it_was(value, texts):
+    text = compact.write(value, texts)
+    assert exact(value, compact.read(text, texts)), text
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        ({"reserved": "no", "b": "0042", "f": "12.50"}, 'reserved "no"; b "0042"; f "12.50"'),
+        ({"card": "92058", "n": 92058}, 'card "92058"; n 92058'),
+        ({"note": "yes; n 9", "of": ["7", 7, "a; b"]}, 'note "yes; n 9"; of ["7", 7, "a;\\u0020b"]'),
+        ({"saldo": -5, "fee": -12.5, "as": "said"}, "saldo -5; fee -12.50; as said"),
+        ([{"isbn": "9780140328721"}], '- isbn "9780140328721"'),
+        ("92058", '"92058"'),
+    ],
+)
+def test_only_texts_that_would_be_read_as_something_else_are_quoted(record, text):
+    assert compact.write(record) == text
+    assert exact(compact.read(text), record)
+
+
+def test_fields_that_always_hold_texts_need_no_quotation_marks():
+    record = {"card": "92058", "n": "3", "loans": [{"card": "no"}]}
+    text = compact.write(record, ("card",))
+    assert text == 'card 92058; n "3"\nloans: card no'
+    assert exact(compact.read(text, ("card",)), record)

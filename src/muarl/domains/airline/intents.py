@@ -400,6 +400,7 @@ SERVICE = Service(
     tiny_intents=tuple(one.name for one in TINY),
     sizes=tuple(WorldSize(s.name, s.users, s.tasks_per_network, tiny=s.pooled) for s in SIZES.values()),
     view=view,
+    texts=("send_certificate",),
     heard_in_proposals=True,
     vocabulary=PIECES,
 )  # fmt: skip

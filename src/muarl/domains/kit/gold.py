@@ -168,7 +168,7 @@ def _called(
     outcome.actions += before
     if by_policy and (result.cause == "wrong argument" or (result.error and move.tool in service.unlocks)):
         raise ConfigError(f"{service.name}: intent {intent}: its plan's call fails: {result.content}{move.place}")
-    return (None, result.content) if result.error else (service.seen(move.tool, _parsed(result.content)), "")
+    return (None, result.content) if result.error else (_answer(service, move.tool, result.content), "")
 
 
 def tried(service: Service, world: World, move: Move) -> tuple[ToolResult, list[Action]]:
@@ -187,20 +187,26 @@ def redo(world: World, action: Action) -> None:
     world.call(action.requestor, ToolCall("gold", action.name, action.arguments, action.requestor))
 
 
-def call(world: World, tool: str, arguments: Mapping[str, Any]) -> Any:
+def call(world: World, tool: str, arguments: Mapping[str, Any], service: Service | None = None) -> Any:
     """A tool's result, None for an error."""
-    return attempt(world, tool, arguments)[0]
+    return attempt(world, tool, arguments, service)[0]
 
 
-def attempt(world: World, tool: str, arguments: Mapping[str, Any]) -> tuple[Any, str]:
+def attempt(world: World, tool: str, arguments: Mapping[str, Any], service: Service | None = None) -> tuple[Any, str]:
     """A tool's result and its error, one of them empty."""
     result = world.call("assistant", ToolCall("gold", tool, arguments))
-    return (None, result.content or "an error") if result.error else (_parsed(result.content), "")
+    if result.error:
+        return None, result.content or "an error"
+    return (_parsed(result.content) if service is None else service.parsed(tool, result.content)), ""
 
 
 def noted(service: Service, tool: str, result: ToolResult) -> Any:
     """What a plan gets of a write: the answer, or the refusal."""
-    return Refused(result.content) if result.error else service.seen(tool, _parsed(result.content))
+    return Refused(result.content) if result.error else _answer(service, tool, result.content)
+
+
+def _answer(service: Service, tool: str, content: str) -> Any:
+    return service.seen(tool, service.parsed(tool, content))
 
 
 def _parsed(content: str) -> Any:

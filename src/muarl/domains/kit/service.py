@@ -84,6 +84,9 @@ class Service:
     ``free_texts``: by table, the field in which people's own words stand; red-team tasks write instructions in there.
     Without it they are added as a field "note", which tools on a server would not show.
 
+    ``texts``: fields that always hold a text, such as a post code, and tools that always answer with one: tiny worlds
+    show it without quotation marks even where it looks like a number, "yes", "no", "none" or a record.
+
     ``unlocks``: reads without which other tools do not work, such as those that unlock tools.
 
     ``heard_in_proposals``: whether users say no to a proposal that has the pattern ``heard`` of another intent only.
@@ -114,6 +117,7 @@ class Service:
     variants: Mapping[str, float] = field(default_factory=lambda: VARIANTS)
     more_requests: Sequence[float] = MORE_REQUESTS
     free_texts: Mapping[str, str] = field(default_factory=dict)
+    texts: tuple[str, ...] = ()
     unlocks: tuple[str, ...] = ()
     first_names: tuple[str, ...] = field(default=FIRST_NAMES, repr=False)
 
@@ -223,11 +227,37 @@ class Service:
 
     def read(self, tool: str, observation: str) -> Any:
         """What a tool's observation says, as plans read it: JSON, or records in compact form, or else its text."""
+        result = self.parsed(tool, observation)
+        if not isinstance(result, str):
+            return self.seen(tool, result)
+        as_it_is = self.rehearsal is not None or result is not observation or self._is_text(tool, result)
+        return result if as_it_is else compact.read(observation, self.texts)
+
+    def parsed(self, tool: str, content: str) -> Any:
+        """What stands in a tool's answer: JSON, or else its text. That of a tool which gives back a text ("-> str")
+        holds no number or the like."""
         try:
-            result = json.loads(observation)
+            result = json.loads(content)
         except ValueError:
-            return observation if self.rehearsal is not None else compact.read(observation)
-        return self.seen(tool, result)
+            return content
+        return content if self._is_text(tool, content) and not isinstance(result, (dict, list, str)) else result
+
+    def written(self, tool: str, result: Any) -> str:
+        """A tool's result in compact form, as tiny worlds show it."""
+        seen = self.seen(tool, result)
+        return seen if self._is_text(tool, seen) else compact.write(seen, self.texts)
+
+    def _is_text(self, tool: str, result: Any) -> bool:
+        """Whether a result is a text by what is declared of its tool, and so is not read as anything else."""
+        return isinstance(result, str) and tool in self._text_tools
+
+    @cached_property
+    def _text_tools(self) -> frozenset[str]:
+        if self.view is not None:  # it may make something else of what a tool gives back
+            return frozenset(self.texts)
+        domain = self.rehearsal or self.domain
+        hints = {tool: getattr(getattr(domain, tool, None), "__annotations__", {}) for tool in self.tool_kinds}
+        return frozenset(self.texts).union(n for n, hint in hints.items() if hint.get("return") in (str, "str"))
 
     def seen(self, tool: str, result: Any) -> Any:
         """What is to be seen of a tool's result."""

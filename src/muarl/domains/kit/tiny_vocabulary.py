@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from muarl.domains.kit import templates
-from muarl.domains.kit.compact import write
+from muarl.domains.kit.compact import split_fields, write
 from muarl.domains.kit.declaration import several
 from muarl.domains.kit.gold import call
 from muarl.domains.kit.people import FIRST_NAMES, LAST_NAMES, TINY_NAMES
@@ -132,8 +132,8 @@ def _results(maker: TaskMaker) -> Iterator[Any]:
 def _observed(maker: TaskMaker) -> Iterator[str]:
     """The keys of compact observations, as they stand there."""
     for result in _results(maker):
-        for line in write(result).split("\n"):
+        for line in write(result, maker.service.texts).split("\n"):
             head, fields = _HEAD.fullmatch(line).groups()  # type: ignore[union-attr]
-            keys = [field.split(" ", 1)[0] for field in fields.split("; ")]
+            keys = [field.split(" ", 1)[0] for field in split_fields(fields)]
             yield from (head, f"\n{head}") if head else (f"\n{keys[0]} ",)
             yield from (f"{keys[0]} ", *(f"; {key} " for key in keys[1:]))

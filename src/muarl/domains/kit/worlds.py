@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from muarl.domains.base import Database, Domain, Task, World
-from muarl.domains.kit import compact, gold
+from muarl.domains.kit import gold
 from muarl.domains.kit.mistakes import one_of_them
 from muarl.domains.kit.moves import Rule
 from muarl.domains.kit.people import Maker
@@ -52,11 +52,7 @@ class Worlds:
         if not is_tiny:
             return service.domain(**given)
         policy, tools = service.policy_compact or None, service.tiny_tools or None
-        return service.domain(**given, policy=policy, tools=tools, render=self._show)
-
-    def _show(self, tool: str, result: Any) -> str:
-        """A tool's result as tiny worlds show it."""
-        return compact.write(self.service.seen(tool, result))
+        return service.domain(**given, policy=policy, tools=tools, render=service.written)
 
     def tools(self, size: str) -> Sequence[str]:
         """The tools of a size."""
@@ -138,7 +134,7 @@ class Worlds:
         if identity is not None and identity.tool:
             facts = facts_of(service, user)
             given = identity.arguments(facts)
-            answer, error = gold.attempt(self.domain.world(bare), identity.tool, given)
+            answer, error = gold.attempt(self.domain.world(bare), identity.tool, given, service)
             found = identity.found(service.seen(identity.tool, answer))
             if error:
                 told = f"{identity.tool}({json.dumps(given, default=str)}) answers {error!r}"
@@ -159,7 +155,7 @@ def shown_user(service: Service, world: World, facts: Mapping[str, Any]) -> Mapp
     if service.identity is None or not service.identity.tool:
         return facts
     identity = service.identity
-    shown = service.seen(identity.tool, gold.call(world, identity.tool, identity.arguments(facts)))
+    shown = service.seen(identity.tool, gold.call(world, identity.tool, identity.arguments(facts), service))
     return None if shown is None else {**facts, **identity.found(shown)}
 
 

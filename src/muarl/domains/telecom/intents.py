@@ -217,7 +217,8 @@ SERVICE = Service(
     domain=CarrierDesk, about="telecom", today=TODAY, identity=IDENTITY,
     intents=(no_service, mobile_data, picture_messages, add_data, roaming_on, roaming_off, pay_overdue, pay_bill,
              suspend, ask_usage, ask_price, ask_bill),
-    tables=make_tables, outside=cat.TOPICS, tiny_tools=TINY_TOOLS, view=view, vocabulary=PIECES, sizes=WORLD_SIZES,
+    tables=make_tables, outside=cat.TOPICS, tiny_tools=TINY_TOOLS, view=view,
+    texts=("suspend_line", "resume_line", "refuel_data"), vocabulary=PIECES, sizes=WORLD_SIZES,
     policy_compact=Path("policy_compact.md"), obligations=RULES.obligations, device=PHONE,
     variants={"done": 0.74, "unavailable": 0.11, "refuse": 0.04, "transfer": 0.07, "outside": 0.03, "impostor": 0.01},
 )  # fmt: skip

@@ -278,4 +278,5 @@ SERVICE = Service(
     tiny_tools=("verify_customer", "list_accounts", "list_cards", "list_standing_orders", "move_money", "lock_card",
                 "unlock_card", "replace_card", "cancel_standing_order", "transfer_to_human_agents"),
     policy_compact=Path("policy_compact.md"),
+    texts=("last_four",),
 )

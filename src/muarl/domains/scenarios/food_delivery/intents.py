@@ -258,4 +258,5 @@ SERVICE = Service(
     tiny_tools=("identify_customer", "list_orders", "get_order", "get_menu", "cancel_order", "replace_item", "add_tip",
                 "refund_item", "transfer_to_human_agents"),
     policy_compact=Path("policy_compact.md"),
+    texts=("instruction",),
 )

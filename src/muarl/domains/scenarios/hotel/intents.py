@@ -367,5 +367,6 @@ SERVICE = Service(
     tiny_tools=("identify_guest", "list_bookings", "get_booking", "find_hotels", "check_rooms", "cancel_booking",
                 "change_room", "add_breakfast", "set_late_checkout", "transfer_to_human_agents"),
     policy_compact=Path("policy_compact.md"),
+    texts=("late_checkout", "request"),
     obligations=(BREAKFAST_PRICE,),
 )

@@ -275,4 +275,5 @@ SERVICE = Service(
                 "add_document", "withdraw_claim", "appeal_claim", "schedule_inspection", "end_policy",
                 "transfer_to_human_agents"),
     policy_compact=Path("policy_compact.md"),
+    texts=("postcode", "inspection"),
 )
