@@ -19,7 +19,19 @@ HEAD = """# The library's names
 
 These names are what `import muarl` gives, and stay where they are; the modules that they come from may move. Each is
 imported when it is first used. `help(muarl.Task)` says more than a line. Those marked ● need the extra `train`
-(`pip install 'muarl[train]'`), the others the light core only.
+(`pip install 'muarl[train]'`), the others the light core only. Those with `await` before them are coroutines: await
+them, or hand them to `asyncio.run`, as here:
+
+```python
+import asyncio
+
+import muarl
+
+shop = muarl.load_environment("retail-generated")
+agent = muarl.EndpointAgent(muarl.Endpoint(model="MODEL", base_url="http://localhost:8000/v1"))
+report = asyncio.run(muarl.evaluate(shop, agent, tasks=20))
+print(report.to_json())
+```
 
 [examples/rl_loop.py](../examples/rl_loop.py) is a whole training loop over them, and [domains.md](domains.md) a domain.
 """
@@ -54,11 +66,17 @@ def first_sentence(name: str) -> str:
     return f"{sentence}.".replace("``", "`").replace("|", "\\|")
 
 
+def shown(name: str) -> str:
+    """A name as the table has it: whether it is awaited, and whether it needs the extra ``train``."""
+    awaited = "await " if inspect.iscoroutinefunction(getattr(muarl, name)) else ""
+    return f"`{awaited}{name}`{' ●' if name in NEED_TRAIN else ''}"
+
+
 def page() -> str:
     """The page's text."""
     parts = [HEAD]
     for title, names in SECTIONS.items():
-        rows = [f"| `{name}`{' ●' if name in NEED_TRAIN else ''} | {first_sentence(name)} |" for name in names]
+        rows = [f"| {shown(name)} | {first_sentence(name)} |" for name in names]
         parts.append("\n".join([f"\n## {title}\n", "| name | is |", "|---|---|", *rows, ""]))
     return "".join(parts)
 

@@ -217,6 +217,8 @@ def test_stop_of_the_agent_is_taken_over(stop):
             False,
         ),
         (Puppet(KeyError("k")), Lines("a"), "agent", "KeyError", True),
+        (Puppet(TypeError("no argument 'x'")), Lines("a"), "agent", "TypeError: no argument 'x' (", False),
+        (Puppet("x"), Lines(TypeError("t")), "user", "TypeError", True),
     ],
 )
 def test_infrastructure_is_attributed_and_not_scored(agent, user, boundary, text, retryable):

@@ -44,6 +44,7 @@ def test_the_page_is_what_the_docstrings_say(repository: Path) -> None:
     assert listed == muarl.__all__
     written = (repository / "docs" / "api.md").read_text(encoding="utf-8")
     assert written == module.page(), "run: python docs/generate_api.py"
+    assert "| `await play_tasks` |" in written and "| `load_task` |" in written
 
 
 def test_type_checkers_see_the_same_names_from_the_same_modules(repository: Path) -> None:
@@ -118,6 +119,15 @@ async def test_evaluating_gives_a_report() -> None:
     assert (report.tasks, report.episodes, report.success.value) == (5, 10, 1.0)
     assert report.success_without_violation is not None and report.success_without_violation.value == 1.0
     assert report.name == "expert on retail-generated"
+
+
+async def test_a_bug_in_an_agent_ends_the_play_with_its_place() -> None:
+    shop = muarl.load_environment("retail-generated")
+    wrong = muarl.ExpertAgent(make=shop.needed_expert)  # type: ignore[arg-type]  # it must be called
+    with pytest.raises(
+        muarl.MuarlError, match=r"agent: unexpected TypeError: .*needed_expert.*\(expert.py, line \d+\)"
+    ):
+        await muarl.play_tasks(shop, wrong, shop.make_tasks("train", 2))
 
 
 async def test_an_environment_of_ones_own_is_played_without_any_registration() -> None:

@@ -60,6 +60,9 @@ def test_infrastructure_failures_are_counted_and_excluded() -> None:
     assert episode_metrics([failed])["episodes"] == 0
     with pytest.raises(ValueError, match="episode e has no verdict"):
         scored([make(None)])
+    failed.error = "agent: endpoint m: no answer"
+    with pytest.raises(ValueError, match="has no verdict: it ended with infrastructure, agent: endpoint m: no answer"):
+        assert failed.reward
 
 
 def test_groups() -> None:

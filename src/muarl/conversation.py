@@ -18,6 +18,9 @@ from muarl.errors import InfrastructureError, MuarlError
 from muarl.rules import Limits, Rules, VoidReply, bugs_named
 from muarl.users.base import HoldsSomething, LeavesTags, User, check_reply
 
+BUGS = (TypeError, AttributeError, NameError, ImportError, NotImplementedError)
+"""Exceptions that only a mistake in code raises. Servers, files and models fail with others."""
+
 __all__ = ["Limits", "Rules", "VoidReply", "agent_view", "run_episode"]
 
 
@@ -57,7 +60,8 @@ async def run_episode(
 
     A failure outside the policy (InfrastructureError, or an unexpected exception of agent, user or world) gives an
     episode that ends with ``infrastructure``; ``error`` says what failed, ``tags["boundary"]`` whose failure it is,
-    ``tags["retryable"]`` whether another try may help, ``tags["void"]`` that a reply was void rather than missing.
+    ``tags["retryable"]`` whether another try may help (not where an agent's code has a bug, such as a TypeError),
+    ``tags["void"]`` that a reply was void rather than missing.
     Tags are the task's, these, and the user's own (users.base.LeavesTags).
     Other MuarlErrors and cancellation pass through.
     """
@@ -250,7 +254,9 @@ class _Play:
         except Exception as bug:
             line = extract_tb(bug.__traceback__)[-1]
             text = f"unexpected {type(bug).__name__}{where}: {bug} ({Path(line.filename).name}, line {line.lineno})"
-            raise InfrastructureError(text, boundary=boundary) from bug
+            # what an agent's code has wrong it has wrong in every try, and in other episodes
+            again = boundary != "agent" or not isinstance(bug, BUGS)
+            raise InfrastructureError(text, boundary=boundary, retryable=again) from bug
         finally:
             work.seconds = perf_counter() - started
             self.seconds[boundary] += work.seconds

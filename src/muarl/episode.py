@@ -271,9 +271,10 @@ class Episode:
 
     @property
     def reward(self) -> float:
-        """The verdict's reward; ValueError if the episode has not been scored."""
+        """The verdict's reward; ValueError with the reason if the episode has not been scored."""
         if self.verdict is None:
-            raise ValueError(f"episode {self.id} has no verdict")
+            why = f": it ended with {self.stop.value}, {self.error}" if self.error else ""
+            raise ValueError(f"episode {self.id} has no verdict{why}")
         return self.verdict.reward
 
     def to_json(self, *, context: bool = False) -> dict[str, Any]:

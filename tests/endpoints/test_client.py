@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import random
+import re
 import time
 import traceback
 from pathlib import Path
@@ -85,6 +86,20 @@ async def test_own_server_needs_no_key_but_openai_does(monkeypatch: pytest.Monke
     with pytest.raises(InfrastructureError, match="set OPENAI_API_KEY") as caught:
         await Endpoint(EndpointSettings(model="gpt-x")).check()
     assert not caught.value.retryable
+
+
+def test_settings_may_be_given_one_by_one() -> None:
+    settings = EndpointSettings(model="m", base_url="http://localhost:8000/v1", temperature=0.5)
+    made = Endpoint(model="m", base_url="http://localhost:8000/v1", temperature=0.5)
+    assert made.config == settings == Endpoint(settings).config
+    for wrong, told in (
+        (lambda: Endpoint(model="m", url="http://localhost:8000/v1"), "no option 'url'; there are model, base_url,"),
+        (lambda: Endpoint(base_url="http://localhost:8000/v1"), 'give Endpoint(model="MODEL", base_url='),
+        (lambda: Endpoint(settings, model="n"), 'give Endpoint(model="MODEL", base_url='),
+        (lambda: Endpoint("m"), 'give Endpoint(model="MODEL", base_url='),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError, match=re.escape(told)):
+            wrong()
 
 
 async def test_concurrency_is_bounded() -> None:

@@ -48,7 +48,7 @@ class ExpertSession:
 class ExpertAgent:
     """An agent of rules that solves the tasks of a domain.
 
-    ``make``: makes a domain's scripted expert (``Environment.needed_expert``), None for retail's. ``error_profile``:
+    ``make``: makes a domain's scripted expert (``environment.needed_expert()``), None for retail's. ``error_profile``:
     which errors it makes.
     """
 

@@ -47,6 +47,9 @@ class Endpoint:
     """A model behind an OpenAI-compatible server. One object serves all episodes of a run, in one event loop at a time;
     whoever opened it closes it (``async with``, or ``aclose``).
 
+    ``Endpoint(model="MODEL", base_url="http://HOST:PORT/v1")``: these and further fields of EndpointSettings, such as
+    ``temperature``, as ``options``, or all of them as ``config``.
+
     ``api_key``: the key itself, empty for none; None reads it from where the config says. ``connections``: shared with
     other endpoints, and closed by whoever made them.
 
@@ -56,13 +59,15 @@ class Endpoint:
 
     def __init__(
         self,
-        config: EndpointSettings,
+        config: EndpointSettings | None = None,
         *,
         api_key: str | None = None,
         connections: Connections | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] | None = None,
+        **options: Any,
     ) -> None:
+        config = _settings(config, options)
         self.config = config
         self._key = api_key
         self._connections = Connections(redirects=True) if connections is None else connections
@@ -278,6 +283,19 @@ class Endpoint:
                 text = f"{where}: it needs an API key, and api_key_env names none"
             raise InfrastructureError(text, boundary=boundary, retryable=False)
         return key
+
+
+def _settings(config: EndpointSettings | None, options: Mapping[str, Any]) -> EndpointSettings:
+    """The settings of an endpoint that is given them as a whole, or one by one."""
+    known = list(EndpointSettings.__dataclass_fields__)
+    for name in options:
+        if name not in known:
+            raise TypeError(f"Endpoint: there is no option {name!r}; there are {', '.join(known)}")
+    if isinstance(config, EndpointSettings) and not options:
+        return config
+    if config is not None or "model" not in options:
+        raise TypeError('Endpoint: give Endpoint(model="MODEL", base_url="http://HOST:PORT/v1"), or EndpointSettings')
+    return EndpointSettings(**options)
 
 
 @dataclass(frozen=True, slots=True)

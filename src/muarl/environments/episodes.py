@@ -49,8 +49,10 @@ async def play_tasks(
     ``judge``: asked about assertions in words, where tasks have some.
 
     An episode that something outside the agent broke off (an endpoint, a tool server) is tried again, and comes back
-    without a verdict where that does not help. ConfigError for a benchmark, which ``muarl eval`` plays by its own
-    protocol; DataError for a task whose gold actions fail; RolloutError where nothing can be played.
+    without a verdict where that does not help; ``Episode.error`` says why.
+
+    RolloutError where the agent's own code has a bug, such as a TypeError, and where nothing can be played. ConfigError
+    for a benchmark, which ``muarl eval`` plays by its own protocol; DataError for a task whose gold actions fail.
     """
     if environment.is_benchmark:
         raise ConfigError(
@@ -81,8 +83,8 @@ async def evaluate(
     each task, turns, tokens, behaviour.
 
     ``tasks``: how many of the ``split``, or the tasks themselves; for the rest see ``play_tasks``. The report's
-    ``to_json`` and ``to_table`` give it to programs and people. ``muarl eval`` does the same with a run folder,
-    baselines, audits and resuming.
+    ``to_json`` gives it to programs, ``to_table`` to people (print that with ``rich.print``). ``muarl eval`` does the
+    same with a run folder, baselines, audits and resuming.
     """
     chosen = environment.make_tasks(split, tasks, size=size, seed=seed) if isinstance(tasks, int) else tasks
     episodes = await play_tasks(
