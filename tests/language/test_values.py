@@ -37,6 +37,12 @@ def found(kind, text):
         ("time", "it is 30 past something", []),
         ("money", "$45, 20 dollars, $1,250.50 or 3.20", [45, 20, 1250.5, 3.2]),
         ("money", "order F-12345 for 3 people", []),
+        ("euro", "€45, 20 euros, €1,250.50, 12,50 €, 1.250,50 EUR or 3.20, not $7.00", [
+            45, 20, 1250.5, 12.5, 1250.5, 3.2]),
+        ("pound", "£45, 20 pounds, 12.50 GBP, not €7", [45, 20, 12.5]),
+        ("day_first", "on 14 March, 03/04/2026, 5.4.2026 or April 6, not 12/2 or 31/13/2026", [
+            "2026-03-14", "2026-04-03", "2026-04-05", "2026-04-06"]),
+        ("number", "€4 or £5", []),
         ("number", "two nights for 3, one of them, F-12345, $4 and 10:30", [2, 3]),
         ("person", "Mia Berg here", ["Mia Berg"]),
         ("person", "my name is Olga van Dam", []),
@@ -58,6 +64,10 @@ def test_values_are_found_in_texts(kind, text, expected):
 def test_dates_are_read_back_in_every_spelling(seed, day):
     text = values.say_date(day.isoformat(), random.Random(seed), year=day.year != 2026)
     assert found("date", f"We come on {text}, then.") == [day.isoformat()]
+    if day.year == 2026:
+        assert found("day_first", f"We come on {values.say_day_first(day.isoformat(), random.Random(seed))}.") == [
+            day.isoformat()
+        ]
 
 
 @given(st.integers(0, 10**6), st.integers(1930, 2010), st.integers(1, 12), st.integers(1, 28))
@@ -77,8 +87,9 @@ def test_times_are_read_back(seed, hour, minute):
 @given(st.integers(0, 10**6), st.one_of(st.integers(1, 9999), st.integers(1, 999_999).map(lambda c: c / 100)))
 @settings(max_examples=120)
 def test_money_is_read_back(seed, amount):
-    text = KINDS["money"].say(amount, random.Random(seed))
-    assert normal(found("money", f"It is {text}.")[0]) == pytest.approx(float(amount))
+    for kind in ("money", "euro", "pound"):
+        text = KINDS[kind].say(amount, random.Random(seed))
+        assert normal(found(kind, f"It is {text}.")[0]) == pytest.approx(float(amount))
 
 
 @given(st.integers(0, 10**6), st.integers(2, 999))

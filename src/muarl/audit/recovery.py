@@ -27,7 +27,7 @@ _SAYS_NOTHING = frozenset({
     "transferring", "unable", "unknown", "urgent", "user", "want", "wants", "was", "with", "n", "none", "na", "test",
     "could", "not", "resolved", "solved", "here",
 })  # fmt: skip
-_COUNTED = re.compile(r"\$?\s?(\d+(?:\.\d+)?)\s*([a-z]{2,})?", re.IGNORECASE)
+_COUNTED = re.compile(r"[$€£]?\s?(\d+(?:\.\d+)?)\s*([a-z]{2,})?", re.IGNORECASE)
 _WANTS_PERSON = re.compile(
     r"\b(?:human|real person|(?:talk|speak|connect|transfer|escalate)[^.?!]{0,30}\b(?:agent|person|someone|somebody"
     r"|manager|supervisor|representative|colleague)|supervisor|manager|representative)\b",
@@ -92,10 +92,11 @@ def _counted(text: str) -> set[str]:
 
 
 def _counts(text: str) -> dict[str, float]:
-    """Numbers in a text by what they count: the word behind them without its plural, or "$"."""
+    """Numbers in a text by what they count: the word behind them without its plural, or the sign before them."""
     found: dict[str, float] = {}
     for match in _COUNTED.finditer(text):
-        what = "$" if match.group().lstrip().startswith("$") else (match.group(2) or "").lower().rstrip("s")
+        sign = match.group().lstrip()[0]
+        what = sign if sign in "$€£" else (match.group(2) or "").lower().rstrip("s")
         if what:
             found[what] = float(match.group(1))
     return found

@@ -24,11 +24,12 @@ _DATE = re.compile(
     rf"|\b{_DAY}(?: of)? ({_MONTH})(?:,? (\d{{4}}))?\b",
     re.IGNORECASE,
 )
+_DAY_FIRST = re.compile(r"(?<![\w/.])(\d{1,2})([/.])(\d{1,2})\2(\d{4})(?![\w/])")
 _TIME = re.compile(
     r"\b([01]?\d|2[0-3]):([0-5]\d)(?:\s?([ap])\.?m\b\.?)?|\b(1[0-2]|[1-9])\s?([ap])\.?m\b\.?", re.IGNORECASE
 )
 _MONEY = re.compile(r"\$\s?(\d[\d,]*(?:\.\d\d?)?)|\b(\d[\d,]*(?:\.\d\d?)?) dollars\b|(?<![\w.$:-])(\d+\.\d\d)(?![\w.])")
-_NUMBER = re.compile(rf"(?<![\w$.,:#-])(\d{{1,4}}|{'|'.join(NUMBER_WORDS[2:])})(?![\w:]|[.,-]\d)", re.IGNORECASE)
+_NUMBER = re.compile(rf"(?<![\w$€£.,:#-])(\d{{1,4}}|{'|'.join(NUMBER_WORDS[2:])})(?![\w:]|[.,-]\d)", re.IGNORECASE)
 _PERSON = r"[A-Z][a-z'’-]+"
 QUOTED = re.compile(r'["“]([^"“”]+)["”]')
 _ADDRESS = re.compile(rf"(?<![\w$.,:#-])\d{{1,4}}[a-z]? {_PERSON}(?: {_PERSON})+")
@@ -127,6 +128,34 @@ def _find_money(text: str) -> list[Mention]:
     return [Mention(_number(m[1] or m[2] or m[3]), m.start(), m.end()) for m in _MONEY.finditer(text)]
 
 
+_SUM = r"\d{1,3}(?:\.\d{3})+(?:,\d\d)?|\d[\d,]*(?:\.\d\d?)?"
+"""An amount as it is written here or on the continent: 1,250.50 or 1.250,50."""
+
+
+def _sums(name: str, sign: str, words: str) -> ValueKind:
+    """Money of another currency than the dollar. ``words``: a regular expression of its names."""
+    wanted = re.compile(
+        rf"{sign}\s?({_SUM})|(?<![\w.,])({_SUM})\s?(?:{sign}|(?:{words})\b)|(?<![\w.,$€£:-])(\d+\.\d\d)(?![\w.])",
+        re.IGNORECASE,
+    )
+    noun = f"{name}s"
+
+    def say(value: Any, rng: random.Random | None) -> str:
+        text = _say_money(value, None)[1:]
+        return f"{text} {noun}" if rng is not None and rng.random() < 0.3 else f"{sign}{text}"
+
+    def find(text: str) -> list[Mention]:
+        found = []
+        for m in wanted.finditer(text):
+            amount = m[1] or m[2] or m[3]
+            if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d\d)?|\d+,\d\d", amount):
+                amount = amount.replace(".", "").replace(",", ".")
+            found.append(Mention(_number(amount), m.start(), m.end()))
+        return found
+
+    return ValueKind(name, say, find, 1)
+
+
 def _say_number(value: Any, rng: random.Random | None) -> str:
     number = int(value)
     # "One" is too often a pronoun to be understood.
@@ -152,6 +181,23 @@ def say_date(value: str, rng: random.Random | None = None, *, year: bool = False
     ending = "th" if 10 < number < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     forms = (value, f"{name} {number}{tail}", f"{number} {name}{tail}", f"the {number}{ending} of {name}{tail}")
     return rng.choice(forms)
+
+
+def say_day_first(value: str, rng: random.Random | None = None) -> str:
+    """A date in words with its day first, such as "14 March"; other spellings by the ``rng``, also 14/03/2026."""
+    year, month, day = value.split("-")
+    said = f"{int(day)} {MONTHS[int(month) - 1]}"
+    return said if rng is None else rng.choice((value, said, f"{said} {year}", f"{day}/{month}/{year}"))
+
+
+def find_days_first(text: str) -> list[Mention]:
+    """Dates in numbers with their day first: 14/03/2026, 14.3.2026."""
+    found = []
+    for m in _DAY_FIRST.finditer(text):
+        day, month = int(m[1]), int(m[3])
+        if 1 <= day <= 31 and 1 <= month <= 12:
+            found.append(Mention(f"{m[4]}-{month:02d}-{day:02d}", m.start(), m.end()))
+    return found
 
 
 def find_dates(text: str, this_year: str) -> list[Mention]:
@@ -231,14 +277,20 @@ def built_in(today: str, first_names: Sequence[str]) -> dict[str, ValueKind]:
     def dates(text: str) -> list[Mention]:
         return [m for m in find_dates(text, today[:4]) if abs(int(m.value[:4]) - year) <= 1]
 
+    def european_dates(text: str) -> list[Mention]:
+        return sorted([*dates(text), *find_days_first(text)], key=lambda mention: mention.start)
+
     def births(text: str) -> list[Mention]:
         return [m for m in find_dates(text, today[:4]) if int(m.value[:4]) < year - 1]
 
     return {
         "date": ValueKind("date", lambda v, rng: say_date(v, rng), dates, 1),
+        "day_first": ValueKind("day_first", lambda v, rng: say_day_first(v, rng), european_dates, 1),
         "birthdate": ValueKind("birthdate", lambda v, rng: say_date(v, rng, year=True), births, 1),
         "time": ValueKind("time", _say_time, _find_times, 1),
         "money": ValueKind("money", _say_money, _find_money, 1),
+        "euro": _sums("euro", "€", "euros?|eur"),
+        "pound": _sums("pound", "£", "pounds?|gbp"),
         "number": ValueKind("number", _say_number, _find_numbers, 6),
         "person": person_kind(first_names),
         # what stands in quotation marks is nothing else, whatever it sounds like

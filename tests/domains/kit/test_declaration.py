@@ -27,7 +27,7 @@ def described(**changes):
         (lambda: Slot("a b", "date", ASK), ("slot 'a b'", "must be an identifier")),
         (lambda: Slot("user", "date", ASK), ("slot 'user'", "none of user")),
         (lambda: Slot("answer", "date", ASK), ("slot 'answer'", "none of user")),
-        (lambda: Slot("day", "dat", ASK), ("slot day: kind", "'dat'", "date, birthdate")),
+        (lambda: Slot("day", "dat", ASK), ("slot day: kind", "'dat'", "date, day_first")),
         (lambda: Slot("day", "date", ()), ("slot day: ask",)),
         (lambda: Slot("day", "date", ""), ("slot day: ask",)),
         (lambda: Slot("day", "date", ASK, phrase="on a day"), ("slot day: 'on a day'", "write {}")),

@@ -233,7 +233,7 @@ def test_a_plan_must_do_something():
         ("{book} is late", "speaks of 'book'; there are loan, days, user, today, l"),
         ("{l.author} wrote it", "'l' has no 'author'"),
         ("{l.title|money} is due", "'Old Maps' has no form 'money'"),
-        ("{l.title|loud} is due", "there is no form 'loud'; there are money, plain"),
+        ("{l.title|loud} is due", "there is no form 'loud'; there are money, euro"),
     ],
 )
 def test_texts_that_cannot_be_filled_are_named(text, words):

@@ -39,6 +39,7 @@ def test_what_means_the_same(one, other, expected):
 def test_texts_are_filled():
     assert fill("{o.total|money} of {o.status}, {o.total|plain}", KNOWN) == "$20.50 of Placed, 20.50"
     assert fill("{o.tags|list} on {today|date}, {o.status|lower}", KNOWN) == "a and b on March 14, placed"
+    assert fill("{o.total|euro} or {o.total|pound} on {today|day_first}", KNOWN) == "€20.50 or £20.50 on 14 March"
     assert fill("{amount}", KNOWN, {"amount": "thirty dollars"}) == "thirty dollars"
     assert fill("{amount|money}", KNOWN, {"amount": "thirty dollars"}) == "$30.00"
     assert fill("{o.total}", KNOWN) == "20.50"
@@ -52,7 +53,7 @@ def test_texts_are_filled():
         ("{o.eta.hour}", "'o' has no 'eta.hour'"),
         ("{o.status|money}", "'Placed' has no form 'money'"),
         ("{o|date}", "has no form 'date'"),
-        ("{amount|loud}", "there is no form 'loud'; there are money, plain, date, list, lower"),
+        ("{amount|loud}", "there is no form 'loud'; there are money, euro, pound, plain, date, day_first, list, lower"),
     ],
 )
 def test_what_cannot_be_filled_is_named(text, words):

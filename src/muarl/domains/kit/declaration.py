@@ -28,7 +28,9 @@ from muarl.errors import ConfigError
 from muarl.language.values import ValueKind, name_kind, pattern_kind, word_kind
 from muarl.patterns import problem_of
 
-BuiltInKind = Literal["date", "birthdate", "time", "money", "number", "person", "address", "quoted"]
+BuiltInKind = Literal[
+    "date", "day_first", "birthdate", "time", "money", "euro", "pound", "number", "person", "address", "quoted"
+]
 Texts = str | Sequence[str]
 """One wording, or several of which one is drawn each time."""
 RESERVED = (

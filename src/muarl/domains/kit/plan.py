@@ -33,7 +33,8 @@ class Plan:
 
     The request's slots are its attributes: one that is not known yet is asked for. ``it.user`` is the user's record and
     ``it.today`` the date. What is set (``it.b = it.look(...)``) can be named in texts: "{b.status}", in a form where
-    wanted: "{b.total|money}", "{b.day|date}", "|list", "|lower", "|plain". Slots stand in texts as they are spoken of.
+    wanted: "{b.total|money}", "|euro", "|pound", "|plain", "{b.day|date}", "|day_first", "|list", "|lower". Slots stand
+    in texts as they are spoken of.
     """
 
     def __init__(self, run: _Run) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from muarl.language.values import join, normal, say_date
+from muarl.language.values import join, normal, say_date, say_day_first
 
 PLACE = re.compile(r"\{([a-z_][\w.]*)(?:\|(\w+))?\}")
 """A place in a text that a value fills: ``{order}``, ``{o.total|money}``."""
@@ -108,7 +108,8 @@ def _at(path: str, known: Mapping[str, Any]) -> Any:
 
 
 def show(value: Any, form: str | None) -> str:
-    """A value in words: ``money``, ``plain`` (money without its sign), ``date``, ``list``, ``lower``, or as it is.
+    """A value in words: ``money``, ``euro``, ``pound``, ``plain`` (money without its sign), ``date``, ``day_first``,
+    ``list``, ``lower``, or as it is.
 
     LookupError for a value that has no such form, and for a form that there is not.
     """
@@ -124,8 +125,11 @@ def show(value: Any, form: str | None) -> str:
 
 _FORMS: Mapping[str, Callable[[Any], str]] = {
     "money": lambda value: f"${float(value):,.2f}",
+    "euro": lambda value: f"€{float(value):,.2f}",
+    "pound": lambda value: f"£{float(value):,.2f}",
     "plain": lambda value: f"{float(value):.2f}",
     "date": lambda value: say_date(str(value)),
+    "day_first": lambda value: say_day_first(str(value)),
     "list": lambda value: join([str(one) for one in rows(value)]),
     "lower": lambda value: show(value, None).lower(),
 }

@@ -24,7 +24,7 @@ def another(service: Service, slot: str, goal: Mapping[str, Any], rng: random.Ra
         found = [v for v in dict.fromkeys(spec.draw.values) if normal(v) not in taken]
     elif kind.choices:
         found = [v for v in kind.choices if normal(v) not in taken]
-    elif spec.kind == "date":
+    elif spec.kind in ("date", "day_first"):
         found = [_later(str(right), days) for days in (1, 2, 3)]
         found = [day for day in found if normal(day) not in taken]
     elif kind.form:
