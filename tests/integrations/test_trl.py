@@ -137,13 +137,14 @@ def test_wrong_arguments_are_answered_by_the_world() -> None:
 
 
 @pytest.mark.parametrize("says", [0, 1])
-def test_a_failure_is_no_reward(says: int) -> None:
+def test_a_failure_is_no_reward(says: int, caplog: pytest.LogCaptureFixture) -> None:
     factory = UserAsTool("retail-generated", users=BrokenUsers(says))
     row = factory.rows("train", 1)[0]
     led: Any = factory()
     assert led.reset(**row) == ("Please help me." if says else "")
     assert OVER in led.talk_to_user(message="What is it?")
     assert led.get_reward() is None
+    assert [m.endswith("has no reward: user: no answer") for m in caplog.messages] == [True]
     raising = UserAsTool("retail-generated", users=BrokenUsers(says), raise_failures=True)()
     raising.reset(**row)
     say(raising, Message("assistant", "What is it?"))

@@ -17,7 +17,7 @@ from muarl.chat import Message
 from muarl.chat_formats.choice import chat_format
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
-from muarl.errors import ConfigError
+from muarl.errors import ConfigError, InfrastructureError
 from muarl.extras import is_installed
 from muarl.seeds import derive_seed
 from support.scripted_replies import Outcome
@@ -150,12 +150,21 @@ def test_rollouts_of_a_task_have_customers_of_their_own_and_each_batch_has_other
     assert UserTurns()(same, Scripted([[], [], [], []]))["prompt_ids"] == first[0]
 
 
-def test_a_failure_is_no_reward_and_nothing_to_learn_from() -> None:
+def test_a_failure_is_no_reward_and_nothing_to_learn_from(caplog: pytest.LogCaptureFixture) -> None:
     trainer = Scripted([[]])
     columns = UserTurns(users=BrokenUsers(), retries=0)(addresses("retail-generated", 1), trainer)
+    (told,) = caplog.messages
+    assert told.startswith("1 of 1 conversations failed and have no reward. The first: user: ") and "no answer" in told
     assert columns["muarl_reward"] == [None] and columns["env_mask"] == [[0]]
     assert columns["prompt_ids"] == columns["completion_ids"] == [[trainer.processing_class.eos_token_id]]
     assert episode_reward([None], **columns) == [None]
+
+
+def test_a_failure_ends_the_training_where_that_is_asked_for() -> None:
+    turns = UserTurns(users=BrokenUsers(), retries=0, raise_failures=True)
+    with pytest.raises(InfrastructureError, match="no answer"):
+        turns(addresses("retail-generated", 2), Scripted([[], []]))
+    assert len(turns.episodes) == 2
 
 
 def test_what_cannot_be_played_is_refused() -> None:

@@ -8,6 +8,7 @@ TRL's tool loop knows no user turns. ``trl_rollouts`` has conversations with rea
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -32,6 +33,8 @@ from muarl.users.base import UserFactory
 
 require("trl", "muarl.integrations.trl")
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class UserAsTool:
@@ -43,8 +46,8 @@ class UserAsTool:
     customer failed before the policy had said anything.
 
     A conversation that something outside the policy broke has no reward (None), and TRL leaves it out of its group:
-    its advantage is 0, and the others are compared without it. ``raise_failures``: the training ends with the failure
-    instead.
+    its advantage is 0, and the others are compared without it; a warning says what happened. ``raise_failures``: the
+    training ends with the failure instead.
     """
 
     environment: str
@@ -109,8 +112,11 @@ class LedByTools:
         """The reward; None where something outside the policy failed. See ``BlockingSession.finish``."""
         assert self._led is not None
         result = self._led.finish()
-        if result.failure is not None and self._settings.raise_failures:
-            raise result.failure.error()
+        failure = result.failure
+        if failure is not None and self._settings.raise_failures:
+            raise failure.error()
+        if failure is not None:
+            log.warning("task %s has no reward: %s", result.task_id, failure.text)
         return result.reward
 
     @property

@@ -11,6 +11,7 @@ sampled, id for id; TRL generates for all conversations that wait for the policy
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,8 @@ from muarl.rewards.judge import Judge
 from muarl.seeds import derive_seed
 from muarl.users.base import UserFactory
 
+log = logging.getLogger(__name__)
+
 _Place = tuple[ConfiguredEnvironment, EpisodeRunner]
 _Play = tuple[EpisodeRunner, RolloutRequest]
 Generate = Callable[[list[list[int]]], tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]]
@@ -60,6 +63,9 @@ class UserTurns:
     ``retries``: further tries of a conversation that something outside the policy broke. ``patience``: seconds that
     conversations wait for others before TRL generates for those that are ready; with rule-based users nobody waits.
 
+    A conversation that something outside the policy broke has no reward, and a warning says once a batch how many there
+    were and what happened. ``raise_failures``: the training ends with the failure instead.
+
     ``episodes``: those of the last batch, in the order of its prompts.
     """
 
@@ -71,6 +77,7 @@ class UserTurns:
     seed: int = 0
     retries: int = 2
     patience: float = 1.0
+    raise_failures: bool = False
     episodes: list[Episode] = field(default_factory=list, init=False)
     _batches: int = field(default=0, init=False)
 
@@ -90,7 +97,16 @@ class UserTurns:
         places: dict[str, _Place] = {}
         plays = [self._play(prompt, number, agent, places) for number, prompt in enumerate(prompts)]
         self.episodes = turns.played(plays, lambda ids: trainer._generate_single_turn(ids, None, {}, 1))
+        self._tell_failures()
         return _columns(self.episodes, trainer.processing_class.eos_token_id, logprobs=turns.has_logprobs)
+
+    def _tell_failures(self) -> None:
+        failures = [failure for episode in self.episodes if (failure := _failure(episode)) is not None]
+        if failures and self.raise_failures:
+            raise failures[0].error()
+        if failures:
+            text = "%d of %d conversations failed and have no reward. The first: %s"
+            log.warning(text, len(failures), len(self.episodes), failures[0].text)
 
     def _play(self, prompt: str, number: int, agent: SampledAgent, places: dict[str, _Place]) -> _Play:
         """Who plays a prompt's conversation, and which. ``places``: by environment and size, those that were made."""
@@ -216,8 +232,12 @@ def _columns(episodes: Sequence[Episode], nothing: int, *, logprobs: bool) -> di
 
 
 def _reward(episode: Episode) -> float | None:
-    """The reward, None where something outside the policy failed."""
+    """The reward, None where something outside the policy failed, and 0 where a benchmark voids what it wrote."""
+    result = PlayResult.of(episode)
+    return 0.0 if result.failure is not None and _failure(episode) is None else result.reward
+
+
+def _failure(episode: Episode) -> EpisodeFailure | None:
+    """What failed outside the policy, None where nothing did."""
     failure = EpisodeFailure.of(episode)
-    if failure is not None and failure.void and failure.boundary == "agent":
-        return 0.0
-    return PlayResult.of(episode).reward
+    return None if failure is not None and failure.void and failure.boundary == "agent" else failure
