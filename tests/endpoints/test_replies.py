@@ -154,3 +154,16 @@ def test_any_json_is_read_or_refused_but_never_crashes(value: Any) -> None:
     except MalformedReply:
         pass
     read_token_counts(value)
+
+
+def test_calls_that_muarl_serve_marks_as_unreadable_are_calls() -> None:
+    bad = {"id": "a", "name": "f", "arguments": {}, "invalid": "no end", "raw": '{"name": "f"'}
+    good = {"id": "b", "name": "f", "arguments": {"x": 1}}
+    reply = read_reply(
+        body(content='Hm.\n<tool_call>{"name"', muarl_reply={"content": "Hm.", "tool_calls": [bad, good]})
+    )
+    assert reply.content == "Hm."
+    assert reply.tool_calls == (ToolCall("a", "f", invalid="no end", raw='{"name": "f"'), ToolCall("b", "f", {"x": 1}))
+    for calls in (None, [1], [bad, bad], [{"name": "f"}]):
+        with pytest.raises(MalformedReply, match="muarl_reply"):
+            read_reply(body(content="", muarl_reply={"content": "Hm.", "tool_calls": calls}))

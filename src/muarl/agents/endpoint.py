@@ -10,6 +10,7 @@ from typing import Any
 from muarl.agents.base import AgentTurn
 from muarl.chat import Message, ToolSpec, to_openai
 from muarl.endpoints import Endpoint, PromptRefused, Reply
+from muarl.endpoints.replies import AS_READ
 from muarl.episode import StopReason, TokenTrace
 
 NOT_RUN = "Error: the tool call could not be read, so nothing was called."
@@ -99,7 +100,11 @@ class EndpointAgentSession:
             return AgentTurn(Message("assistant", None), stop=StopReason.CONTEXT_FULL)
         calls = reply.tool_calls[:1] if agent.one_call else reply.tool_calls
         message = Message("assistant", reply.content, tool_calls=calls, reasoning=reply.reasoning)
-        self._history.append(_as_sent_back(message, reply.said if agent.endpoint.config.verbatim else None))
+        said = reply.said
+        if said is not None and isinstance(said.get(AS_READ), Mapping):
+            self._history.append(_as_served(said))
+        else:
+            self._history.append(_as_sent_back(message, said if agent.endpoint.config.verbatim else None))
         return AgentTurn(message, stop=_stop_of(reply, agent.keep_cut), usage=reply.usage)
 
     def offer(self, tools: Sequence[ToolSpec]) -> None:
@@ -139,6 +144,12 @@ def _as_sent_back(message: Message, said: Mapping[str, Any] | None) -> dict[str,
         if call.invalid is not None:
             sent["function"]["arguments"] = json.dumps(dict(call.arguments))
     return out if said is None else _verbatim(message, said, out)
+
+
+def _as_served(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of `muarl serve` in which calls could not be read: as text, in which it knows its own reply again and
+    goes on from the ids that it sampled."""
+    return {"role": "assistant", **{name: said[name] for name in ("content", "tool_calls") if said.get(name)}}
 
 
 def _verbatim(message: Message, said: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,10 @@ from muarl.chat import Requestor, ToolCall
 from muarl.episode import Usage
 from muarl.toolcalls import parse_call
 
+AS_READ = "muarl_reply"
+"""The field of a message of `muarl serve` that has a call which cannot be read: the reply with it as a call. Other
+clients get it as text."""
+
 
 class MalformedReply(ValueError):
     """A reply that is not what the chat completions API promises. Its text says what is wrong with it."""
@@ -63,9 +67,14 @@ def read_reply(body: object, *, requestor: Requestor = "assistant") -> Reply:
     if not isinstance(calls, list | tuple):
         raise MalformedReply("the reply's tool_calls are not a list")
     finish = choice.get("finish_reason")
+    as_read = message.get(AS_READ)
+    if isinstance(as_read, Mapping):
+        content, read = _text(as_read.get("content")), _read_marked(as_read.get("tool_calls"), requestor)
+    else:
+        read = _read_calls(calls, requestor)
     return Reply(
         content=content,
-        tool_calls=_read_calls(calls, requestor),
+        tool_calls=read,
         reasoning=_whole(reasoning) if isinstance(reasoning, str) else thought,
         finish_reason=finish if isinstance(finish, str) else "stop",
         said=message,
@@ -188,6 +197,24 @@ def split_thinking(content: str | None) -> tuple[str | None, str | None]:
         return content, None
     thought, closed, rest = content.lstrip().removeprefix("<think>").partition("</think>")
     return (rest.lstrip() or None) if closed else None, thought.strip()
+
+
+def _read_marked(calls: object, requestor: Requestor) -> tuple[ToolCall, ...]:
+    """The calls of ``AS_READ``, in the order in which the model made them."""
+    if not isinstance(calls, list) or not all(isinstance(call, Mapping) for call in calls):
+        raise MalformedReply(f"{AS_READ}.tool_calls is no list of calls")
+    ids = [call.get("id") for call in calls]
+    if not all(isinstance(each, str) and each for each in ids) or len(set(ids)) < len(ids):
+        raise MalformedReply(f"{AS_READ}: each call needs an id of its own")
+    return tuple(_marked(call, requestor) for call in calls)
+
+
+def _marked(call: Mapping[str, Any], requestor: Requestor) -> ToolCall:
+    invalid, name, raw = call.get("invalid"), call.get("name"), call.get("raw")
+    if not isinstance(invalid, str):
+        return read_tool_call(call["id"], name, call.get("arguments"), requestor=requestor)
+    name, raw = (_whole(text) if isinstance(text, str) else "" for text in (name, raw))
+    return ToolCall(call["id"], name, requestor=requestor, invalid=_whole(invalid), raw=raw)
 
 
 def _read_calls(calls: list[Any] | tuple[Any, ...], requestor: Requestor) -> tuple[ToolCall, ...]:

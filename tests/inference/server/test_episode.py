@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from loop_kit import RecordingSampler
 from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.sampled import SampledAgent, Sampling
+from muarl.chat import Message, ToolCall
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.conversation import Limits, run_episode
 from muarl.endpoints import Endpoint, EndpointSettings
@@ -87,3 +89,32 @@ async def test_the_same_episode(
             assert asked and all(prompt == ids[: len(prompt)] for prompt in asked)  # id for id
             assert there.agent_usage.completion_tokens == alone.agent_usage.completion_tokens
     assert engine.stats.reused_tokens > engine.stats.prefill_tokens
+
+
+@pytest.mark.parametrize("verbatim", [False, True])
+async def test_calls_that_cannot_be_read_are_answered_as_natively(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch, verbatim: bool
+) -> None:
+    """The world answers them, and the user never sees them, though other clients get them as text."""
+    monkeypatch.setenv("MUARL_TEST_TOKEN", TOKEN)
+    chat = Qwen3Format(policy.tokenizer)
+    broken = ToolCall("", "", invalid="broken", raw='{"name": "get_user_details", "arguments": {"user_id"')
+    good = ToolCall("", "get_user_details", {"user_id": "nobody"})
+    script = [
+        Message("assistant", "One moment.", (broken, good, broken)),
+        Message("assistant", None, (broken,)),
+        Message("assistant", "Which order is it?"),
+        Message("assistant", None, (good,)),
+        *[Message("assistant", "I do not know.")] * 30,
+    ]
+    here, served = (RecordingSampler(chat, *[chat.reply_ids(m) for m in script]) for _ in range(2))
+    with serving(served, policy.tokenizer, context=4096) as server:
+        config = EndpointSettings("m", server.address, "MUARL_TEST_TOKEN", max_tokens=200, verbatim=verbatim)
+        async with Endpoint(config) as endpoint:
+            there = await episode(EndpointAgent(endpoint), 0, seed=7)
+    alone = await episode(SampledAgent(here, chat, Sampling(200, 4096, 0.0)), 0, seed=7)
+    assert told(there) == told(alone) and there.stop == alone.stop
+    read = [[call.invalid is None for call in turn.message.tool_calls] for turn in there.turns]
+    assert [False, True, False] in read and [False] in read
+    assert not any("<tool_call>" in (turn.message.content or "") for turn in there.turns)
+    assert [prompt for _, prompt, _ in served.seen] == [prompt for _, prompt, _ in here.seen]  # id for id

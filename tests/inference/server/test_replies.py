@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop_kit import call_json, small_tokenizer
+from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.inference.server.replies import Piece, ReplyReader, TextReader
+from muarl.inference.server.whole_replies import WholeReplyReader
 
 
 @lru_cache
@@ -69,6 +71,14 @@ def test_pieces_add_up_to_what_is_parsed(ids: list[int], cut: list[int], finish:
     assert joined(pieces, "content") == reader.content
     assert joined(pieces, "reasoning") == reader.reasoning == (whole.reasoning or "")
     assert reader.content.startswith(whole.content or "")
+    marked = reader.with_unread
+    assert (marked is None) == (len(good) == len(whole.tool_calls))
+    if marked is not None:
+        assert (marked.content or "") == (whole.content or "")
+        as_parsed = [replace(c, id="") for c in whole.tool_calls]
+        assert [replace(c, id="") for c in marked.tool_calls] == as_parsed
+        assert [c for c in marked.tool_calls if c.invalid is None] == reader.calls
+        assert len({c.id for c in marked.tool_calls}) == len(as_parsed)
     if len(good) == len(whole.tool_calls):
         assert reader.content == whole.content
     assert reader.content == reader.content.strip()
@@ -216,3 +226,16 @@ def test_plain_text_is_all_there_is(ids: list[int], cut: list[int], stop: list[s
     assert (one.content, one.ids, one.finish_reason) == (other.content, other.ids, other.finish_reason)
     if not one.done or one.finish_reason == "length":
         assert one.content == chat().text(ids)
+
+
+def test_replies_that_are_read_whole_tell_their_unreadable_calls_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = chat()
+    broken, good = ToolCall("x", "look", invalid="no JSON", raw="look(("), ToolCall("y", "look", {"id": "7"})
+    monkeypatch.setattr(one, "parse", lambda ids, *, tools: Message("assistant", "Hm.", (broken, good)))
+    reader = WholeReplyReader(one, [1, 2], tools=[ToolSpec("look", "Look.", {})])
+    reader.feed([*ids_of("Hm."), one.stop_ids[0]])
+    assert reader.content == "Hm.\nlook((" and [c.arguments for c in reader.calls] == [{"id": "7"}]
+    marked = reader.with_unread
+    assert marked is not None and marked.content == "Hm."
+    assert [(c.invalid, c.raw) for c in marked.tool_calls] == [("no JSON", "look(("), (None, None)]
+    assert marked.tool_calls[1] == reader.calls[0] and marked.tool_calls[0].id != reader.calls[0].id

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from muarl.chat import ToolCall
+from muarl.chat import Message, ToolCall
 from muarl.chat_formats.base import ChatFormat
+from muarl.endpoints.replies import AS_READ
 from muarl.inference.server.replies import Piece
 from muarl.web.json_api import to_bytes
 
@@ -64,11 +65,16 @@ def call_json(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def message_json(content: str, calls: Sequence[ToolCall], reasoning: str) -> dict[str, Any]:
-    """A whole assistant message."""
+def message_json(
+    content: str, calls: Sequence[ToolCall], reasoning: str, with_unread: Message | None = None
+) -> dict[str, Any]:
+    """A whole assistant message. ``with_unread``: see ``ReplyReader``; muarl's own endpoint agents read it."""
     out: dict[str, Any] = {"role": "assistant", "content": content if content or not calls else None, "refusal": None}
     if calls:
         out["tool_calls"] = [call_json(c) for c in calls]
+    if with_unread is not None:
+        found = [{k: v for k, v in c.to_json().items() if k != "requestor"} for c in with_unread.tool_calls]
+        out[AS_READ] = {"content": with_unread.content, "tool_calls": found}
     return out | ({"reasoning_content": reasoning} if reasoning else {})
 
 

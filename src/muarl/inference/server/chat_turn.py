@@ -112,7 +112,7 @@ class ChatTurn(ServedRequest):
 
     def _whole(self, choice: Choice) -> dict[str, Any]:
         reader = choice.reader
-        message = answers.message_json(reader.content, reader.calls, reader.reasoning)
+        message = answers.message_json(reader.content, reader.calls, reader.reasoning, reader.with_unread)
         out: dict[str, Any] = {"index": choice.number, "message": message, "finish_reason": reader.finish_reason}
         out["logprobs"] = (
             answers.logprobs_json(self.chat, choice.sampled, choice.logprobs) if self.wanted.logprobs else None

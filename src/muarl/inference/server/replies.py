@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from muarl.chat import ToolCall
+from muarl.chat import Message, ToolCall
 from muarl.chat_formats.base import ChatFormat
 from muarl.inference.base import FinishReason
 from muarl.toolcalls import parse_call
@@ -67,6 +67,8 @@ class ReplyReader:
         self._held: list[int] = []  # since a <tool_call> within reasoning; or the block of the call being read
         self.ids: list[int] = []
         self.calls: list[ToolCall] = []
+        self._found: list[ToolCall] = []  # those that cannot be read, too
+        self._unread = 0  # characters of those at the end of the content
         self.content = ""
         self.reasoning = ""
         self.done = self.cut = False
@@ -102,6 +104,13 @@ class ReplyReader:
         if self.finish == "length":
             return "length"
         return "tool_calls" if self.calls else "stop"
+
+    @property
+    def with_unread(self) -> Message | None:
+        """The reply with its unreadable calls as calls, as muarl's own agents have it; None where there are none."""
+        if not self._unread or self.cut:
+            return None
+        return Message("assistant", self.content[: -self._unread] or None, tuple(self._found))
 
     # ---- one id
 
@@ -157,6 +166,7 @@ class ReplyReader:
         block, self._held, self._state = self._held, [], "between"
         text = self._chat.text(block[1 : len(block) - closed]).strip()
         call = parse_call(text, self._call_id(), closed=closed)
+        self._found.append(call)
         if call.invalid is None:
             pieces.append(Piece("call", call=call, number=len(self.calls)))
             self.calls.append(call)
@@ -166,6 +176,7 @@ class ReplyReader:
             written = self._chat.text(block).strip()
             before = self.content or any(p.kind == "content" for p in pieces)
             pieces.append(Piece("content", f"\n{written}" if before else written))
+            self._unread += len(pieces[-1].text)
 
     def _call_id(self) -> str:
         """Unlike that of any other call, and the same whenever the same ids are read."""
@@ -217,6 +228,7 @@ class TextReader:
     the text; white space is."""
 
     calls: tuple[ToolCall, ...] = ()
+    with_unread: Message | None = None
     reasoning = ""
     reasoned = 0
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from muarl.chat import ToolCall, ToolSpec
+from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.chat_formats.base import ChatFormat
 from muarl.inference.base import FinishReason
 from muarl.inference.server.replies import Piece
@@ -39,6 +39,7 @@ class WholeReplyReader:
         self.ids: list[int] = []
         self.calls: list[ToolCall] = []
         self.content = self.reasoning = ""
+        self.with_unread: Message | None = None
         self.done = self.cut = False
         self.finish: FinishReason = "stop"
 
@@ -87,6 +88,11 @@ class WholeReplyReader:
             self.content = "\n".join(t for t in (message.content or "", *unread) if t)
         at = [n for n in (self.content.find(s) for s in self._stop) if n >= 0]
         self.content = self.content[: min(at)] if at else self.content
+        if unread and not self.cut:  # see ReplyReader.with_unread
+            named = (replace(call, id=self._call_id(n)) for n, call in enumerate(message.tool_calls, len(found)))
+            read = iter(self.calls)
+            calls = tuple(next(read) if call.invalid is None else call for call in named)
+            self.with_unread = Message("assistant", message.content, calls)
         pieces = [Piece("reasoning", self.reasoning), Piece("content", self.content)]
         sent = [p for p in pieces if p.text]
         return [*sent, *(Piece("call", call=call, number=n) for n, call in enumerate(self.calls))]
