@@ -268,3 +268,9 @@ def test_a_user_without_a_home_may_start_runs(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "policy.md").write_text("Be kind.")
     (tmp_path / "mine.yaml").write_text(f"domain: {{policy: {tmp_path / 'policy.md'}}}")
     assert load_config(tmp_path / "mine.yaml").domain.policy == tmp_path / "policy.md"
+
+
+@pytest.mark.parametrize("given", ["", '""', "null"])
+def test_no_key_is_named_by_naming_nothing(given: str) -> None:
+    config = load_config("quickstart", ["user.kind=llm", "user.endpoint.model=m", f"user.endpoint.api_key_env={given}"])
+    assert key_of(config) == ""

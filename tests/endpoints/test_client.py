@@ -376,3 +376,12 @@ async def test_a_key_of_one_letter_does_not_garble_what_the_server_says(monkeypa
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     failed, _ = await failure(status(404, message="The model `m` does not exist; key given: x", code="model_not_found"))
     assert "does not exist; key given: ***" in str(failed)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_what_is_said_of_no_key_holds_whoever_chose_it(monkeypatch: pytest.MonkeyPatch, allowed: bool) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("OPENAI_API_KEY_HOST", "box.example" if allowed else "other.example")
+    about = Endpoint(EndpointSettings("m", "https://box.example/v1", api_key_env="")).about
+    assert about.startswith("m at box.example without a key")
+    assert ("where it is not your choice, OPENAI_API_KEY is not allowed" in about) is not allowed

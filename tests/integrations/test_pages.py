@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from support.chat_server import TOKEN, serving
+from support.page_examples import example_of
+
 PAGES = {"trl.md": ("trl", "datasets"), "openenv.md": ("openenv",)}
 
 
@@ -25,3 +28,22 @@ def test_the_examples_run(repository: Path, tmp_path: Path, page: str) -> None:
         script.write_text(block)
         run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, cwd=tmp_path)
         assert run.returncode == 0, run.stderr
+
+
+async def test_a_conversation_is_played_with_muarl_serve_and_its_token(repository: Path, tmp_path: Path) -> None:
+    from muarl.errors import InfrastructureError
+    from muarl.inference.torch_engine import TorchEngine
+    from muarl.learning.checkpoints import load_policy
+
+    text = (repository / "docs" / "integrations.md").read_text()
+    blocks = re.findall(r"^```python\n.*?^```", text, re.DOTALL | re.MULTILINE)
+    (block,) = [block for block in blocks if "def rollout" in block]
+    page = tmp_path / "page.md"
+    page.write_text(block.replace("\n", "\nimport muarl\n", 1))
+    example = example_of(page, tmp_path)
+    policy = load_policy(repository / "src/muarl/assets/base")
+    with serving(TorchEngine(policy.model, max_slots=2, max_context=2048), policy.tokenizer) as server:
+        asked = ("retail-generated:test:0", server.address, "m", 1)
+        assert await example.rollout(*asked, TOKEN) in (0.0, 1.0)
+        with pytest.raises(InfrastructureError, match="401"):
+            await example.rollout(*asked)

@@ -58,7 +58,7 @@ def test_a_strangers_server_is_sent_no_key(evaluate: Eval, stranger: FakeOpenAI)
     assert len(stranger.requests) > 2
     assert OPENAI not in sent(stranger)
     host = stranger.url.removeprefix("http://").removesuffix("/v1")
-    assert f"eval_user: m at {host} without a key (OPENAI_API_KEY is not allowed for this host" in result.stderr
+    assert f"eval_user: m at {host} without a key (api_key_env is empty; where it is not your choice" in result.stderr
 
     named = evaluate("--user", f"endpoint:m@{stranger.url}", theirs={"eval_user": customer(stranger)})
     assert named.exit_code == 0, named.output

@@ -65,6 +65,12 @@ class EndpointConfig(Section):
         "{enable_thinking: false}}` turns off Qwen3's thinking in vLLM.",
     )
 
+    @field_validator("api_key_env", mode="before")
+    @classmethod
+    def _may_be_left_empty(cls, value: Any) -> Any:
+        """``api_key_env=``, which YAML reads as nothing, is a name of no characters: no key."""
+        return "" if value is None else value
+
     @field_validator("extra")
     @classmethod
     def _can_be_sent(cls, value: dict[str, Any]) -> dict[str, Any]:

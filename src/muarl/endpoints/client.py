@@ -28,7 +28,7 @@ from muarl.endpoints.replies import (
 )
 from muarl.episode import Usage
 from muarl.errors import ConfigError, InfrastructureError
-from muarl.keys import host_of, is_named, read_secret
+from muarl.keys import host_of, is_meant_for, is_named, read_secret
 from muarl.metering import count
 from muarl.untrusted import parse_json
 
@@ -99,8 +99,8 @@ class Endpoint:
         """Which model at which host is asked, and with which key, in a line for a terminal."""
         name = self.config.api_key_env
         key = f"with the key {name}" if is_named(name) else "without a key"
-        if not name and is_named(USUAL_KEY):
-            key += f" ({USUAL_KEY} is not allowed for this host: see SECURITY.md)"
+        if not name and is_named(USUAL_KEY) and not is_meant_for(USUAL_KEY, self.config.url):
+            key += f" (api_key_env is empty; where it is not your choice, {USUAL_KEY} is not allowed: see SECURITY.md)"
         text = f"{self.config.model} at {host_of(self.config.url)} {key}"
         return "".join(c if c.isprintable() else "?" for c in text)
 

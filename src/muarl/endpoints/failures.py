@@ -18,8 +18,9 @@ SHORT = 8
 """Characters; a key that is shorter, such as the ``x`` that servers of one's own are given, may occur in any word."""
 
 KEYLESS = (
-    "no key is sent to an address from a configuration file unless the environment allows it: if OPENAI_API_KEY "
-    "belongs to this host, set OPENAI_API_KEY_HOST={host}, or give address and api_key_env on the command line"
+    "api_key_env is empty. Where it is not your choice: no key is sent to an address from a configuration file unless "
+    "the environment allows it. If OPENAI_API_KEY belongs to this host, set OPENAI_API_KEY_HOST={host}, or give "
+    "address and api_key_env on the command line"
 )
 
 

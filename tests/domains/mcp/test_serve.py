@@ -114,6 +114,15 @@ def test_tools_schemas_and_kinds_come_across(remote):
     assert remote.kind_of("ring") == "write" and remote.kind_of("count") == "read"
 
 
+async def test_the_server_says_which_version_it_is():
+    from mcp import Client
+
+    from muarl.version import __version__
+
+    async with Client(DomainServer(Bell()).server()) as client:
+        assert (client.server_info.name, client.server_info.version) == ("muarl-bell", __version__)
+
+
 def test_every_session_has_a_world_of_its_own_which_ends_with_it(bell, remote):
     first, second = remote.world(), remote.world()
     assert call(first, "ring", bell="b1").content == "1" and call(first, "ring", bell="b1").content == "2"

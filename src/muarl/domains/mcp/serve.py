@@ -16,6 +16,7 @@ from muarl.chat import Requestor, ToolCall, ToolSpec
 from muarl.domains.base import Domain, Task, World
 from muarl.domains.mcp.sdk import sdk
 from muarl.errors import ConfigError, MuarlError
+from muarl.version import __version__
 from muarl.web.addresses import ServerAddress, listen
 from muarl.web.guard import Access, Guard
 from muarl.web.server import WebServer
@@ -122,7 +123,11 @@ class DomainServer:
         text = self.domain.policy_text if self.task is None else self.domain.policy_for(self.task)
         lowlevel = sdk("mcp.server").Server
         return lowlevel(
-            f"muarl-{self.domain.name}", instructions=text, on_list_tools=list_tools, on_call_tool=call_tool
+            f"muarl-{self.domain.name}",
+            version=__version__,
+            instructions=text,
+            on_list_tools=list_tools,
+            on_call_tool=call_tool,
         )
 
     def _described(self, types: Any, spec: ToolSpec) -> Any:
