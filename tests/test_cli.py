@@ -100,6 +100,20 @@ def test_options_of_eval_reach_the_config() -> None:
     assert config["model"]["checkpoint"] == "some/where"
 
 
+@pytest.mark.parametrize("name", [*RECIPES, "coldstart", "sft-user"])
+def test_runs_may_lie_elsewhere(name: str, recipe: Callable[..., None], tmp_path: Path) -> None:
+    seen: list[Any] = []
+    recipe({**RECIPES, "sft-user": "user_model"}.get(name, name), lambda config: seen.append(config) or tmp_path)
+    result = muarl(name, "--runs-dir", str(tmp_path / "mine"), "--name", "one")
+    assert result.exit_code == 0, result.output
+    assert seen[0].run_dir == tmp_path / "mine" / "one"
+
+
+def test_greedy_means_no_temperature() -> None:
+    found = yaml.safe_load(muarl("eval", "--dry-run", "--greedy", "-n", "3").stdout)["eval"]
+    assert (found["temperature"], found["tasks"]) == (0.0, 3)
+
+
 def test_an_argument_may_rename_an_evaluation() -> None:
     assert yaml.safe_load(muarl("eval", "--dry-run", "name=other").stdout)["name"] == "other"
 

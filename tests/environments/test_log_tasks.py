@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +30,7 @@ from muarl.episode import Episode
 from muarl.errors import ConfigError, DataError, MuarlError
 from muarl.runs.preflight import check_fits
 from muarl.users.scripted import ScriptedUserFactory
+from support.command_lines import check
 
 NAMES = ("retail-generated", "airline-generated")
 
@@ -310,6 +312,10 @@ def test_the_commands(tmp_path: Path) -> None:
     made = runner.invoke(app, ["tasks", "from-log", str(log), "--out", str(out)])
     assert made.exit_code == 0, made.output
     assert f"13 conversations: {len(episodes)} new tasks" in made.output and "1 left out: no customer" in made.output
+    (shown, confirmed) = re.findall(r"muarl tasks .*?(?=, then|$)", made.output.partition("Next: ")[2].rstrip())
+    assert confirmed.endswith("ID ... --domain retail-generated --size official")
+    for line in (shown, confirmed):
+        check(line.replace(" ...", ""))
     assert "12 tasks, 0 confirmed" in runner.invoke(app, ["tasks", "show", str(out)]).output
     tasks = read_tasks(out)
     assert not any(t.confirmed for t in tasks)

@@ -14,12 +14,20 @@ from muarl.environments.task_files import read_tasks
 from muarl.metrics import is_success
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl
+from support.command_lines import check
 
 Configure = Callable[..., Any]
 
 
 def practise(run: Path, out: Path, *more: str) -> Any:
-    return CliRunner().invoke(app, ["tasks", "practise", str(run), "--out", str(out), "--count", "20", *more])
+    return CliRunner().invoke(app, ["tasks", "practise", str(run), "--out", str(out), "--tasks", "20", *more])
+
+
+def following(done: Any) -> str:
+    """The command that comes next, which is taken as it stands."""
+    (line,) = [line for line in done.output.splitlines() if line.startswith("Next: ")]
+    check(line.removeprefix("Next: "))
+    return line
 
 
 def test_failures_become_new_tasks_that_are_trained_on(configure: Configure, tmp_path: Path, coin: None) -> None:
@@ -29,6 +37,7 @@ def test_failures_become_new_tasks_that_are_trained_on(configure: Configure, tmp
     done = practise(run, out)
     assert done.exit_code == 0, done.output
     assert "20 new tasks of retail-generated" in done.output
+    assert f"--checkpoint {run} " in following(done)
     tasks = [f.task for f in read_tasks(out)]
     assert {kind_of(t.tags) for t in tasks} == failed and len(tasks) == 20
     assert not {t.id for t in tasks} & {e.task_id for e in episodes}
@@ -39,6 +48,18 @@ def test_failures_become_new_tasks_that_are_trained_on(configure: Configure, tmp
     second = rl.run(configure("rl.steps=2", f"domain.tasks={out}", "rl.save_episodes=all", name="second"))
     played = {e.task_id for n in range(2) for e in RunDirectory.at(second).read_episodes(f"train-{n:04d}")}
     assert played and played <= {f.task.id for f in read_tasks(out)}
+
+
+def test_what_comes_next_trains_the_model_that_was_evaluated(
+    muarl: Callable[..., Any], base_run: Path, tmp_path: Path, coin: None
+) -> None:
+    done = muarl("eval", "--name", "looked", "--tasks", "8", "--runs-dir", str(tmp_path / "elsewhere"))
+    assert done.exit_code == 0, done.output
+    run = tmp_path / "elsewhere" / "looked"
+    assert f"--checkpoint {base_run} " in following(practise(run, tmp_path / "tasks.jsonl"))
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("agent: sampled", "agent: expert"))
+    assert "--checkpoint MODEL " in following(practise(run, tmp_path / "others.jsonl"))
 
 
 def test_what_cannot_be_practised_is_refused(configure: Configure, tmp_path: Path, coin: None) -> None:

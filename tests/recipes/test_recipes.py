@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
 from muarl.runs.opening import prepare
 from muarl.system import usable_cores
+from support.command_lines import check
 from support.episodes import UNBROKEN
 
 Configure = Callable[..., Any]
@@ -190,6 +192,8 @@ def test_a_finished_training_says_what_to_do_next(
     monkeypatch.setattr(recipe, "run", lambda config: tmp_path / "runs" / "mine")
     result = muarl(command)
     assert result.exit_code == 0, result.output
+    for line in re.findall(r"(muarl .*?) {4}", result.output):
+        check(line)
     said = " ".join(result.output.split())
     assert f"Next: muarl view {tmp_path}/runs/mine" in said and f"muarl chat {tmp_path}/runs/mine" in said
 

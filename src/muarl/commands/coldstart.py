@@ -10,7 +10,7 @@ import typer
 
 from muarl.commands.evaluate import endpoint_settings
 from muarl.commands.named import approved_scenarios
-from muarl.commands.train import DryRun, Name, Overrides, Seed, named, run_recipe
+from muarl.commands.train import DryRun, Name, Overrides, RunsDir, Seed, named, run_recipe
 
 WITH_MODEL = {"teacher": "endpoint", "tools": "imagined", "user": "llm"}
 """What each part's setting says where a model plays it."""
@@ -58,6 +58,7 @@ def coldstart(
     ] = None,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Token budget over all models.")] = None,
     name: Name = None,
+    runs_dir: RunsDir = None,
     seed: Seed = None,
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Run folder to resume; finished conversations are not repeated.")
@@ -101,6 +102,7 @@ def coldstart(
         "coldstart.max_tokens": max_tokens,
         "coldstart.seed": seed,
         "name": name,
+        "runs_dir": None if runs_dir is None else str(runs_dir),
         "seed": seed,
     }
     settings |= dict(_part("teacher", "coldstart.teacher", "coldstart.endpoint", teacher, {"expert": "expert"}))

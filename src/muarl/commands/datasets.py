@@ -53,7 +53,12 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmar
 
 @data.command("list")
 def list_data() -> None:
-    """Show which benchmarks are known, and where the installed ones are."""
+    """Show which benchmarks are known, and where the installed ones are.
+
+    [bold]Examples[/bold]
+
+      muarl data list
+    """
     from muarl import data as store
 
     present = store.installed()
@@ -86,7 +91,7 @@ def overlap(
             "of the same domain.",
         ),
     ] = None,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many tasks to make.")] = 2000,
+    count: Annotated[int, typer.Option("--tasks", "--count", "-n", min=1, help="Number of tasks.")] = 2000,
     size: Annotated[str | None, typer.Option("--size", help="The domain's size. Default: the largest.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Its seed.")] = 0,
     show: Annotated[int, typer.Option("--show", min=0, help="Number of pairs to print.")] = 5,
@@ -99,7 +104,7 @@ def overlap(
 
     [bold]Examples[/bold]
 
-      muarl data overlap --training retail-generated --count 5000
+      muarl data overlap --training retail-generated --tasks 5000
 
       muarl data overlap --training tau1-retail:train --benchmark tau2-retail:test --out overlap.json
     """

@@ -11,7 +11,7 @@ import typer
 
 from muarl.commands.named import WeightedDomains, approved, approved_settings, domain_name
 from muarl.commands.suite import evaluate_suite, is_suite, resume_suite
-from muarl.commands.train import Checkpoint, DryRun, Name, Named, Seed, run_recipe
+from muarl.commands.train import Checkpoint, DryRun, Name, Named, RunsDir, Seed, run_recipe
 
 Given = Annotated[
     list[str] | None,
@@ -70,11 +70,23 @@ def evaluate(
             "--split", help="test, train, base (all of both; TAU2's default); telecom: small, full; TAU1: dev."
         ),
     ] = None,
-    tasks: Annotated[int | None, typer.Option("--tasks", help="Number of tasks. Default for benchmarks: all.")] = None,
+    tasks: Annotated[
+        int | None,
+        typer.Option(
+            "--tasks",
+            "-n",
+            help="Number of tasks, each of which is played --trials times. Default for benchmarks: all.",
+        ),
+    ] = None,
     task_id: Annotated[
         list[str] | None, typer.Option("--task", help="Only the task with this id (repeatable).")
     ] = None,
-    trials: Annotated[int | None, typer.Option("--trials", help="Episodes of each task; pass^k needs k.")] = None,
+    trials: Annotated[
+        int | None, typer.Option("--trials", help="Episodes of each task; pass^k needs k. The preset cpu has 4.")
+    ] = None,
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="The most probable token each time, as eval.temperature=0.")
+    ] = False,
     noise: Annotated[
         str | None,
         typer.Option(
@@ -123,6 +135,7 @@ def evaluate(
         ),
     ] = None,
     name: Name = None,
+    runs_dir: RunsDir = None,
     seed: Seed = None,
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Run folder to resume; finished conversations are not repeated.")
@@ -183,7 +196,9 @@ def evaluate(
         "eval.prices": prices_of(price),
         "eval.user_judge": user_judge,
         "eval.audit_judge": audit_judge,
+        "eval.temperature": 0.0 if greedy else None,
         "name": name,
+        "runs_dir": None if runs_dir is None else str(runs_dir),
         "seed": seed,
         "model.checkpoint": checkpoint,
     }

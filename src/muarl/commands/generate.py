@@ -38,7 +38,7 @@ def generate(
         typer.Option("--size", help="Its size, such as tiny or official. Default: the smallest.", show_default=False),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Which tasks: train, validation or test.")] = "test",
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many tasks.")] = 200,
+    count: Annotated[int, typer.Option("--tasks", "--count", "-n", min=1, help="Number of tasks.")] = 200,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the tasks.")] = 0,
     show: Annotated[int, typer.Option("--show", min=0, help="Number of tasks to print in full.")] = 2,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all tasks to this JSON-lines file.")] = None,
@@ -51,11 +51,11 @@ def generate(
 
       muarl generate
 
-      muarl generate airline-generated --size official --split train --count 20 --show 5
+      muarl generate airline-generated --size official --split train --tasks 20 --show 5
 
       muarl generate ./clinic.py:CLINIC
 
-      muarl generate --count 1000 --show 0 --out tasks.jsonl
+      muarl generate --tasks 1000 --show 0 --out tasks.jsonl
     """
     from muarl.environments.registry import find
     from muarl.rewards.gold import check_tasks

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from muarl.commands.seeds import seed_numbers
-from muarl.commands.train import Config, Name, Named, Overrides
+from muarl.commands.train import Config, Name, Named, Overrides, RunsDir
 
 
 def reproduce(
@@ -18,10 +17,7 @@ def reproduce(
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds of cold start and RL: 0,1,2 or 0-4.")] = "0,1,2",
     config: Config = "reproduce",
     name: Name = None,
-    runs_dir: Annotated[
-        Path | None,
-        typer.Option("--runs-dir", help="Folder of runs; the stages are in RUNS_DIR/NAME.", show_default=False),
-    ] = None,
+    runs_dir: RunsDir = None,
     user_model: Annotated[
         str | None,
         typer.Option("--user-model", help="Evaluate with this user model, too: a run of `muarl sft-user`."),

@@ -92,6 +92,7 @@ def _config(command: str, arguments: Sequence[str]) -> tuple[str, list[str]]:
 
     source, overrides, domains, i = DEFAULTS[command], list[str](), list[str](), 0
     options = {"--checkpoint": "model.checkpoint", "-m": "model.checkpoint", "--cluster": "cluster.address"}
+    options["--runs-dir"] = "runs_dir"
     while i < len(arguments):
         word, equals, value = arguments[i].partition("=")
         if word.startswith("-"):

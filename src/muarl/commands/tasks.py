@@ -4,6 +4,7 @@ what an agent failed at (``tasks_practise``); and what is wrong with tasks (``ta
 from __future__ import annotations
 
 import json
+import shlex
 import textwrap
 from collections import Counter
 from pathlib import Path
@@ -81,7 +82,7 @@ def from_log(
 
       muarl tasks confirm tasks.jsonl log-3f2a9c01b7de
 
-      muarl train --config mua-8b domain.tasks=tasks.jsonl
+      muarl train --config mua-8b --domain retail-generated domain.tasks=tasks.jsonl
     """
     from muarl.commands.log_files import rows_of_file
     from muarl.commands.log_messages import messages_of_row
@@ -131,7 +132,8 @@ def from_log(
         typer.echo(visible(f"  {count} left out: {reason} (the first: {first.source})"))
     if left := what_is_lost(lost):
         typer.echo(visible(f"  {left}"))
-    typer.echo(f"Next: muarl tasks show {out}, then muarl tasks confirm {out} ID ...")
+    file, of = shlex.quote(str(out)), shlex.join(["--domain", domain, *(["--size", size] if size else [])])
+    typer.echo(f"Next: muarl tasks show {file}, then muarl tasks confirm {file} ID ... {of}")
 
 
 @tasks.command("show")

@@ -25,6 +25,8 @@ Level = Literal["error", "warning", "note"]
 def _source(text: str) -> str:
     """A file as it is; else a name or a reference, which is approved because the person has named it."""
     is_file = Path(text).is_file() and ":" not in Path(text).name
+    if not is_file and Path(text).suffix in (".json", ".jsonl"):
+        raise ConfigError(f"{text}: no such file of tasks")
     return text if is_file else approved(text) or text
 
 

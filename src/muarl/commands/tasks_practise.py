@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def practise(
     run: Annotated[Path, typer.Argument(help="The folder of a training run or an evaluation, with its episodes.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write; existing tasks in it are kept.")],
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many new tasks.")] = 200,
+    count: Annotated[int, typer.Option("--tasks", "--count", "-n", min=1, help="Number of new tasks.")] = 200,
     floor: Annotated[
         float,
         typer.Option("--floor", min=0.0, max=1.0, help="Share of the tasks that is divided evenly among what failed."),
@@ -63,7 +64,7 @@ def practise(
 
       muarl tasks practise runs/quickstart --out practise.jsonl
 
-      muarl tasks practise runs/eval --out practise.jsonl --count 500
+      muarl tasks practise runs/eval --out practise.jsonl --tasks 500
 
       muarl train --checkpoint runs/quickstart domain.tasks=practise.jsonl
     """
@@ -100,8 +101,29 @@ def practise(
     typer.echo(f"{len(made)} new tasks of {environment.name}; {out} has {len(known) + len(made)}.")
     if len(made) < count:
         typer.echo(f"  {count - len(made)} fewer than asked for: the generator makes too few of some kinds")
-    sized = f" domain.size={size}" if size else ""
-    typer.echo(f"Next: muarl train --checkpoint {run} domain.name={environment.name}{sized} domain.tasks={out}")
+    words = ["--checkpoint", _model(folder), f"domain.name={domain or environment.name}"]
+    words += [*([f"domain.size={size}"] if size else []), f"domain.tasks={out}"]
+    typer.echo(f"Next: muarl train {shlex.join(words)}")
+
+
+def _model(folder: RunDirectory) -> str:
+    """What to train: the run's own checkpoint, else the one that it evaluated, else MODEL, for the person to name."""
+    from muarl.backends.checkpoint_names import existing_checkpoint
+    from muarl.errors import CheckpointError
+    from muarl.untrusted import read_yaml
+
+    stored: Any = read_yaml(folder.path / "config.yaml")  # a mapping, as ``_sections`` has seen
+    agent, model = stored.get("eval"), stored.get("model")
+    names = [str(folder.path)]
+    if isinstance(agent, Mapping) and agent.get("agent") == "sampled" and isinstance(model, Mapping):
+        names += [name for name in [model.get("checkpoint")] if isinstance(name, str)]
+    for name in names:
+        try:
+            existing_checkpoint(name)
+        except CheckpointError:
+            continue
+        return name
+    return "MODEL"
 
 
 def _sections(folder: RunDirectory) -> list[Mapping[str, Any]]:

@@ -45,7 +45,8 @@ Config = Annotated[
         callback=named,
     ),
 ]
-Name = Annotated[str | None, typer.Option("--name", help="Name of the run; its folder is runs/NAME.")]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the run; its folder is RUNS_DIR/NAME.")]
+RunsDir = Annotated[Path | None, typer.Option("--runs-dir", help="Folder of runs. Default: runs.", show_default=False)]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the run.")]
 Checkpoint = Annotated[
     str | None, typer.Option("--checkpoint", "-m", help="Model to start from: a run, a checkpoint folder, or `base`.")
@@ -92,6 +93,7 @@ def quickstart(
     config: Config = "quickstart",
     domain: WeightedDomains = None,
     name: Name = None,
+    runs_dir: RunsDir = None,
     seed: Seed = None,
     resume: Resume = None,
     dry_run: DryRun = False,
@@ -114,7 +116,7 @@ def quickstart(
 
       muarl quickstart --resume runs/quickstart      (after Ctrl-C)
     """
-    settings = _settings(name, seed, domain, None)
+    settings = _settings(name, seed, domain, None, runs_dir)
     run_recipe("quickstart", config, overrides, dry_run, settings, resume, assume=assume)
 
 
@@ -131,6 +133,7 @@ def base(
         ),
     ] = None,
     name: Name = None,
+    runs_dir: RunsDir = None,
     seed: Seed = None,
     resume: Resume = None,
     dry_run: DryRun = False,
@@ -149,7 +152,7 @@ def base(
 
       muarl base --resume runs/base
     """
-    settings = _settings(name, seed, domain, None) | {"base.checkpoint": checkpoint}
+    settings = _settings(name, seed, domain, None, runs_dir) | {"base.checkpoint": checkpoint}
     named = ["name=base"] if resume is None else []
     run_recipe("pretraining", config, [*named, *(overrides or ())], dry_run, settings, resume)
 
@@ -160,6 +163,7 @@ def sft(
     domain: WeightedDomains = None,
     checkpoint: Checkpoint = None,
     name: Name = None,
+    runs_dir: RunsDir = None,
     seed: Seed = None,
     resume: Resume = None,
     cluster: Cluster = None,
@@ -178,7 +182,7 @@ def sft(
 
       muarl sft --config mua-8b --cluster auto
     """
-    settings = _settings(name, seed, domain, checkpoint) | {"cluster.address": cluster}
+    settings = _settings(name, seed, domain, checkpoint, runs_dir) | {"cluster.address": cluster}
     run_recipe("sft", config, overrides, dry_run, settings, resume, assume=assume)
 
 
@@ -188,6 +192,7 @@ def sft_user(
     domain: WeightedDomains = None,
     checkpoint: Checkpoint = None,
     name: Name = None,
+    runs_dir: RunsDir = None,
     seed: Seed = None,
     measure: Annotated[
         str | None,
@@ -217,14 +222,14 @@ def sft_user(
       muarl train --config quickstart user.kind=sampled user.checkpoint=runs/customer
     """
     if measure is None:
-        settings = _settings(name, seed, domain, checkpoint)
+        settings = _settings(name, seed, domain, checkpoint, runs_dir)
         run_recipe("user_model", config, overrides, dry_run, settings, resume)
         return
     if checkpoint is not None or resume is not None:
         from muarl.errors import ConfigError
 
         raise ConfigError("--measure names the user model, and trains none: remove --checkpoint and --resume")
-    settings = _settings(name, seed, domain, measure)
+    settings = _settings(name, seed, domain, measure, runs_dir)
     run_recipe("user_fidelity", config, ["name=user-fidelity", *(overrides or ())], dry_run, settings)
 
 
@@ -234,6 +239,7 @@ def train(
     domain: WeightedDomains = None,
     checkpoint: Checkpoint = None,
     name: Name = None,
+    runs_dir: RunsDir = None,
     seed: Seed = None,
     resume: Resume = None,
     cluster: Cluster = None,
@@ -257,13 +263,16 @@ def train(
 
       muarl train --cluster auto cluster.rollout_workers=8 cluster.samplers=4
     """
-    settings = _settings(name, seed, domain, checkpoint) | {"cluster.address": cluster}
+    settings = _settings(name, seed, domain, checkpoint, runs_dir) | {"cluster.address": cluster}
     run_recipe("rl", config, overrides, dry_run, settings, resume, assume=assume)
 
 
-def _settings(name: str | None, seed: int | None, domain: list[Any] | None, checkpoint: str | None) -> Settings:
+def _settings(
+    name: str | None, seed: int | None, domain: list[Any] | None, checkpoint: str | None, runs_dir: Path | None
+) -> Settings:
     """What options that many commands have stand for."""
-    return {"name": name, "seed": seed, "domain.name": domain_name(domain), "model.checkpoint": checkpoint}
+    given = {"name": name, "seed": seed, "domain.name": domain_name(domain), "model.checkpoint": checkpoint}
+    return {**given, "runs_dir": None if runs_dir is None else str(runs_dir)}
 
 
 def _without_own_domains(settings: Settings, run: Path) -> Settings:

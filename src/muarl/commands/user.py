@@ -53,7 +53,7 @@ def check(
     domain: WeightedDomains = None,
     size: Annotated[str | None, typer.Option("--size", help="Size of the domain. Default: the smallest.")] = None,
     split: Annotated[str, typer.Option("--split", help="Which tasks.")] = "test",
-    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Tasks of each domain.")] = 20,
+    tasks: Annotated[int, typer.Option("--tasks", "-n", min=1, help="Tasks of each domain.")] = 20,
     trials: Annotated[int, typer.Option("--trials", min=1, help="Conversations of each task and agent.")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Seed of tasks and conversations.")] = 0,
     agents: Annotated[

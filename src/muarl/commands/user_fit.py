@@ -34,7 +34,7 @@ def fit(
     size: Annotated[
         str | None, typer.Option("--size", help="The domain's size. Default: the smallest.", show_default=False)
     ] = None,
-    tasks: Annotated[int, typer.Option("--tasks", min=10, help="Tasks that are played at each level.")] = 60,
+    tasks: Annotated[int, typer.Option("--tasks", "-n", min=10, help="Tasks that are played at each level.")] = 60,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the simulated conversations.")] = 0,
     extends: Annotated[
         str, typer.Option("--extends", help="The preset or file that the settings are laid over.")
