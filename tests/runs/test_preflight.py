@@ -179,7 +179,29 @@ def test_a_dry_run_says_what_does_not_fit_together(arguments: tuple[str, ...], w
 
 
 def test_a_smaller_size_is_offered_only_where_there_is_one() -> None:
-    assert " ".join(dry("model.max_context=20").stderr.split()).endswith("tokens: raise it")
+    told = " ".join(dry("model.max_context=20").stderr.split())
+    assert "tokens: raise it To go on, add model.max_context=" in told
+
+
+def test_all_that_has_no_room_is_told_at_once_with_settings_that_get_on() -> None:
+    result = dry("model.max_context=20", "learner.pack_tokens=10")
+    first, second, last = result.stderr.strip().splitlines()[-3:]
+    assert result.exit_code == 2
+    assert "model.max_context is 20, and policy text and tools alone take" in first
+    assert "learner.pack_tokens is 10, and an episode may grow to 20 tokens" in second
+    settings = last.removeprefix("To go on, add ").removesuffix(" to the command").split()
+    assert [setting.split("=")[0] for setting in settings] == ["model.max_context", "learner.pack_tokens"]
+    assert dry("model.max_context=20", "learner.pack_tokens=10", *settings).exit_code == 0
+
+
+def test_packs_follow_the_context_where_they_are_automatic() -> None:
+    assert load_config("quickstart").learner.pack_tokens == load_config("cpu").learner.pack_tokens == 4096
+    assert load_config("cpu", ["model.max_context=8192"]).learner.pack_tokens == 8192
+    assert load_config("cpu", ["model.max_context=8192", "learner.pack_tokens=9000"]).learner.pack_tokens == 9000
+    assert load_config("smollm2", ["learner.pack_tokens=auto"]).learner.pack_tokens == 4096
+    for context in ("many", "-3"):
+        with pytest.raises(ConfigError, match="model.max_context"):
+            load_config("cpu", [f"model.max_context={context}"])
 
 
 def test_a_dry_run_looks_at_the_tensors_of_a_checkpoint_that_is_here(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ Their defaults are this process. Nothing above the protocols Sampler, Executor a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -181,7 +181,11 @@ class LearnerBackendConfig(Section):
         description="Number format of computation; null: `model.dtype`. Under FSDP the trained weights are always "
         "kept in float32.",
     )
-    pack_tokens: Positive = Field(16384, description="Tokens in one forward and backward pass of the update.")
+    pack_tokens: Positive = Field(
+        16384,
+        description="Tokens in one forward and backward pass of the update; at least as many as an episode may have. "
+        "`auto`: 4,096, or `model.max_context` where that is more.",
+    )
     recompute: bool = Field(
         False,
         description="Compute activations again in the backward pass instead of keeping them: about a third more time "
@@ -329,6 +333,21 @@ class ClusterConfig(Section):
         if not colon or not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ValueError("must be `local`, `auto` or HOST:PORT (of `ray start --head`)")
         return value
+
+
+AUTO_PACK = 4096
+"""Tokens of ``learner.pack_tokens: auto`` where no episode may have more."""
+
+
+def with_pack_tokens(values: Mapping[str, Any], usual_context: int) -> Mapping[str, Any]:
+    """A configuration's values with a number for ``learner.pack_tokens: auto``. ``usual_context``: the context where
+    none is given."""
+    learner, model = values.get("learner"), values.get("model")
+    if not isinstance(learner, Mapping) or learner.get("pack_tokens") != "auto":
+        return values
+    context = model.get("max_context", usual_context) if isinstance(model, Mapping) else usual_context
+    tokens = max(AUTO_PACK, context if isinstance(context, int) else 0)
+    return {**values, "learner": {**learner, "pack_tokens": tokens}}
 
 
 def check_weights_arrive(cluster: ClusterConfig, engine: EngineConfig, learner: LearnerBackendConfig) -> None:

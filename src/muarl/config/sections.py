@@ -35,6 +35,7 @@ from muarl.config.scale import (
     check_processes_play,
     check_weights_arrive,
     process_count,
+    with_pack_tokens,
 )
 from muarl.config.section import (
     WORD,
@@ -385,6 +386,12 @@ class RunConfig(Section):
     cluster: ClusterConfig = Field(default_factory=ClusterConfig)
     eval: EvalConfig = Field(default_factory=EvalConfig)
     wandb: WandbConfig = Field(default_factory=WandbConfig)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _packs_follow_the_context(cls, values: Any) -> Any:
+        default = ModelConfig.model_fields["max_context"].default
+        return with_pack_tokens(values, default) if isinstance(values, Mapping) else values
 
     @model_validator(mode="after")
     def _tasks_of_a_file(self) -> RunConfig:

@@ -36,7 +36,8 @@ from muarl.planning.nearest import nearest
 from muarl.planning.plan import ResourcePlan
 from muarl.recipes.sft import read_demonstrations, step_count
 from muarl.recipes.training.loss_settings import learner_config
-from muarl.runs.preflight import Role, check_fits, check_memory, check_room, check_tasks
+from muarl.runs.preflight import Role, check_fits, check_memory, check_tasks
+from muarl.runs.room import check_context, check_room
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -147,14 +148,9 @@ def _prompt(
         ]
         counted = max(map(len, prompts))
         return float(counted), f"prompt: policy and tools take {counted:,} of {longest:,} tokens of context"
-    if longest > shape.positions:
-        raise ConfigError(f"model.max_context is {longest}, but this model reads at most {shape.positions} tokens")
     about = prompt_length(environment)
-    if about >= longest:
-        raise ConfigError(
-            f"model.max_context is {longest}, and policy text and tools alone take about {about:.0f} tokens: raise it, "
-            "or choose a smaller domain.size"
-        )
+    longest_of = dict.fromkeys([config.domains[0].name], round(about))
+    check_context(config, longest_of, shape.positions, training=training, about=True)
     return about, f"prompt: policy and tools take about {about:,.0f} of {longest:,} tokens of context (by length)"
 
 

@@ -30,8 +30,9 @@ from muarl.recipes.evaluation.measuring import LABEL, baseline_agents, baselines
 from muarl.recipes.sft import check_demonstrations, cold_start
 from muarl.runs.context import open_context
 from muarl.runs.opening import prepare
-from muarl.runs.preflight import check_disk, check_memory, check_practice, check_roles, check_room
+from muarl.runs.preflight import check_disk, check_memory, check_practice, check_roles
 from muarl.runs.resuming import ResumedRun
+from muarl.runs.room import check_room
 from muarl.runs.spending import check_prices
 from muarl.statistics import evaluate_summary, score_text, scores_by_domain
 from muarl.system import peak_memory_bytes, process_seconds

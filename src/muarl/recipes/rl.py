@@ -48,11 +48,11 @@ from muarl.runs.preflight import (
     check_gold,
     check_memory,
     check_roles,
-    check_room,
     check_tasks,
 )
 from muarl.runs.restarting import Attempt, with_restarts
 from muarl.runs.resuming import go_back, resume_point
+from muarl.runs.room import check_room
 from muarl.runs.spending import check_prices
 from muarl.runs.task_seeds import rl_seed
 from muarl.signs import Watch

@@ -138,7 +138,8 @@ def _check(config: RunConfig) -> str:
     from muarl.backends.models import load_model
     from muarl.environments.configure import configure_environment
     from muarl.runs.eval_agent import with_prices
-    from muarl.runs.preflight import check_fits, check_room
+    from muarl.runs.preflight import check_fits
+    from muarl.runs.room import check_room
 
     playing = with_prices(config)
     environment = configure_environment(playing, measuring=True)

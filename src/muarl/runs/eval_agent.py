@@ -17,7 +17,8 @@ from muarl.environments.retrieval import models_of, with_models
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.runs.bounds import check_own_bound
 from muarl.runs.judges import Judges
-from muarl.runs.preflight import check_memory, check_room
+from muarl.runs.preflight import check_memory
+from muarl.runs.room import check_room
 from muarl.users.base import UserTurn
 
 

@@ -39,7 +39,6 @@ from muarl.runs.task_seeds import rl_seed
 
 if TYPE_CHECKING:
     from muarl.endpoints import Endpoint
-    from muarl.learning.checkpoints import Policy
 
 Role = Literal["user", "eval_user", "agent", "judge"]
 """Who takes part in a run: the user of training, that of evaluation, the agent of ``muarl eval``, the judge."""
@@ -267,38 +266,6 @@ def validation_tasks(ev: EvalConfig, environment: ConfiguredEnvironment) -> Sequ
     """The tasks of a validation in training: as many as are evaluated, but no more than VALIDATION_TASKS."""
     wanted = min(ev.tasks or VALIDATION_TASKS, VALIDATION_TASKS)
     return environment.draw("validation", wanted, ev.seed, 0)
-
-
-def check_room(config: RunConfig, environment: ConfiguredEnvironment, policy: Policy, *, training: bool = True) -> None:
-    """Check that policy text and tools leave the agent room to speak, and that an update has room for the longest
-    episode (where there is ``training``). ConfigError says how much they take."""
-    from muarl.backends.models import model_format
-
-    longest, most = config.model.max_context, policy.model.config.max_position_embeddings
-    if longest > most:
-        raise ConfigError(f"model.max_context is {longest}, but this model reads at most {most} tokens")
-    if training and config.learner.pack_tokens < longest:
-        raise ConfigError(
-            f"learner.pack_tokens is {config.learner.pack_tokens}, and an episode may grow to {longest} tokens "
-            "(model.max_context): raise the one, or lower the other"
-        )
-    chat = model_format(policy.tokenizer, config.model)
-    tasks = environment.example_tasks(config.eval.split if not training else "train")
-    for wanted, task in zip(config.domains, tasks, strict=True):
-        taken = len(chat.prompt(environment.system_prompt(task), environment.tools(task), []))
-        if taken < longest:
-            continue
-        declared = find(wanted.name)
-        smaller = wanted.size in declared.sizes[1:]
-        remedy = "raise it, or choose a smaller domain.size" if smaller else "raise it"
-        if taken >= most:
-            remedy = f"this model reads at most {most}; take another one"
-            if not declared.is_benchmark:
-                remedy += f", such as one whose vocabulary is this domain's (muarl base domain.name={wanted.name})"
-        of = f" of {wanted.name}" if len(config.domains) > 1 else ""
-        raise ConfigError(
-            f"model.max_context is {longest}, and policy text and tools{of} alone take {taken} tokens: {remedy}"
-        )
 
 
 def check_memory(config: RunConfig, *, training: bool = True, sampling: bool = True) -> None:
