@@ -46,8 +46,8 @@ from muarl.commands import (
 )
 from muarl.errors import MuarlError, StoppedBySignError
 from muarl.extras import missing_extra
-from muarl.observe.visible import visible
 from muarl.stopping import exit_code
+from muarl.untrusted import visible
 from muarl.version import __version__
 
 DEBUG = "MUARL_DEBUG"

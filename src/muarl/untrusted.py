@@ -1,4 +1,5 @@
-"""Reading JSON and YAML that somebody else wrote: bounded in size, depth and digits, and refused in one sentence.
+"""Reading JSON and YAML that somebody else wrote: bounded in size, depth and digits, and refused in one sentence; and
+showing their texts on a terminal.
 
 The standard readers take any depth until Python's stack ends (RecursionError), and YAML's aliases multiply a few bytes
 into gigabytes. Everything from outside (configurations, run folders, logs, manifests, requests, what models write) is
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -209,3 +211,12 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in found if tag.rpartition(":")[2] not in ("timestamp", "merge", "value")]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+# Control characters but for tabs and ends of lines, bidirectional overrides, and halves of characters.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """The text with such characters as their code points: ``\\u001b`` (which JSON reads as the character itself)."""
+    return _UNSEEN.sub(lambda m: f"\\u{ord(m.group()):04x}", text)

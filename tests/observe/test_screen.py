@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from muarl.cli import app
 from muarl.observe.screen import Screen
-from muarl.observe.visible import visible
+from muarl.untrusted import visible
 
 HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b2J\u202e\ud800\r"
 SHOWN = "\\u001b[2J\\u001b]0;pwned\\u0007\\u009b2J\\u202e\\ud800\\u000d"

@@ -9,8 +9,8 @@ from muarl.audit.coverage import missing_text
 from muarl.audit.findings import LAYERS, SEVERITIES
 from muarl.audit.summary import AuditSummary
 from muarl.metrics import CLEAN, NOT_CHECKED
-from muarl.observe.visible import visible
 from muarl.statistics import Estimate
+from muarl.untrusted import visible
 
 if TYPE_CHECKING:
     from rich.table import Table

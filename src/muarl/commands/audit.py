@@ -102,7 +102,7 @@ def audit(
     from muarl.errors import ConfigError
     from muarl.files import write_json
     from muarl.formats.logs import what_is_lost
-    from muarl.observe.visible import visible
+    from muarl.untrusted import visible
 
     if fail_on not in ("catastrophic", "violation", "never"):
         raise ConfigError(f"--fail-on must be catastrophic, violation or never, not {fail_on!r}")
@@ -278,7 +278,7 @@ def _show(whole: AuditSummary, parts: Mapping[str, AuditSummary], judge: _Judge 
     from muarl.audit.findings import LAYERS
     from muarl.audit.report import beside, share_text, tables
     from muarl.observe.screen import Screen
-    from muarl.observe.visible import visible
+    from muarl.untrusted import visible
 
     console = Screen()
     if len(parts) > 1:

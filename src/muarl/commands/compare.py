@@ -67,7 +67,7 @@ def compare(
     from muarl.comparison.comparing import Settings
     from muarl.comparison.comparing import compare as compare_runs
     from muarl.comparison.reading import read_all
-    from muarl.observe.visible import visible
+    from muarl.untrusted import visible
 
     settings = Settings(
         alpha=alpha, difference=points / 100, power=power, these_tasks=these_tasks, keep_changed=keep_changed

@@ -16,8 +16,7 @@ from muarl.commands.named import approved
 from muarl.commands.tasks_check import check
 from muarl.commands.tasks_practise import practise
 from muarl.errors import ConfigError, DataError
-from muarl.observe.visible import visible
-from muarl.untrusted import parse_json
+from muarl.untrusted import parse_json, visible
 
 if TYPE_CHECKING:
     from muarl.endpoints import Endpoint

@@ -110,8 +110,8 @@ def check(
     """
     from muarl.errors import ConfigError
     from muarl.files import write_text
-    from muarl.observe.visible import visible
     from muarl.stopping import stop_signals
+    from muarl.untrusted import visible
 
     if fail_on not in ("unfit", "reservations", "never"):
         raise ConfigError(f"--fail-on must be unfit, reservations or never, not {fail_on!r}")
@@ -249,8 +249,8 @@ def _simulations(rows: Any) -> Iterator[Any]:
 def _tell(figures: dict[str, Any], page: Path | None) -> None:
     """The verdict and what led to it, for a terminal."""
     from muarl.observe.screen import Screen
-    from muarl.observe.visible import visible
     from muarl.recipes.usercheck.page import check_table
+    from muarl.untrusted import visible
 
     Screen().print(check_table(figures))
     verdict, cost, logs = figures["verdict"], figures["cost"], figures.get("logs")

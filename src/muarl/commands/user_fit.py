@@ -80,7 +80,7 @@ def _conversations(logs: list[Path]) -> list[tuple[Message, ...]]:
     from muarl.commands.log_messages import messages_of_row
     from muarl.errors import DataError
     from muarl.formats.logs import conversations, what_is_lost
-    from muarl.observe.visible import visible
+    from muarl.untrusted import visible
 
     lost: Counter[str] = Counter()
     found = [

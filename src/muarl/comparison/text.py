@@ -10,8 +10,8 @@ from muarl.comparison.components import AGENT, BOTH, JUDGE, REST, TASK, TRIAL, U
 from muarl.comparison.differences import PairedDifference
 from muarl.comparison.power import Needed
 from muarl.metrics import CLEAN, NOT_CHECKED
-from muarl.observe.visible import visible
 from muarl.statistics import Estimate, Interval
+from muarl.untrusted import visible
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from muarl.observe.visible import visible
+from muarl.untrusted import visible
 
 
 class Screen(Console):
