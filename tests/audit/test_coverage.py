@@ -21,7 +21,7 @@ HASTY = Finding("policy", "write-without-consent", "violation", 1, "unasked", "p
 
 
 def episode(name: str) -> Episode:
-    turns = [Turn(Message("user", "hi"))]
+    turns = [Turn(Message("user", "hi")), Turn(Message("assistant", "Hello."))]
     return Episode(name, name, "x", turns, StopReason.USER_STOP, verdict=Verdict(1.0))
 
 
