@@ -262,6 +262,9 @@ class TestLogs:
             (["--judge", "pass"], "--judge must be endpoint:MODEL"),
             (["--judge", "endpoint:x", "--max-cost", "1"], "--max-cost needs"),
             (["--judge", "endpoint:x", "--price", "2"], "--price"),
+            (["--judge", "endpoint:x", "--price", "nan/1"], "--price: 'nan/1' must look like 2/8"),
+            (["--judge", "endpoint:x", "--price", "-1/1"], "--price: '-1/1' must look like 2/8"),
+            (["--judge", "endpoint:x", "--price", "2/8", "--max-cost", "nan"], "--max-cost must be a number"),
             (["--episodes", "eval"], "is no run with several files"),
         ],
     )
@@ -294,6 +297,17 @@ class TestJudge:
         summary = json.loads((tmp_path / "out" / "summary.json").read_text())
         assert (summary["judged"], summary["unjudged"]) == (1, 0)
         assert summary["judge_usage"]["cost"] == pytest.approx(0.015)
+
+    def test_a_bound_on_one_that_does_not_say_what_it_took_is_refused(self, tmp_path: Path) -> None:
+        path = logged(("r-cancel-clean",), tmp_path / "live.jsonl")
+        options = ("--price", "2/8", "--max-cost", "1")
+        for tokens, code in ((0, 2), (5, 0)):
+            fine = text(json.dumps({"answers": [], "faults": []}), prompt_tokens=tokens, completion_tokens=tokens)
+            with FakeOpenAI([fine]) as server:
+                found = muarl("audit", path, "--judge", f"endpoint:m@{server.url}", *options)
+                assert (found.exit_code, len(server.bodies)) == (code, 1 + (code == 0)), found.output
+            said = "--max-cost: --judge: the answers of m do not say how many tokens they take"
+            assert (said in " ".join(found.output.split())) == (code == 2)
 
     def test_its_failures_are_told_and_cost_nothing_else(self, tmp_path: Path) -> None:
         path = logged(("r-cancel-unasked-consent",), tmp_path / "live.jsonl")

@@ -217,12 +217,15 @@ class _Judge:
 
     def __init__(self, spec: str, concurrency: int, max_cost: float | None, price: str | None) -> None:
         from dataclasses import replace
+        from math import inf
 
         from muarl.audit.judge import AuditJudge
         from muarl.endpoints import Price
         from muarl.errors import ConfigError
         from muarl.rewards.judge import open_judge_model
 
+        if max_cost is not None and not 0 < max_cost < inf:
+            raise ConfigError(f"--max-cost must be a number of dollars above 0, not {max_cost}")
         model = open_judge_model(spec) if spec.startswith("endpoint:") else None
         if model is None:
             raise ConfigError(f"--judge must be endpoint:MODEL or endpoint:MODEL@URL, not {spec!r}")
@@ -230,15 +233,29 @@ class _Judge:
         if price is not None:
             try:
                 prompt, completion = map(float, price.split("/"))
+                if not (0 <= prompt < inf and 0 <= completion < inf):
+                    raise ValueError(price)
             except ValueError:
                 raise ConfigError(f"--price: {price!r} must look like 2/8, dollars for a million tokens") from None
             self._endpoint.config = replace(self._endpoint.config, price=Price(prompt, completion))
         elif max_cost is not None:
             raise ConfigError("--max-cost needs to know what the judge costs: say --price IN/OUT")
         typer.echo(f"judge: {self._endpoint.about}", err=True)
+        if max_cost is not None:
+            self._check_counted()
         self._concurrency, self._most = concurrency, max_cost
         self.failures: list[str] = []
         self.answered = self.dropped = 0
+
+    def _check_counted(self) -> None:
+        """Ask one tiny question: ConfigError if the answer does not say how many tokens it took, as the bound needs."""
+        from muarl.event_loop import event_loop
+        from muarl.runs.search_models import check_counted
+
+        with event_loop() as loop:
+            loop.closes(self._endpoint)
+            loop.run(self._endpoint.check(boundary="judge"))
+        check_counted("--judge", self._endpoint, "--max-cost")
 
     def ask(self, transcripts: Sequence[Any]) -> list[Any]:
         """What the judge says of each conversation, None where it failed."""

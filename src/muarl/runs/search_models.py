@@ -38,8 +38,8 @@ def check_counted(section: str, endpoint: Endpoint, bound: str | None) -> None:
     if bound is not None and endpoint.usage.uncounted:
         raise ConfigError(
             f"{bound}: {section}: the answers of {endpoint.model} do not say how many tokens they take (usage with "
-            "prompt_tokens and completion_tokens), so that the bound cannot be kept. Let the server say it, or set "
-            f"{bound}=null"
+            "prompt_tokens and completion_tokens), so that the bound cannot be kept. Let the server say it, or leave "
+            f"{bound} out"
         )
 
 
