@@ -72,7 +72,7 @@ def _stage(path: Path, stage: str, *, name: str | None = None) -> Results:
     prints = {task: _digest(row) for task, row in told.items()}
     audited, episodes = _older_audit(path, stage, summary), run.read_episodes(stage)
     found = _results(episodes, name or path.resolve().name, str(path), summary, prints, audited)
-    return replace(found, notes=_unfinished(path, stage, len(episodes)))
+    return replace(found, notes=_unfinished(path, stage, len(episodes), summary))
 
 
 def read_episodes_file(path: Path) -> Results:
@@ -89,14 +89,16 @@ def read_episodes_file(path: Path) -> Results:
     prints = {task: _digest(row) for task, row in told.items()}
     audited = _older_audit(folder, path.stem, summary) if inside else None
     found = _results(episodes, name, str(path), summary, prints, audited)
-    return replace(found, notes=_unfinished(folder, path.stem, len(episodes))) if inside else found
+    return replace(found, notes=_unfinished(folder, path.stem, len(episodes), summary)) if inside else found
 
 
-def _unfinished(folder: Path, stage: str, played: int) -> tuple[str, ...]:
+def _unfinished(folder: Path, stage: str, played: int, summary: Mapping[str, Any]) -> tuple[str, ...]:
     """That a run did not come to its end, or played less than was planned: with what it has, it is compared."""
     (run,) = listing.list_runs(folder)
-    whole = run.planned is None or run.kind != "eval" or stage != "eval" or played >= run.planned
-    count = f"{played} attempts" if whole else f"{played} of {run.planned} attempts"
+    # Of a run that ended, its summary alone counts: the configuration may ask for more tasks than there are.
+    planned = run.planned if run.state in ENDS or type(summary.get("planned")) is int else None
+    whole = planned is None or run.kind != "eval" or stage != "eval" or played >= planned
+    count = f"{played} attempts" if whole else f"{played} of {planned} attempts"
     if run.state in ENDS:
         before = " Its evaluation before training is what it has." if stage == "eval-before" else ""
         return (f"it {ENDS[run.state]}: {count} are compared, and more may come of it.{before}",)
