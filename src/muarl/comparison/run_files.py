@@ -101,7 +101,7 @@ def _unfinished(folder: Path, stage: str, played: int, summary: Mapping[str, Any
     count = f"{played} attempts" if whole else f"{played} of {planned} attempts"
     if run.state in ENDS:
         before = " Its evaluation before training is what it has." if stage == "eval-before" else ""
-        return (f"it {ENDS[run.state]}: {count} are compared, and more may come of it.{before}",)
+        return (f"it {ENDS[run.state]}: {count} are compared.{before}",)
     return () if whole else (f"{count} were played: they are compared, and the others are missing.",)
 
 
