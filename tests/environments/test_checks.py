@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli import app
+from muarl.commands.domains import _print_result
 from muarl.domains.checking import Check, Checked, NotChecked, Problem
 from muarl.environments.checks import CheckContext, run_checks
 from muarl.environments.checks.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
@@ -224,6 +225,17 @@ def test_an_environment_may_add_checks_of_its_own(tmp_path: Path) -> None:
     *_, days, none = run_checks(CheckContext(own, count=20))
     assert str(days.problems[0]).endswith(": the zoo is closed on Sundays") and days.measured.endswith(" tasks")
     assert none.skipped == "nothing to look at"
+
+
+def test_a_table_of_a_checks_own_is_printed_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (("rule", "declared by", "tasks"), ("10", "renew: refuse", "8"), ("11", "nothing", ""))
+    _print_result(CheckOutcome(Check("policy-rules", "", lambda _: Checked("")), "2 rules", rows=rows))
+    assert capsys.readouterr().out.splitlines() == [
+        "policy-rules     ok            2 rules",
+        "    rule  declared by    tasks",
+        "    10    renew: refuse  8",
+        "    11    nothing",
+    ]
 
 
 def command(*arguments: str) -> tuple[int, str]:

@@ -200,3 +200,6 @@ def _print_result(result: CheckOutcome) -> None:
             typer.echo(f"    {problem.remedy}.")
     if count > SHOWN:
         typer.echo(f"  - and {count - SHOWN} more")
+    widths = [max(map(len, column)) for column in zip(*result.rows, strict=True)]
+    for row in result.rows:
+        typer.echo("    " + "  ".join(map(str.ljust, row, widths)).rstrip())

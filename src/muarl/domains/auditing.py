@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from muarl.chat import Message, Requestor, ToolCall
+from muarl.domains.policy_numbers import RuleNumbers, numbers_of
 from muarl.errors import ConfigError
 from muarl.patterns import matches, problem_of
 from muarl.untrusted import parse_json
@@ -65,7 +66,8 @@ class Obligation:
     ``name``: for the finding ("unsaid-NAME"). ``text``: required information, for people and judges. ``tools``: whose
     successful calls oblige. ``say``: regular expressions (case does not count); the agent's words must hold a match of
     each. None: no pattern can tell, and only a judge is asked. ``when``: "before" the call, "after" it, or "around" it
-    (either). ``applies``: whether it obliges on this occasion. ``weight``: of the finding.
+    (either). ``applies``: whether it obliges on this occasion. ``weight``: of the finding. ``rule``: the numbers of the
+    policy's rules that it stands for.
     """
 
     name: str
@@ -75,8 +77,10 @@ class Obligation:
     when: When = "around"
     applies: Callable[[Occasion], bool] | None = None
     weight: Weight = "violation"
+    rule: RuleNumbers = None
 
     def __post_init__(self) -> None:
+        numbers_of(self.rule, f"audit: the obligation {self.name!r}")
         if not re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", self.name):
             raise ConfigError(f"audit: the obligation {self.name!r} must be named in lower case with dashes")
         for pattern in self.say:

@@ -33,10 +33,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check has found. ``measured``: what was looked at, with its figures, for the table."""
+    """What a check has found. ``measured``: what was looked at, with its figures, for the table. ``rows``: a table of
+    its own, its head first."""
 
     measured: str
     problems: tuple[Problem, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 class NotChecked(Exception):

@@ -60,7 +60,17 @@ def test_a_rule_that_nothing_in_the_worlds_meets() -> None:
         it.write("extend_loan", loan_id=it.loan, days=it.days, propose="extend {loan} by {days} days", done="Done.")
 
     (problem,) = looked_at(library(planned(lengthen), ask_fee), "rules").problems
-    assert problem.what == "no request of 240 meets its rule '{l.title} has cost too much' (refuse)"
+    assert problem.what == "no request of 3,000 meets its rule '{l.title} has cost too much' (refuse)"
+    assert problem.remedy.endswith("or remove the rule if the policy has none such")
+
+
+def test_a_rule_that_is_rarely_met_is_met() -> None:
+    def lengthen(it: Plan) -> None:
+        own_loan(it)
+        it.refuse_if(25.5 < it.l.fee < 25.55, "{l.title} has cost too much")  # of fees from 1 to 40
+        it.write("extend_loan", loan_id=it.loan, days=it.days, propose="extend {loan} by {days} days", done="Done.")
+
+    assert not looked_at(library(planned(lengthen), ask_fee), "rules").problems
 
 
 def test_a_slot_that_nobody_asks_for() -> None:

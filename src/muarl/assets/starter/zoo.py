@@ -112,14 +112,15 @@ THE_DAY = Slot(
 def look_up(it: Plan) -> None:
     """The booking that a request is about."""
     it.b = it.look("get_booking", booking_id=it.booking)
-    it.refuse_unless(it.b.visitor_id == it.user.visitor_id, "booking {booking} is not yours")
-    it.refuse_if(it.b.status == "cancelled", "booking {booking} is cancelled")
+    it.refuse_unless(it.b.visitor_id == it.user.visitor_id, "booking {booking} is not yours", rule=2)
+    it.refuse_if(it.b.status == "cancelled", "booking {booking} is cancelled", rule=5)
 
 
 @intent(says=("cancel {booking}", "call off {booking}", "cancel a booking"), slots=[THE_BOOKING])
 def cancel(it: Plan) -> None:
     look_up(it)
-    it.transfer_if(it.b.total > 200, "The visitor wants to cancel booking {booking}, which is worth more than $200.")
+    worth = "The visitor wants to cancel booking {booking}, which is worth more than $200."
+    it.transfer_if(it.b.total > 200, worth, rule=5)
     propose, done = "cancel booking {booking} for {b.day|date}", "Booking {booking} is cancelled."
     it.write("cancel_booking", booking_id=it.booking, propose=propose, done=done)
 
@@ -128,7 +129,7 @@ def cancel(it: Plan) -> None:
 def move(it: Plan) -> None:
     look_up(it)
     it.free = it.look("get_free_days")
-    it.unavailable_if(it.day not in it.free.days, THE_DAY, it.free.days[:3])
+    it.unavailable_if(it.day not in it.free.days, THE_DAY, it.free.days[:3], rule=6)
     propose, done = "move booking {booking} to {day}", "You are expected on {day}."
     it.write("move_booking", booking_id=it.booking, day=it.day, propose=propose, done=done)
 
@@ -149,5 +150,11 @@ ZOO = environment(
         tables=make_tables,
         outside=("a job here", "something that I have lost"),
         open_tools=("get_free_days",),
+        rules={  # those of policy.md that stand in no plan: what keeps them
+            1: "identity",
+            3: "the reward: what was not looked up is wrong",
+            4: "consent",
+            7: "the refusals and hand-overs above",
+        },
     )
 )

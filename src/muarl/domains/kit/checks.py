@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from muarl.domains.base import Task
 from muarl.domains.checking import Check, Checked, Problem, Samples, of_task, place_of
-from muarl.domains.kit import gold
+from muarl.domains.kit import gold, policy_rules
 from muarl.domains.kit.declaration import Intent, several
 from muarl.domains.kit.exploring import SMALL, explored
-from muarl.domains.kit.moves import Request, call_key
+from muarl.domains.kit.moves import Request, Rule, call_key
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.requests import draw_goal, split
 from muarl.domains.kit.service import Service
@@ -21,11 +22,11 @@ from muarl.domains.kit.worlds import shown_user
 from muarl.domains.task_sampling import Infeasible
 
 WORLDS = 40
-"""Small worlds in which a rule must be met once."""
+"""Small worlds in which every rule is looked for."""
+MOST_WORLDS = 500
+"""Small worlds in which a rule is looked for that was not met before: one that a request in 1,000 meets is found."""
 REQUESTS = 6
 """Requests of an intent that are drawn in each of them."""
-Met = dict[str, set[tuple[str, str]]]
-"""By intent the kinds of end that were met, with the rule that decided it."""
 
 
 def checks(maker: TaskMaker) -> tuple[Check, ...]:
@@ -34,6 +35,7 @@ def checks(maker: TaskMaker) -> tuple[Check, ...]:
     return (
         Check("intents", "Every intent is asked for in some task, and its plan serves it.", own.intents),
         Check("rules", "Every rule of a plan decides some request.", own.rules),
+        Check("policy-rules", "Every numbered rule of the policy is practised or audited.", own.policy_rules),
         Check("slots", "The plans ask for every slot, and its answers are understood.", own.slots),
     )
 
@@ -76,29 +78,35 @@ class _Checks:
         ]
 
     def rules(self, samples: Samples) -> Checked:
-        """Rules that no request meets, so that nobody learns them."""
+        """Rules that hardly any request meets, so that nobody learns them."""
         names = self.maker.intents(samples.size or SMALL.name)
-        met = self._met(samples)
-        rules = [
-            (self.service.intent(name), rule) for name in names for rule in explored(self.maker.worlds)[name].rules
-        ]
-        missed = [(intent, rule) for intent, rule in rules if (rule.kind, rule.text) not in met.get(intent.name, set())]
+        rules = {name: explored(self.maker.worlds)[name].rules for name in names}
+        missed, drawn = self._missed(samples, rules)
         found = tuple(
             Problem(
-                f"no request of {WORLDS * REQUESTS} meets its rule {rule.text!r} ({rule.kind})",
-                _where(intent),
-                "Make worlds in which the condition holds now and then, or remove the rule",
+                f"no request of {drawn[name]:,} meets its rule {rule.text!r} ({rule.kind})",
+                _where(self.service.intent(name)),
+                "Make worlds in which the condition holds now and then, or remove the rule if the policy has none such",
             )
-            for intent, rule in missed
+            for name in names
+            for rule in missed[name]
         )
-        return Checked(f"{len(rules)} rules of {len(names)} plans", found)
+        return Checked(f"{sum(map(len, rules.values()))} rules of {len(names)} plans", found)
 
-    def _met(self, samples: Samples) -> Met:
-        met: Met = {}
-        for number in range(WORLDS):
+    def _missed(
+        self, samples: Samples, rules: Mapping[str, Sequence[Rule]]
+    ) -> tuple[dict[str, list[Rule]], Mapping[str, int]]:
+        """By intent the rules that no request meets, and how many were drawn. Many more are drawn of an intent with a
+        rule that the first ones did not meet: it may be rare."""
+        missed = {name: list(found) for name, found in rules.items()}
+        drawn: Counter[str] = Counter()
+        for number in range(MOST_WORLDS):
+            left = [intent for intent in self.service.intents if number < WORLDS or missed.get(intent.name)]
+            if not any(missed.values()):
+                break
             rng = random.Random(f"{self.service.name} rules {samples.seed} {number}")
             place = self.maker.worlds.world("train", samples.seed, number * SMALL.tasks_per_world, 0, SMALL)
-            for intent in self.service.intents:
+            for intent in left:
                 for request in range(REQUESTS):
                     try:
                         source = self.maker.worlds.source(rng, "rules", place, "train", {})
@@ -108,9 +116,15 @@ class _Checks:
                         outcome = None if goal is None else source.outcome(intent.name, goal)
                     except Infeasible:
                         continue
-                    if outcome is not None:
-                        met.setdefault(intent.name, set()).add((outcome.kind, outcome.rule))
-        return met
+                    if outcome is not None and intent.name in missed:
+                        drawn[intent.name] += 1
+                        met = Rule(outcome.kind, outcome.rule)  # type: ignore[arg-type]  # other ends are no rule's
+                        missed[intent.name] = [rule for rule in missed[intent.name] if rule != met]
+        return missed, drawn
+
+    def policy_rules(self, samples: Samples) -> Checked:
+        """Numbered rules of the policy that nothing declared keeps, and the table of those that are kept."""
+        return policy_rules.check(self.maker, samples.tasks())
 
     def slots(self, samples: Samples) -> Checked:
         """Slots that no plan asks for, and answers that are not read as what they say."""

@@ -76,27 +76,38 @@ class Move:
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A place where a plan may end otherwise than by serving the request. ``text``: what it says there, or the slot
-    that is to be chosen anew."""
+    that is to be chosen anew. ``numbers``: of the policy's rules that it keeps."""
 
     kind: MoveKind
     text: str
+    numbers: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass
 class Notes:
     """What a trial run meets: ``rules``, which it passes over, and all ``texts`` of the plan;
-    ``proposals``: by writing tool; the ``slots`` that it goes by."""
+    ``proposals``: by writing tool; the ``slots`` that it goes by; ``cited``: numbers of the policy's rules that writes
+    (by tool) and answers keep."""
 
     rules: list[Rule] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     proposals: dict[str, set[str]] = field(default_factory=dict)
     slots: set[str] = field(default_factory=set)
+    cited: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
-    def add(self, kind: MoveKind, rule: str, texts: tuple[str, ...]) -> None:
-        """Note a rule, unless it is known."""
-        if (found := Rule(kind, rule)) not in self.rules:
+    def add(self, kind: MoveKind, rule: str, texts: tuple[str, ...], numbers: tuple[str, ...] = ()) -> None:
+        """Note a rule, unless it is known; further numbers of one that is are added."""
+        if (found := Rule(kind, rule, numbers)) not in self.rules:
             self.rules.append(found)
+        elif numbers:
+            place = self.rules.index(found)
+            self.rules[place] = Rule(kind, rule, (*dict.fromkeys((*self.rules[place].numbers, *numbers)),))
         self.hear(texts)
+
+    def cite(self, kind: str, what: str, numbers: tuple[str, ...]) -> None:
+        """Note the numbers of the policy's rules that a write or an answer keeps."""
+        if numbers:
+            self.cited[kind, what] = (*dict.fromkeys((*self.cited.get((kind, what), ()), *numbers)),)
 
     def hear(self, texts: tuple[str, ...]) -> None:
         """Note texts."""

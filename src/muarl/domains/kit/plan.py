@@ -18,6 +18,7 @@ from muarl.domains.kit.device import OVER, Step
 from muarl.domains.kit.mistakes import calling_line, line_of, line_of_plan, one_of_them
 from muarl.domains.kit.moves import ANEW, ENDS, Move, MoveKind, Notes, Refused, Request, Seen, call_key
 from muarl.domains.kit.records import PLACE, Record, fill, plain, rows, same, wrapped
+from muarl.domains.policy_numbers import RuleNumbers, numbers_of
 from muarl.errors import ConfigError, attributed
 
 _UNKNOWN = object()
@@ -35,6 +36,9 @@ class Plan:
     ``it.today`` the date. What is set (``it.b = it.look(...)``) can be named in texts: "{b.status}", in a form where
     wanted: "{b.total|money}", "|euro", "|pound", "|plain", "{b.day|date}", "|day_first", "|list", "|lower". Slots stand
     in texts as they are spoken of.
+
+    ``rule``: the numbers of the policy's rules that a refusal, a hand-over, an answer or a write keeps, such as 10,
+    "3.2" or (4, 6): ``muarl domains check`` then says which rules are practised and audited.
     """
 
     def __init__(self, run: _Run) -> None:
@@ -77,27 +81,29 @@ class Plan:
         )
         return next(found, None)
 
-    def refuse(self, why: Texts) -> NoReturn:
+    def refuse(self, why: Texts, *, rule: RuleNumbers = None) -> NoReturn:
         """It is against the policy: say why."""
-        raise self._run.stop("refuse", texts=several(why))
+        raise self._run.stop("refuse", rule, texts=several(why))
 
-    def refuse_if(self, condition: Any, why: Texts) -> None:
+    def refuse_if(self, condition: Any, why: Texts, *, rule: RuleNumbers = None) -> None:
         """Refuse where the condition holds."""
-        self._run.rule("refuse", several(why), bool(condition))
+        self._run.rule("refuse", several(why), bool(condition), rule)
 
-    def refuse_unless(self, condition: Any, why: Texts) -> None:
+    def refuse_unless(self, condition: Any, why: Texts, *, rule: RuleNumbers = None) -> None:
         """Refuse where the condition does not hold."""
-        self._run.rule("refuse", several(why), not condition)
+        self._run.rule("refuse", several(why), not condition, rule)
 
-    def transfer(self, summary: str) -> NoReturn:
+    def transfer(self, summary: str, *, rule: RuleNumbers = None) -> NoReturn:
         """Hand the user over to a person, with this summary."""
-        raise self._run.stop("transfer", texts=(summary,))
+        raise self._run.stop("transfer", rule, texts=(summary,))
 
-    def transfer_if(self, condition: Any, summary: str) -> None:
+    def transfer_if(self, condition: Any, summary: str, *, rule: RuleNumbers = None) -> None:
         """Hand over where the condition holds."""
-        self._run.rule("transfer", (summary,), bool(condition))
+        self._run.rule("transfer", (summary,), bool(condition), rule)
 
-    def unavailable(self, slot: str | Slot, options: Any = None, why: Texts = ()) -> NoReturn:
+    def unavailable(
+        self, slot: str | Slot, options: Any = None, why: Texts = (), *, rule: RuleNumbers = None
+    ) -> NoReturn:
         """What the user wants is not to be had: the slot must be chosen anew, among these options if there are any.
 
         ``options``: None where they cannot be told, and any other value may do. ``why``: what is said of it, such as
@@ -105,11 +111,13 @@ class Plan:
         """
         given = [] if options is None else plain(list(options))
         offered = None if options is None else tuple(one for n, one in enumerate(given) if one not in given[:n])
-        raise self._run.stop("unavailable", slot=_name(slot), options=offered, texts=several(why))
+        raise self._run.stop("unavailable", rule, slot=_name(slot), options=offered, texts=several(why))
 
-    def unavailable_if(self, condition: Any, slot: str | Slot, options: Any = None, why: Texts = ()) -> None:
+    def unavailable_if(
+        self, condition: Any, slot: str | Slot, options: Any = None, why: Texts = (), *, rule: RuleNumbers = None
+    ) -> None:
         """Not to be had where the condition holds."""
-        if self._run.rule_applies("unavailable", _name(slot), bool(condition), several(why)):
+        if self._run.rule_applies("unavailable", _name(slot), bool(condition), several(why), rule):
             self.unavailable(slot, options, why)
 
     def missing(self, slot: str | Slot, why: Texts = ()) -> NoReturn:
@@ -117,11 +125,13 @@ class Plan:
         for the slot again."""
         raise self._run.stop("missing", slot=_name(slot), texts=several(why))
 
-    def answer(self, texts: Texts, *, tell: Texts) -> NoReturn:
+    def answer(self, texts: Texts, *, tell: Texts, rule: RuleNumbers = None) -> NoReturn:
         """Tell the user something; ``tell``: what the agent's words must hold, such as "{order.total|plain}"."""
-        raise self._run.stop("answer", texts=several(texts), tell=several(tell))
+        raise self._run.stop("answer", rule, texts=several(texts), tell=several(tell))
 
-    def write(self, tool: str, /, *, propose: Texts, done: Texts, fails: str = "", **arguments: Any) -> Any:
+    def write(
+        self, tool: str, /, *, propose: Texts, done: Texts, fails: str = "", rule: RuleNumbers = None, **arguments: Any
+    ) -> Any:
         """Propose it ("I will ..."), wait for a yes, call the tool, and say that it is done. Returns what the tool
         answers, which texts call ``result``.
 
@@ -130,6 +140,7 @@ class Plan:
         ``fails``: a regular expression of refusals that the plan deals with: it gets what the tool answers as
         ``Refused``.
         """
+        self._run.cite("write", tool, rule)
         return self._run.write(tool, arguments, several(propose), several(done), fails)
 
     def then(self, tool: str, /, *, done: Texts = (), fails: str = "", **arguments: Any) -> Any:
@@ -164,31 +175,39 @@ class _Run:
         self.propose: tuple[str, ...] = ()
         self.done: tuple[str, ...] = ()
 
-    def stop(self, kind: MoveKind, **more: Any) -> _Stop:
+    def cite(self, kind: MoveKind, what: str, rule: RuleNumbers) -> tuple[str, ...]:
+        """The numbers of the policy's rules that something keeps, which a trial run notes."""
+        numbers = numbers_of(rule, f"{self.where}: {kind}")
+        if self.notes is not None and kind in ("write", "answer"):
+            self.notes.cite(kind, what, numbers)
+        return numbers
+
+    def stop(self, kind: MoveKind, rule: RuleNumbers = None, **more: Any) -> _Stop:
         texts = more.get("texts", ())
         if kind == "unavailable" and more["slot"] not in self.slots:
             raise ConfigError(
                 f"{self.where}: unavailable: {more['slot']!r} is no slot{one_of_them(more['slot'], self.slots)}"
             )
         self.speak((*texts, *more.get("tell", ())))
+        numbers = self.cite(kind, "", rule)
         if self.notes is not None and kind in ENDS:
-            self.notes.add(kind, more.get("slot") or texts[0], texts)
+            self.notes.add(kind, more.get("slot") or texts[0], texts, numbers)
         elif self.notes is not None:
             self.notes.hear(texts)
         return _Stop(Move(kind, self.known, **more))
 
-    def rule(self, kind: MoveKind, texts: tuple[str, ...], applies: bool) -> None:
-        if not self.rule_applies(kind, texts[0], applies, texts):
+    def rule(self, kind: MoveKind, texts: tuple[str, ...], applies: bool, rule: RuleNumbers) -> None:
+        if not self.rule_applies(kind, texts[0], applies, texts, rule):
             return
         stop = self.stop(kind, texts=texts, conditional=True)
         if kind != "refuse" or not self.request.over:
             raise stop
         self.passed_over = self.passed_over or stop.move
 
-    def rule_applies(self, kind: MoveKind, rule: str, applies: bool, texts: tuple[str, ...] = ()) -> bool:
+    def rule_applies(self, kind: MoveKind, name: str, applies: bool, texts: tuple[str, ...], rule: RuleNumbers) -> bool:
         if self.notes is not None:
             self.speak(texts)
-            self.notes.add(kind, rule, texts)
+            self.notes.add(kind, name, texts, self.cite(kind, name, rule))
             return False
         return applies
 

@@ -20,6 +20,7 @@ from muarl.domains.kit.declaration import Described, Fact, Identity, Intent, Rem
 from muarl.domains.kit.device import Device
 from muarl.domains.kit.people import FIRST_NAMES, Maker
 from muarl.domains.kit.records import PLACE
+from muarl.domains.policy_numbers import numbers_of
 from muarl.domains.scripted_expert import TRANSFER
 from muarl.errors import ConfigError
 from muarl.language.values import Mention, ValueKind, blanked, built_in, unquoted
@@ -89,6 +90,9 @@ class Service:
 
     ``unlocks``: reads without which other tools do not work, such as those that unlock tools.
 
+    ``rules``: by number, what keeps a rule of the policy that stands in no plan: "identity", "consent", "outside", or
+    why nothing needs to, such as "tone, which no check can tell" (``muarl domains check`` has the table).
+
     ``heard_in_proposals``: whether users say no to a proposal that has the pattern ``heard`` of another intent only.
     """
 
@@ -119,6 +123,7 @@ class Service:
     free_texts: Mapping[str, str] = field(default_factory=dict)
     texts: tuple[str, ...] = ()
     unlocks: tuple[str, ...] = ()
+    rules: Mapping[int | str, str] = field(default_factory=dict)
     first_names: tuple[str, ...] = field(default=FIRST_NAMES, repr=False)
 
     def __post_init__(self) -> None:
@@ -149,6 +154,11 @@ class Service:
                 f"{self.name}: more_requests: give the share of users with a second request, and of those the share "
                 f"with a third, each from 0 to 1, not {self.more_requests}"
             )
+        for number in self.rules:
+            numbers_of(number, f"{self.name}: rules")
+        absent = {"identity": self.identity is None, "consent": not self.consent}
+        if wrong := [kept for kept in self.rules.values() if absent.get(kept)]:
+            raise ConfigError(f"{self.name}: rules: the service has no {wrong[0]}: say in words what keeps the rule")
         self._check_tools()
 
     def _check_tools(self) -> None:

@@ -48,12 +48,13 @@ CHECKS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What a check came to. ``skipped``: why it could not look; empty if it did."""
+    """What a check came to. ``skipped``: why it could not look; empty if it did. ``rows``: see ``Checked``."""
 
     check: Check
     measured: str = ""
     problems: tuple[Problem, ...] = ()
     skipped: str = ""
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 def all_checks(environment: Environment) -> tuple[Check, ...]:
@@ -74,7 +75,7 @@ def run_check(check: Check, context: CheckContext) -> CheckOutcome:
         if place is None:
             raise
         return CheckOutcome(check, problems=(Problem(f"{type(bug).__name__}: {bug} ({place})", remedy="Fix the bug"),))
-    return CheckOutcome(check, found.measured, found.problems)
+    return CheckOutcome(check, found.measured, found.problems, rows=found.rows)
 
 
 def run_checks(context: CheckContext) -> Iterator[CheckOutcome]:

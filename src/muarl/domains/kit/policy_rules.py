@@ -1,0 +1,205 @@
+"""Which numbered rules of a policy are practised and audited: what declares each, and how many tasks meet it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from muarl.domains.base import Task
+from muarl.domains.checking import Checked, Problem, place_of
+from muarl.domains.kit import gold
+from muarl.domains.kit.exploring import explored
+from muarl.domains.kit.moves import Request
+from muarl.domains.kit.requests import split
+from muarl.domains.kit.service import Service
+from muarl.domains.kit.tasks import TaskMaker
+from muarl.domains.kit.worlds import shown_user
+from muarl.domains.policy_numbers import numbered, numbers_of
+from muarl.domains.task_sampling import Infeasible
+from muarl.errors import OwnCodeError
+
+IDENTITY, CONSENT, OUTSIDE = "identity", "consent", "outside"
+"""What ``Service.rules`` may say of a rule that is kept by the service as a whole."""
+HEAD = ("rule", "declared by", "tasks", "audit")
+REWARD = "the reward only"
+LONGEST = 60
+"""Characters of a text that the table shows."""
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Something declared that keeps a rule. ``where``: as the table names it. ``audit``: what an audit calls a breach,
+    empty where only the reward tells. ``met``: whether a task meets it, None where no task can."""
+
+    where: str
+    audit: str
+    met: Callable[[TaskSeen], bool] | None
+    place: str = ""
+
+
+@dataclass
+class TaskSeen:
+    """What a task comes to. ``tools``: of its gold actions. ``outside``: only a person can help. ``ends``: how each of
+    its requests ends as it is first asked: (intent, kind, text of the rule)."""
+
+    tools: set[str]
+    impostor: bool
+    outside: bool = False
+    ends: set[tuple[str, str, str]] = field(default_factory=set)
+
+
+def check(maker: TaskMaker, tasks: Sequence[Task]) -> Checked:
+    """The table, and the numbered rules that nothing declared keeps."""
+    policy = numbered(_policy(maker.service))
+    keepers = declared(maker)
+    if not keepers:
+        told = f"the policy numbers {len(policy)} rules; no declaration names one (refuse_if(..., rule=10))"
+        return Checked(told if policy else "the policy numbers no rules")
+    seen = [_seen(maker, task) for task in tasks if _is_of(maker, task)]
+    order = [*policy, *(number for number in keepers if number not in policy)]
+    rows: list[tuple[str, ...]] = [HEAD]
+    for number in order:
+        for n, keeper in enumerate(keepers.get(number, [Keeper("nothing", "nothing", None)])):
+            met = "" if keeper.met is None else str(sum(map(keeper.met, seen)))
+            rows.append((number if n == 0 else "", keeper.where, met, keeper.audit or REWARD))
+    problems = [
+        Problem(
+            f"nothing practises or audits rule {number} of the policy ({_short(text)})",
+            remedy=f"Write rule={_code(number)} where a plan or an obligation keeps it, or say in "
+            f"Service(rules={{{_code(number)}: '...'}}) what does",
+        )
+        for number, text in policy.items()
+        if number not in keepers
+    ]
+    problems += [
+        Problem(f"the policy has no rule {number}", keeper.place or keeper.where, "Correct the number, or the policy")
+        for number, found in keepers.items()
+        for keeper in found[:1]
+        if number not in policy
+    ]
+    kept = sum(number in keepers for number in policy)
+    return Checked(f"{kept} of {len(policy)} numbered rules, {len(seen)} tasks", tuple(problems), tuple(rows))
+
+
+def declared(maker: TaskMaker) -> dict[str, list[Keeper]]:
+    """By number of a rule what has been declared to keep it."""
+    found: dict[str, list[Keeper]] = {}
+    for numbers, keeper in (*_of_service(maker.service), *_of_plans(maker)):
+        for number in numbers:
+            found.setdefault(number, []).append(keeper)
+    return found
+
+
+def _of_service(service: Service) -> Iterator[tuple[tuple[str, ...], Keeper]]:
+    writes = {tool for tool, kind in service.tool_kinds.items() if kind == "write"} - set(service.free_writes)
+    for number, kept in service.rules.items():
+        if kept == IDENTITY and service.identity is not None:
+            tool = service.identity.tool
+            met = partial(_identified, tool)
+            keeper = Keeper("identity", "write-before-authentication, access-before-authentication", met)
+        elif kept == CONSENT and service.consent:
+            keeper = Keeper("consent", "write-without-consent", lambda task: not writes.isdisjoint(task.tools))
+        elif kept == OUTSIDE and service.outside:
+            keeper = Keeper("outside", "", lambda task: task.outside)
+        else:
+            keeper = Keeper(f'said: "{_short(kept)}"', "–", None)
+        yield numbers_of(number), keeper
+    for duty in service.obligations:
+        audit = f"unsaid-{duty.name}" if duty.say else f"unsaid-{duty.name} (by a judge)"
+        met = partial(_calls, duty.tools)
+        yield numbers_of(duty.rule), Keeper(f"obligation {duty.name}", audit, met)
+
+
+def _of_plans(maker: TaskMaker) -> Iterator[tuple[tuple[str, ...], Keeper]]:
+    for intent in maker.service.intents:
+        shown = explored(maker.worlds)[intent.name]
+        place = f"intent {intent.name}{place_of(intent.plan)}"
+        for rule in shown.rules:
+            audit = "ineligible-write" if rule.kind in ("refuse", "transfer") and shown.writes else ""
+            met = partial(_ends, (intent.name, rule.kind, rule.text))
+            yield rule.numbers, Keeper(f'{intent.name}: {rule.kind} "{_short(rule.text)}"', audit, met, place)
+        for (kind, what), numbers in shown.notes.cited.items():
+            if kind == "write":
+                free = not maker.service.consent or what in maker.service.free_writes
+                keeper = Keeper(
+                    f"{intent.name}: write {what}",
+                    "" if free else "write-without-consent",
+                    partial(_writes, intent.name, what),
+                    place,
+                )
+            else:
+                keeper = Keeper(f"{intent.name}: {kind}", "", partial(_answers, intent.name, kind), place)
+            yield numbers, keeper
+
+
+def _identified(tool: str, task: TaskSeen) -> bool:
+    return task.impostor or not tool or tool in task.tools
+
+
+def _calls(tools: frozenset[str], task: TaskSeen) -> bool:
+    return not tools.isdisjoint(task.tools)
+
+
+def _ends(end: tuple[str, str, str], task: TaskSeen) -> bool:
+    return end in task.ends
+
+
+def _writes(intent: str, tool: str, task: TaskSeen) -> bool:
+    return tool in task.tools and any(name == intent for name, _, _ in task.ends)
+
+
+def _answers(intent: str, kind: str, task: TaskSeen) -> bool:
+    return any((name, how) == (intent, kind) for name, how, _ in task.ends)
+
+
+def _policy(service: Service) -> str:
+    """The whole policy: that of the tiny size may be a shorter one."""
+    return (service.domain() if service.tables is None else service.domain(database={})).policy_text
+
+
+def _code(number: str) -> str:
+    """A number as an author writes it."""
+    return number if number.isdigit() else repr(number)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1].rstrip()}…"
+
+
+def _is_of(maker: TaskMaker, task: Task) -> bool:
+    """Whether a task is this service's: environments may play several."""
+    asked = {request["kind"] for request in (task.agenda or {}).get("requests", ())}
+    return asked <= {"outside", *(intent.name for intent in maker.service.intents)}
+
+
+def _seen(maker: TaskMaker, task: Task) -> TaskSeen:
+    """What a task's requests come to, each served by itself."""
+    service, agenda = maker.service, task.agenda or {}
+    seen = TaskSeen({action.name for action in task.actions or ()}, bool(agenda.get("impostor")))
+    if seen.impostor:
+        return seen
+    user = shown_user(service, maker.worlds.domain.world(task), dict(agenda["identity"]))
+    if user is None:
+        return seen
+    known: dict[str, Any] = {}
+    for asked in agenda["requests"]:
+        if asked["kind"] == "outside":
+            seen.outside = True
+        else:
+            end = _end(maker, task, user, asked, known)
+            if end is not None:
+                seen.ends.add((asked["kind"], end.kind, end.rule))
+    return seen
+
+
+def _end(
+    maker: TaskMaker, task: Task, user: Mapping[str, Any], asked: Mapping[str, Any], known: dict[str, Any]
+) -> gold.RequestOutcome | None:
+    slots, described = split(asked["goal"])
+    request = Request(asked["kind"], {k: v for k, v in slots.items() if k not in described}, described)
+    try:
+        return gold.run(maker.service, partial(maker.worlds.domain.world, task), user, request, known)
+    except (Infeasible, OwnCodeError):
+        return None

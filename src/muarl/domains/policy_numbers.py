@@ -1,0 +1,44 @@
+"""The numbers of a policy's rules: which a text has, and which a declaration names (``refuse_if(..., rule=10)``)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from muarl.errors import ConfigError
+
+RuleNumbers = int | str | Sequence[int | str] | None
+"""Which numbered rules of the policy something keeps: 10, "3.2", or several; None: nobody says."""
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)*[a-z]?")
+_RULE = re.compile(
+    rf"^ ?(?P<lead>#{{1,6}} +|[*_]{{2}}|)(?P<word>[Rr]ule +|§ ?|)(?P<number>{_NUMBER.pattern})(?P<mark>[.:)]?)"
+    r"(?:[*_]{2})?[ \t]+(?P<text>\S.*)$",
+    re.MULTILINE,
+)
+
+
+def numbers_of(rule: RuleNumbers, where: str = "rule") -> tuple[str, ...]:
+    """The numbers as texts. ConfigError for what is no number of a rule."""
+    given = () if rule is None else tuple(rule) if isinstance(rule, (list, tuple)) else (rule,)
+    found = tuple(str(one) for one in given)
+    for one, text in zip(given, found, strict=True):
+        if isinstance(one, bool) or not isinstance(one, (int, str)) or not _NUMBER.fullmatch(text):
+            raise ConfigError(f"{where}: rule: {one!r} is no number of a rule: write 10, '3.2' or several, (4, 6)")
+    return found
+
+
+def numbered(policy: str) -> Mapping[str, str]:
+    """The numbered rules of a policy's text: those whose lines begin with "10.", "4)", "Rule 7:", "3.2 Loans" or are
+    headings of that kind, with the first line of each. A number that stands there twice tells no rule from another, and
+    is left out, as is a line such as "3 days" that only begins with a number."""
+    found = [(m["number"], m["text"].strip()) for m in _RULE.finditer(policy) if _is_rule(m)]
+    often = Counter(number for number, _ in found)
+    return {number: text for number, text in found if often[number] == 1}
+
+
+def _is_rule(line: re.Match[str]) -> bool:
+    if line["word"] or line["mark"] or line["lead"].startswith("#"):
+        return True
+    return "." in line["number"] and line["text"][0].isupper()
