@@ -73,6 +73,18 @@ def test_a_rule_that_is_rarely_met_is_met() -> None:
     assert not looked_at(library(planned(lengthen), ask_fee), "rules").problems
 
 
+def test_words_of_an_intent_that_stand_in_a_value() -> None:
+    def lose(it: Plan) -> None:
+        own_loan(it)
+        it.write("extend_loan", loan_id=it.loan, days=1, propose="note that {loan} is lost at night", done="Noted.")
+
+    found = looked_at(library(planned(lose, [LOAN], "report {loan} lost", heard="maps|lost"), ask_fee), "words")
+    (problem,) = found.problems
+    assert problem.where.startswith("intent lose (test_checks.py, line ")
+    assert problem.what.startswith("its words stand in 'Old Maps', which users say for the slot loan (task library-")
+    assert not looked_at(LIBRARY, "words").problems
+
+
 def test_a_slot_that_nobody_asks_for() -> None:
     def lengthen(it: Plan) -> None:
         own_loan(it)

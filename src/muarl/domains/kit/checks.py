@@ -36,6 +36,7 @@ def checks(maker: TaskMaker) -> tuple[Check, ...]:
         Check("intents", "Every intent is asked for in some task, and its plan serves it.", own.intents),
         Check("rules", "Every rule of a plan decides some request.", own.rules),
         Check("policy-rules", "Every numbered rule of the policy is practised or audited.", own.policy_rules),
+        Check("words", "No words of an intent stand in a value that users say for another.", own.words),
         Check("slots", "The plans ask for every slot, and its answers are understood.", own.slots),
     )
 
@@ -125,6 +126,35 @@ class _Checks:
     def policy_rules(self, samples: Samples) -> Checked:
         """Numbered rules of the policy that nothing declared keeps, and the table of those that are kept."""
         return policy_rules.check(self.maker, samples.tasks())
+
+    def words(self, samples: Samples) -> Checked:
+        """Values by which users and experts take a request for another than it is."""
+        found: dict[tuple[str, str], Problem] = {}
+        values = 0
+        for task in samples.tasks():
+            for request in _requests(task):
+                for slot, text in self._said(request):
+                    values += 1
+                    for other in self.service.intents_in(text):
+                        if other != request["kind"]:
+                            what = f"its words stand in {text!r}, which users say for the slot {slot} ({of_task(task)})"
+                            where = _where(self.service.intent(other))
+                            remedy = "Give it a pattern that no value has, as heard=..., or say such values in quotes"
+                            found.setdefault((other, slot), Problem(what, where, f"{remedy} (kind 'quoted')"))
+        return Checked(f"{values} values of {len(self.service.slots)} slots", tuple(found.values()))
+
+    def _said(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """The slots of a request with what users say for them."""
+        if request["kind"] not in {intent.name for intent in self.service.intents}:
+            return  # the environment may play other services, too
+        for goal in (request["goal"], request["then"] or {}, request["fallback"] or {}):
+            slots, described = split(goal)
+            for name, value in slots.items():
+                if name in self.service.slots and name not in described:
+                    yield name, self.service.say(name, value)
+            for name, value in described.items():
+                if (how := self.service.slots[name].described) is not None:
+                    yield name, self.service.kind(how).say(value, None)
 
     def slots(self, samples: Samples) -> Checked:
         """Slots that no plan asks for, and answers that are not read as what they say."""
