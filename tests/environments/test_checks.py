@@ -10,13 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli import app
-from muarl.commands.domains import _print_result
+from muarl.commands.domains import _print_result, _prompt_model
 from muarl.domains.checking import Check, Checked, NotChecked, Problem
 from muarl.environments.checks import CheckContext, run_checks
 from muarl.environments.checks.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
 from muarl.environments.checks.every import CHECKS, CheckOutcome, run_check
+from muarl.environments.checks.prompt import PromptModel, prompt
 from muarl.environments.environment import Environment
-from muarl.environments.registry import load_reference
+from muarl.environments.registry import load_environment, load_reference
 from support.parking import write_parking
 from support.zoo import write_zoo
 
@@ -236,6 +237,28 @@ def test_a_table_of_a_checks_own_is_printed_below_it(capsys: pytest.CaptureFixtu
         "    10    renew: refuse  8",
         "    11    nothing",
     ]
+
+
+def test_a_policy_that_leaves_no_room_is_told_for_each_model(tmp_path: Path) -> None:
+    zoo = load_reference(write_zoo(tmp_path))
+    context = CheckContext(zoo, count=5)
+    assert not prompt(context).problems
+    context.models = [
+        PromptModel(name, window, lambda policy, tools: 900) for name, window in (("a", 4096), ("b", 1024))
+    ]
+    found = prompt(context)
+    assert found.measured == "900 of 4,096 tokens of a; 900 of 1,024 tokens of b"
+    (problem,) = found.problems
+    assert problem.what == "policy and tools take more than half of what b reads at once (900 of 1,024 tokens)"
+    context.models, context.domain._policy_text = (), "rule " * 196_000
+    (problem,) = prompt(context).problems
+    assert re.match(r"policy and tools take about 24\d,\d\d\d tokens, before the first message", problem.what)
+
+
+def test_tokens_are_counted_by_a_checkpoints_own_tokenizer() -> None:
+    model = _prompt_model("base")
+    specs = load_environment("retail-generated").make_domain("tiny").tool_specs()
+    assert model.name == "base" and 0 < model.count("Be kind.", ()) < model.count("Be kind.", specs) < model.window
 
 
 def command(*arguments: str) -> tuple[int, str]:

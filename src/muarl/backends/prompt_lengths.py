@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from muarl.config import RunConfig
 from muarl.domains.base import Task
+from muarl.domains.prompt_size import estimated_tokens
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.registry import find
 from muarl.errors import DataError
-
-CHARACTERS_A_TOKEN = 4
-"""Of policy text and tools in JSON, for a vocabulary of Qwen3's size."""
-
-FRAME = 700
-"""Characters that the chat format puts around tools and policy."""
 
 
 def prompt_tokens(config: RunConfig) -> float | None:
@@ -34,9 +27,4 @@ def prompt_length(environment: ConfiguredEnvironment) -> float:
 
 
 def _length(environment: ConfiguredEnvironment, task: Task) -> float:
-    tools = [
-        {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
-        for t in environment.tools(task)
-    ]
-    written = sum(len(json.dumps(tool, ensure_ascii=False)) + 1 for tool in tools)
-    return float((FRAME + len(environment.system_prompt(task)) + written) // CHARACTERS_A_TOKEN)
+    return float(estimated_tokens(environment.system_prompt(task), environment.tools(task)))

@@ -13,6 +13,7 @@ from muarl.errors import ConfigError, MuarlError
 
 if TYPE_CHECKING:
     from muarl.environments.checks import CheckOutcome
+    from muarl.environments.checks.prompt import PromptModel
     from muarl.environments.environment import Environment
 
 COLUMNS = ("name", "kind", "sizes", "rule-based user", "expert", "red team", "checkpoint", "splits", "from")
@@ -152,6 +153,14 @@ def check(
         int, typer.Option("--tasks", "-n", min=1, help="Test tasks that are looked at; of other splits a quarter.")
     ] = 200,
     seed: Annotated[int, typer.Option("--seed", help="Seed of tasks, users and agents.")] = 0,
+    checkpoints: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--checkpoint",
+            help="A model whose tokens of policy and tools are counted; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Check an environment: tasks, worlds, texts, users, expert, audit rules, red team.
 
@@ -163,6 +172,8 @@ def check(
       muarl domains check ./clinic.py:CLINIC
 
       muarl domains check retail-generated --size official --tasks 500
+
+      muarl domains check ./clinic.py:CLINIC --checkpoint smollm2
     """
     from muarl.environments.checks import CheckContext, run_checks
     from muarl.environments.registry import find
@@ -172,7 +183,8 @@ def check(
         raise ConfigError(f"--size: {name} has only one size; remove --size")
     if size is not None:
         environment.check_size(size, "--size")
-    context = CheckContext(environment, name, size, tasks, seed)
+    models = [_prompt_model(spec) for spec in checkpoints or ()]
+    context = CheckContext(environment, name, size, tasks, seed, models=models)
     shown = f", size {context.size}" if context.size else ""
     typer.echo(f"{environment.name}{shown}, {tasks} {context.split} tasks, seed {seed}\n")
     wrong = []
@@ -184,6 +196,32 @@ def check(
         typer.echo(f"\nProblems: {', '.join(wrong)}")
         raise typer.Exit(1)
     typer.echo("\nNo problems.")
+
+
+def _prompt_model(spec: str) -> PromptModel:
+    """A checkpoint as far as its tokenizer and its settings tell; its weights are not read."""
+    from muarl.environments.checks.prompt import PromptModel
+    from muarl.extras import require
+
+    require("train", f"the checkpoint {spec}")
+    from muarl.backends.memory_estimate import local_folder
+    from muarl.backends.models import model_format
+    from muarl.backends.pretrained import missing
+    from muarl.config.sections import ModelConfig
+    from muarl.learning.checkpoints import load_tokenizer
+    from muarl.planning.models import shape_from_config
+
+    if (unfetched := missing(spec)) is not None:
+        raise unfetched
+    folder = local_folder(spec)
+    if folder is None:
+        raise ConfigError(
+            f"--checkpoint: {spec} is not on this machine: give a folder, a run, or a fetched model's name"
+        )
+    chat = model_format(load_tokenizer(folder), ModelConfig())
+    return PromptModel(
+        spec, shape_from_config(folder).positions, lambda policy, tools: len(chat.prompt(policy, tools, []))
+    )
 
 
 def _print_result(result: CheckOutcome) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
@@ -28,6 +28,9 @@ from muarl.rollout import LocalExecutor, rollout
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import UserFactory
 
+if TYPE_CHECKING:
+    from muarl.environments.checks.prompt import PromptModel
+
 Played = Sequence[tuple[Task, Episode]]
 T = TypeVar("T")
 
@@ -41,7 +44,7 @@ class CheckContext:
 
     ``reference``: the name under which another process finds it, None if there is none. ``count``: tasks of the split
     that is measured on. ``seed``: of tasks, users and agents. ``elsewhere``: gives the fingerprints of tasks made in
-    another process.
+    another process. ``models``: those that are to read policy and tools; none: their length is estimated.
     """
 
     environment: Environment
@@ -50,6 +53,7 @@ class CheckContext:
     count: int = 200
     seed: int = 0
     elsewhere: Callable[[Sequence[TaskRequest]], list[list[str]]] = fingerprints_elsewhere
+    models: Sequence[PromptModel] = ()
     _made: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

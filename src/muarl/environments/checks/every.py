@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muarl.domains.checking import Check, Checked, NotChecked, Problem
-from muarl.environments.checks import documents, parts, playing, red_team, replies, tasks, worlds
+from muarl.environments.checks import documents, parts, playing, prompt, red_team, replies, tasks, worlds
 from muarl.environments.checks.context import CheckContext
 from muarl.environments.environment import Environment
 from muarl.environments.registry import place_in_code
@@ -17,6 +17,7 @@ CHECKS = tuple(
     for name, look in {
         "policy": parts.policy,
         "tools": parts.tools,
+        "prompt": prompt.prompt,
         "sizes": parts.sizes,
         "documents": documents.documents,
         "audit-rules": parts.audit_rules,
