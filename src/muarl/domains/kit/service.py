@@ -157,8 +157,8 @@ class Service:
         for number in self.rules:
             numbers_of(number, f"{self.name}: rules")
         absent = {"identity": self.identity is None, "consent": not self.consent}
-        if wrong := [kept for kept in self.rules.values() if absent.get(kept)]:
-            raise ConfigError(f"{self.name}: rules: the service has no {wrong[0]}: say in words what keeps the rule")
+        if none := [kept for kept in self.rules.values() if absent.get(kept)]:
+            raise ConfigError(f"{self.name}: rules: the service has no {none[0]}: say in words what keeps the rule")
         self._check_tools()
 
     def _check_tools(self) -> None:
