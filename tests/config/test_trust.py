@@ -182,6 +182,44 @@ def test_so_do_scenarios_with_all_that_is_in_them(write: Write, tmp_path: Path) 
         load_config(write(coldstart={"scenarios": [str(tmp_path)]}))
 
 
+@pytest.mark.parametrize("name", ["runs_dir", "resume", "retrieval.cache", "engine.update_folder"])
+def test_so_does_what_is_written_or_below_the_working_folder(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    section, _, field = name.rpartition(".")
+
+    def given(value: object) -> dict[str, Any]:
+        more = {"kind": "vllm"} if section == "engine" else {}
+        return {section: {field: str(value), **more}} if section else {field: str(value)}
+
+    link = write().parent / "link"
+    link.symlink_to(tmp_path)
+    for path in (tmp_path / "other", link / "other", "../other", "~/other", work / ".git" / "hooks", "/tmp"):
+        with pytest.raises(ConfigError, match=rf"theirs\.yaml: {name} names .*{name}=.* on the command line"):
+            load_config(write(**given(path)))
+    for path in ("results", work / "runs", link.parent / "runs"):
+        load_config(write(**given(path)))
+    own = write(**given("results"))
+    assert load_config(own, [f"{name}={tmp_path / 'other'}"]) is not None
+    remember(write(**given(tmp_path / "other")), {"retrieval.cache": str(tmp_path / "other")})
+    if name == "retrieval.cache":
+        load_config(write(**given(tmp_path / "other")))
+
+
+def test_a_run_is_resumed_wherever_its_configuration_says_that_runs_lie(write: Write, tmp_path: Path) -> None:
+    moved = write("config.yaml", runs_dir="/elsewhere")
+    assert load_config(moved, [f"resume={moved.parent}"]).resume == moved.parent
+    assert load_config(moved, starts=False).runs_dir == Path("/elsewhere")
+    own = write("config.yaml", runs_dir=str(tmp_path))
+    assert load_config(own).runs_dir == tmp_path, "where it lies"
+    elsewhere = load_config("cpu", [f"runs_dir={tmp_path}", "retrieval.cache=/cache"])
+    approved = to_approve(elsewhere)
+    assert (approved["runs_dir"], approved["retrieval.cache"]) == (str(tmp_path), "/cache")
+
+
 def test_a_configuration_in_the_home_folder_owns_not_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "notes.txt").write_text("private")

@@ -59,7 +59,7 @@ def plan(
     from muarl.planning.report import print_plan
 
     named = [] if domain is None else [f"domain.name={json.dumps(domain_name(domain))}"]
-    config, assumptions = load_config(preset, [*(overrides or ()), *named]), laid_over(assume or ())
+    config, assumptions = load_config(preset, [*(overrides or ()), *named], starts=False), laid_over(assume or ())
     approve_from_file(config, preset)
     if config.model.dtype == "auto":
         from muarl.backends.number_formats import settled

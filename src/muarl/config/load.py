@@ -31,13 +31,14 @@ MOST_KEYS = 16
 """Parts of an override's key, at most; none that exists has so many."""
 
 
-def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(source: str | Path, overrides: Sequence[str] = (), *, starts: bool = True) -> RunConfig:
     """Read the preset of that name, or the YAML file at that path, and lay ``key.path=value`` overrides over it.
 
     Values of overrides are read as YAML (``rl.lr=1e-4``, ``rl.eval_every=null``). Raises
     ConfigError with one line per problem: the file or override, the key, what is wrong, and the nearest known key.
 
     Overrides are the person's own words; what a file says of keys, addresses and files is bounded (see ``trust``).
+    ``starts``: whether a run may be started by it; False where it is only looked at.
     """
     label, path = _locate(source)
     values, origins = _read(path, label, ())
@@ -60,7 +61,7 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
         more = problem.error_count() - len(lines)
         raise ConfigError("\n".join([*lines, *([f"... and {more} more."] if more else [])])) from None
     file = None if _is_preset(path) else path
-    return trusted(config, Provenance(origins, file, {} if file is None else recall(file)))
+    return trusted(config, Provenance(origins, file, {} if file is None else recall(file)), starts=starts)
 
 
 def _methods(parsed: Sequence[tuple[str, Keys, Any]]) -> Iterator[tuple[str, Keys, Any]]:

@@ -6,6 +6,7 @@ file is held to this:
 
 - a key goes only to a server that the environment says it is for (``keys.is_meant_for``);
 - files lie below the folder of the configuration, links followed;
+- what is written lies below that folder, or below the folder that the person works in;
 - addresses that get weights or a cluster's trust are this machine's own.
 
 The command line may say anything, and what it said of a run is remembered for the time when the run is resumed
@@ -31,6 +32,9 @@ KEY = EndpointConfig.model_fields["api_key_env"].default
 
 FILES = ("domain.policy", "domain.tasks", "sft.demonstrations_file", "coldstart.scenarios")
 """Settings that name files or folders whose text is read."""
+
+WRITTEN = ("runs_dir", "resume", "retrieval.cache", "engine.update_folder")
+"""Settings that name folders in which something is written."""
 
 JUDGES = ("eval.judge", "eval.user_judge", "eval.audit_judge", "coldstart.judge")
 ADDRESSES = ("engine.urls", "cluster.address")
@@ -79,13 +83,18 @@ class Provenance:
         return found is not None and found.kind == "command"
 
 
-def trusted(config: RunConfig, provenance: Provenance) -> RunConfig:
+def trusted(config: RunConfig, provenance: Provenance, *, starts: bool = True) -> RunConfig:
     """The configuration as far as it may be followed: an address that stands in a file gets no key but one that is
-    meant for it. ConfigError for a key, a file or an address that the person must name first."""
+    meant for it. ConfigError for a key, a file or an address that the person must name first. ``starts``: whether a run
+    may be started by it; else it does not matter where runs are written."""
     if provenance.file is None:
         return config
     for name in _files(config):
         _check_files(config, name, provenance)
+    for name in WRITTEN:
+        # A run that the person resumes is written where it lies, and not in runs_dir.
+        if name != "runs_dir" or (starts and not (config.resume is not None and provenance.was_given("resume"))):
+            _check_written(config, name, provenance)
     for name in ADDRESSES:
         _check_addresses(config, name, provenance)
     for name, endpoint in _endpoints(config):
@@ -106,6 +115,9 @@ def to_approve(config: RunConfig) -> dict[str, str]:
     for name in _files(config):
         paths = [str(path) for path in _paths(config, name)]
         out |= {name: "\n".join(paths)} if paths else {}
+    for name in WRITTEN:
+        if name != "resume" and (paths := _paths(config, name)):
+            out[name] = str(paths[0])
     for name in ADDRESSES:
         value = _value(config, name)
         out |= {name: str(value)} if value else {}
@@ -141,6 +153,25 @@ def _check_files(config: RunConfig, name: str, provenance: Provenance) -> None:
                     f"A configuration may not read other files: to allow this one, give "
                     f"{name}={_shown(_value(config, name))} on the command line"
                 )
+
+
+def _check_written(config: RunConfig, name: str, provenance: Provenance) -> None:
+    origin, paths = provenance.in_file(name), _paths(config, name)
+    if origin is None or not paths or paths == [RUNS.resolve()] or provenance.is_approved(name, str(paths[0])):
+        return
+    assert provenance.file is not None
+    (path,), folder, here = paths, provenance.file.expanduser().resolve().parent, Path.cwd().resolve()
+    around = [one for one in (folder.parent, folder.parent.parent) if not _holds_home(one)]
+    if name == "runs_dir" and path in around:  # the file is a run's own, or a suite's
+        return
+    for place in (folder, here):
+        if path.is_relative_to(place) and not any(p.startswith(".") for p in path.relative_to(place).parts):
+            return
+    raise ConfigError(
+        f"{origin.label}: {name} names {path}, which is neither below the configuration's own folder {folder} nor "
+        f"below the working folder. A configuration may not decide to write elsewhere: to allow it, give "
+        f"{name}={_shown(_value(config, name))} on the command line"
+    )
 
 
 def _below(path: Path, folder: Path) -> bool:

@@ -107,7 +107,7 @@ def changes(folder: Path, config: RunConfig) -> Changes:
     except DataError as problem:
         raise ConfigError(str(problem)) from None
     if isinstance(stored, Mapping) and "extends" in stored:  # a person has put a shorter one there
-        stored = without_secrets(load_config(folder / "config.yaml").model_dump(mode="json"))
+        stored = without_secrets(load_config(folder / "config.yaml", starts=False).model_dump(mode="json"))
     was = dict(_leaves(translated(stored) if isinstance(stored, Mapping) else {}))
     was.pop("resume", None)
     plain = without_secrets(config.model_copy(update={"resume": None}).model_dump(mode="json"))

@@ -77,7 +77,7 @@ def notes_of(spec: str, folder: Path) -> ModelNotes:
 def _config(run: Path) -> RunConfig | None:
     """The run's configuration, for the card; None if this version cannot read it."""
     try:
-        return load_config(run / "config.yaml")
+        return load_config(run / "config.yaml", starts=False)
     except ConfigError:
         return None
 
