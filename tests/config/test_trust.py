@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,21 @@ def test_so_do_scenarios_with_all_that_is_in_them(write: Write, tmp_path: Path) 
         load_config(write(**given))
     with pytest.raises(ConfigError, match=r"coldstart\.scenarios names"):
         load_config(write(coldstart={"scenarios": [str(tmp_path)]}))
+
+
+def test_pipes_are_not_read(write: Write) -> None:
+    folder = write().parent
+    os.mkfifo(folder / "pipe")
+    (folder / "scenario").mkdir()
+    os.mkfifo(folder / "scenario" / "policy.md")
+    for given in (
+        {"domain": {"policy": str(folder / "pipe")}},
+        {"coldstart": {"scenarios": [str(folder / "scenario")]}},
+    ):
+        with pytest.raises(ConfigError, match="which is neither a file nor a folder"):
+            load_config(write(**given))
+    with pytest.raises(ConfigError, match="pipe: no such file"):
+        load_config(write(extends=str(folder / "pipe")))
 
 
 @pytest.mark.parametrize("name", ["runs_dir", "resume", "retrieval.cache", "engine.update_folder"])

@@ -153,6 +153,11 @@ def _check_files(config: RunConfig, name: str, provenance: Provenance) -> None:
                     f"A configuration may not read other files: to allow this one, give "
                     f"{name}={_shown(_value(config, name))} on the command line"
                 )
+            if part.exists() and not (part.is_file() or part.is_dir()):
+                raise ConfigError(
+                    f"{origin.label}: {name} names {part}, which is neither a file nor a folder: reading a pipe or a "
+                    "device may never end. Put a file in its place"
+                )
 
 
 def _check_written(config: RunConfig, name: str, provenance: Provenance) -> None:

@@ -25,8 +25,9 @@ from muarl.environments.practice_tasks import made_again
 from muarl.environments.registry import find
 from muarl.environments.retrieval import searched
 from muarl.environments.task_files import TaskFile
-from muarl.errors import ConfigError
+from muarl.errors import ConfigError, DataError
 from muarl.rewards.judge import Judge, make_judge
+from muarl.untrusted import read_text
 
 __all__ = [
     "GENERATED_RULES", "PLAYED", "BenchmarkEvaluation", "BenchmarkTraining", "ConfiguredEnvironment", "Draw",
@@ -139,6 +140,6 @@ def _policy_text(domain: DomainConfig) -> str | None:
     if domain.policy is None:
         return None
     try:
-        return domain.policy.expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"domain.policy: {domain.policy} cannot be read: {problem}") from None
+        return read_text(domain.policy.expanduser())
+    except DataError as problem:
+        raise ConfigError(f"domain.policy: {problem}") from None
