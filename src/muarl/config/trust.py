@@ -116,8 +116,8 @@ def to_approve(config: RunConfig) -> dict[str, str]:
         paths = [str(path) for path in _paths(config, name)]
         out |= {name: "\n".join(paths)} if paths else {}
     for name in WRITTEN:
-        if name != "resume" and (paths := _paths(config, name)):
-            out[name] = str(paths[0])
+        folders = [] if name == "resume" else _paths(config, name)
+        out |= {name: str(folders[0])} if folders else {}
     for name in ADDRESSES:
         value = _value(config, name)
         out |= {name: str(value)} if value else {}

@@ -155,8 +155,8 @@ class GuardingProxy:
             found = None
         if not isinstance(found, dict):
             raise ApiError(502, "upstream: the answer is not JSON; does --upstream end in /v1?", kind="upstream_error")
-        if problem := _problem(found):
-            raise ApiError(502, f"upstream: the answer is no chat completion: {problem}", kind="upstream_error")
+        if wrong := _problem(found):
+            raise ApiError(502, f"upstream: the answer is no chat completion: {wrong}", kind="upstream_error")
         return found
 
     def _note(
