@@ -185,7 +185,7 @@ def test_failures_of_rollouts_end_an_asynchronous_run(configure: Configure, monk
 
     monkeypatch.setattr(TorchEngine, "sample", broken)
     monkeypatch.setattr(EpisodeRunner, "__post_init__", lambda self: object.__setattr__(self, "backoff", 0.0))
-    with pytest.raises(Exception, match="episodes failed for reasons outside the policy.*out of order"):
+    with pytest.raises(Exception, match="failed for reasons outside the policy.*out of order"):
         rl.run(configure("rl.asynchrony=bounded"))
 
 
