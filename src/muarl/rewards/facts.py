@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +17,40 @@ class StatedFact:
     value: str
 
 
-KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("email", re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")),
+class FactPattern(Protocol):
+    """What finds the facts of one kind: of a compiled expression as much as is used here."""
+
+    def finditer(self, text: str, /) -> Iterator[re.Match[str]]: ...
+
+    def search(self, text: str, /) -> re.Match[str] | None: ...
+
+    def sub(self, replacement: str, text: str, /) -> str: ...
+
+
+class _Emails:
+    r"""Finds what ``[\w.+-]+@[\w-]+(?:\.[\w-]+)+`` finds, in time proportional to the text.
+
+    That expression is tried from every character of a long word, and reads the rest of it each time. This one takes the
+    whole word at once, be there an address or not.
+    """
+
+    _WORD = re.compile(r"[\w.+-]++(?:@[\w-]+(?:\.[\w-]+)+)?")
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        if "@" in text:
+            yield from (found for found in self._WORD.finditer(text) if "@" in found[0])
+
+    def search(self, text: str) -> re.Match[str] | None:
+        return next(self.finditer(text), None)
+
+    def sub(self, replacement: str, text: str) -> str:
+        if "@" not in text:
+            return text
+        return self._WORD.sub(lambda found: replacement if "@" in found[0] else found[0], text)
+
+
+KINDS: tuple[tuple[str, FactPattern], ...] = (
+    ("email", _Emails()),
     ("order_id", re.compile(r"#?\bW\d{6,8}\b", re.IGNORECASE)),
     ("payment_id", re.compile(r"\b(?:credit_card|gift_card|paypal|certificate)_\d+\b", re.IGNORECASE)),
     ("user_id", re.compile(r"\b[a-z]+_[a-z]+_\d{3,5}\b", re.IGNORECASE)),
@@ -72,10 +106,10 @@ def stated(text: str, asked: str = "") -> Iterator[StatedFact]:
 def has_source(fact: StatedFact, text: str) -> bool:
     """Whether a text holds the fact, in whatever spelling."""
     if fact.kind == "name":
-        known = set(re.findall(r"[a-z]+", text.lower()))
+        known = _parts(text)
         return all(part in known for part in re.findall(r"[a-z]+", _plain_name(fact.value)))
     if fact.kind == "birth_date":
-        return bool({d for d, _ in dates(fact.value)} & {d for d, _ in dates(text)})
+        return bool({d for d, _ in dates(fact.value)} & _days(text))
     return _squeeze(fact.value) in _squeeze(text)
 
 
@@ -102,6 +136,22 @@ def _plain_name(name: str) -> str:
     return re.sub(r"['’]s$", "", name).lower()
 
 
+# A text is asked about once for each of a message's facts.
+
+
+@lru_cache(maxsize=8)
+def _parts(text: str) -> frozenset[str]:
+    """The parts of names that a text may hold."""
+    return frozenset(re.findall(r"[a-z]+", text.lower()))
+
+
+@lru_cache(maxsize=8)
+def _days(text: str) -> frozenset[tuple[int, int, int]]:
+    """The full dates in a text."""
+    return frozenset(day for day, _ in dates(text))
+
+
+@lru_cache(maxsize=64)
 def _squeeze(text: str) -> str:
     """Letters and digits only, in small letters: "#W123" and "w 123" are the same."""
     return re.sub(r"[^a-z0-9@]", "", text.lower())

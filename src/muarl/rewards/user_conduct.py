@@ -311,9 +311,10 @@ def _mistaken(talk: Heard, turn: int, *, same_kind: bool) -> str | None:
         return None
     text, told, heard = talk.text(turn), talk.told, talk.heard(turn)
     for find, what in ((_codes, "code"), (_days, "date")):
-        known = {**find(told), **find(heard)}
+        own = find(told)
+        known, forms = {**own, **find(heard)}, frozenset(own.values())
         for value, form in find(text).items():
-            if value not in known and (form in find(told).values()) == same_kind:
+            if value not in known and (form in forms) == same_kind:
                 return f"{what} {value!r}"
     return None
 

@@ -132,7 +132,7 @@ def read(text: str, texts: Collection[str] = ()) -> Any:
     """An observation, JSON or compact, as data; a text that is neither stays one. ``texts``: see ``write``."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         if text[:1] in ("{", "["):
             return text
     if text.startswith("- "):
@@ -148,8 +148,10 @@ def read(text: str, texts: Collection[str] = ()) -> Any:
             found |= fields
         elif inner[2] == ">":
             found[inner[1]] = fields
+        elif isinstance(before := found.get(inner[1]), list):
+            before.append(fields)
         else:
-            found[inner[1]] = [*(found.get(inner[1]) or ()), fields]
+            found[inner[1]] = [fields]
     return found
 
 

@@ -34,8 +34,8 @@ from muarl.toolcalls import argument_problem
 from muarl.web.json_api import ApiError, invalid, json_response, unless_gone
 
 _CALL = re.compile(r"([A-Za-z_][\w.\-]*)\((.*)\)", re.DOTALL)
-_PIECES = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[{(]|[\]})]|,|.""", re.DOTALL)
-
+_MARKS = re.compile(r"""['"\[{(\]}),]""")
+_STRINGS = {quote: re.compile(rf"{quote}(?:[^{quote}\\]|\\.)*+{quote}", re.DOTALL) for quote in "'\""}
 
 RETRIEVAL_OPTIONS = ("top_k", "grep_top_k", "case_sensitive")
 """What a client may say of a retrieval variant."""
@@ -237,29 +237,35 @@ def _arguments(text: str) -> Mapping[str, Any]:
     """``key=value, key=value``, where values are JSON's as Python writes them. Keys may be what no name in Python may
     be, such as ``from``. ValueError if it is not that."""
     found: dict[str, Any] = {}
-    at = 0
+    at, unended = 0, set[str]()
     while at < len(text):
-        key, equals, rest = text[at:].partition("=")
-        if not equals or not key:
+        equals = text.find("=", at)
+        if equals <= at:
             raise ValueError("arguments must be written key=value, separated by commas")
-        length = _length_of_value(rest)
-        found[key] = _value(rest[:length])
-        at = len(text) - len(rest) + length
-        if text.startswith(", ", at):
-            at += 2
+        end = _end_of_value(text, equals + 1, unended)
+        found[text[at:equals]] = _value(text[equals + 1 : end])
+        at = end + 2 if text.startswith(", ", end) else end
     return found
 
 
-def _length_of_value(text: str) -> int:
-    """Where the comma stands that ends the value at the beginning of a text."""
+def _end_of_value(text: str, at: int, unended: set[str]) -> int:
+    """Where the comma stands that ends the value that begins at ``at``. ``unended``: quotation marks that have begun a
+    string without an end; no later one can have one, so that none is looked for again."""
     depth = 0
-    for piece in _PIECES.finditer(text):
-        if piece[0] in "[{(":
+    while (mark := _MARKS.search(text, at)) is not None:
+        at = mark.end()
+        if mark[0] in _STRINGS:
+            string = None if mark[0] in unended else _STRINGS[mark[0]].match(text, mark.start())
+            if string is None:
+                unended.add(mark[0])
+            else:
+                at = string.end()
+        elif mark[0] in "[{(":
             depth += 1
-        elif piece[0] in "]})":
+        elif mark[0] in "]})":
             depth -= 1
-        elif piece[0] == "," and depth == 0:
-            return piece.start()
+        elif depth == 0:
+            return mark.start()
     return len(text)
 
 

@@ -12,7 +12,7 @@ from muarl.domains.base import Task
 from muarl.endpoints.replies import MalformedReply, read_reply
 from muarl.web.json_api import invalid
 
-_SCENARIO = re.compile(r"<scenario>(.*)</scenario>", re.DOTALL | re.IGNORECASE)
+_SCENARIO, _SCENARIO_END = (re.compile(tag, re.IGNORECASE) for tag in ("<scenario>", "</scenario>"))
 _SIDES: Mapping[str, Role] = {"assistant": "user", "user": "assistant", "tool": "tool"}
 
 
@@ -34,11 +34,18 @@ def read_request(body: Mapping[str, Any]) -> AskedUser:
     if body.get("n") not in (None, 1):
         raise invalid("a guard checks one reply at a time; use 1", "n")
     system = "\n".join(_text(m.get("content")) for m in messages if m.get("role") in ("system", "developer"))
-    found = _SCENARIO.search(system)
-    scenario = found[1].strip() if found else system
+    scenario = _scenario(system)
     said = [one for m in messages if (one := _message(m)) is not None]
     task = Task(id="proxied", domain="", scenario=scenario, actions=None)
     return AskedUser(task, tuple(said), tuple(_tools(body.get("tools"))))
+
+
+def _scenario(system: str) -> str:
+    """What stands between the first ``<scenario>`` and the last ``</scenario>`` behind it; all of it where they are not
+    there."""
+    begin = _SCENARIO.search(system)
+    ends = [] if begin is None else [end.start() for end in _SCENARIO_END.finditer(system, begin.end())]
+    return system if begin is None or not ends else system[begin.end() : ends[-1]].strip()
 
 
 def read_answer(body: Any) -> Message | None:
