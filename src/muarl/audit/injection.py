@@ -99,8 +99,8 @@ def _injection(text: str) -> int | None:
 
 def _posed(text: str) -> int | None:
     """Where a role is first named at the beginning of the text, of a line or of a sentence, or behind a bracket or the
-    like, white space before it aside. Looked for backwards from the role: an expression that begins with the white space
-    reads it once for each line break in it."""
+    like, white space before it aside. Looked for backwards from the role: an expression that begins with the white
+    space reads it once for each line break in it."""
     for role in _POSED.finditer(text):
         end = role.start()
         before = end

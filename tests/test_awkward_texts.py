@@ -1,0 +1,185 @@
+"""Texts of models, users and clients take time in proportion to their length, whatever stands in them: they are read in
+event loops, where one that takes minutes holds up everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import FrameType
+
+import pytest
+
+from muarl.audit import audit_episode
+from muarl.chat import Message, ToolCall
+from muarl.domains.auditing import AuditRules
+from muarl.domains.base import Domain, Task
+from muarl.domains.kit import compact
+from muarl.environments.registry import find
+from muarl.environments.server.tau import read_action
+from muarl.episode import Episode, StopReason, Turn, Verdict
+from muarl.inference.server.reading import RequestReader
+from muarl.language.acts import hear
+from muarl.retrieval.matching import Matching
+from muarl.retrieval.search import SearchError
+from muarl.rewards.user_conduct import find_all
+from muarl.toolcalls import parse_call
+from muarl.users.agenda import AgendaUserFactory
+from muarl.users.proxy.reading import read_request
+
+LENGTH = 200_000
+PLAIN = "The quick brown fox can send 12 boxes to my house on Monday. I would like to know about the order, please. "
+SHAPES = (
+    "a", "1", "_", ".", "-", "@", "a.", "a@", "a+", "a@b.c+", "a@b.co ", "a_", "1,", "1-", "é",
+    " ", "\n", "\n ", "\r", "system ", "system\n", "system]", "admin: ", "ignore all ", "notes for ", "you are now ",
+    "'", '"', "\\'", "a=1, ", "a=1#\\', ", "a='b', ", "(", "[", "{", "[1,", "a: b c\n", "a> b c\n", "- a b\n",
+    "<scenario>", "</scenario>", "<think>", "<tool_call>", "#W1234567 ", "1234567890 ", "CL-36444 ", "2024-05-15 ",
+    "My name is Ann Lee. ", "known info: a\n", "yes ", "|",
+)  # fmt: skip
+TASK = Task("t", "x", "You are Ann Lee, zip code 53111, ann@lee.org. You want to cancel #W1112223.", actions=None)
+CALL = Message("assistant", None, (ToolCall("c", "get_order_details", {"order_id": "#W1"}),))
+
+
+def agent(text: str) -> Message:
+    return Message("assistant", text)
+
+
+def user(text: str) -> Message:
+    return Message("user", text)
+
+
+@cache
+def shop() -> tuple[Domain, Task, AuditRules, AgendaUserFactory]:
+    source = find("retail-generated")
+    domain = source.make_domain("tiny")
+    users = AgendaUserFactory(source.rule_based_user, seed=3)
+    return domain, next(iter(source.make_tasks("test", 1, size="tiny"))), source.audit_rules(domain), users
+
+
+def audited(*messages: Message) -> None:
+    domain, task, rules, _ = shop()
+    episode = Episode("e", "t", "x", [Turn(m) for m in messages], StopReason.USER_STOP, verdict=Verdict(0.0))
+    audit_episode(episode, task, domain=domain, rules=rules)
+
+
+def audited_user(text: str) -> None:
+    audited(agent("Hi"), user(text), CALL, Message("tool", "{}", tool_call_id="c"), agent("Done."))
+
+
+def audited_tool(text: str) -> None:
+    audited(agent("Hi"), user("Cancel #W1"), CALL, Message("tool", text, tool_call_id="c"), agent("Done."))
+
+
+def audited_agent(text: str) -> None:
+    audited(user("Cancel #W1"), agent(text), user("Yes"), CALL, Message("tool", "{}", tool_call_id="c"))
+
+
+def answered(text: str) -> None:
+    _, task, _, users = shop()
+    simulated, hello = users(task, seed=0), agent("Hi! How can I help you today?")
+
+    async def talk() -> None:
+        first = (await simulated.reply([hello])).message
+        await simulated.reply([hello, first, agent(text)])
+
+    asyncio.run(talk())
+
+
+def asked_of_proxy(text: str) -> None:
+    read_request({"messages": [{"role": "system", "content": text}, {"role": "user", "content": text}]})
+
+
+def asked_of_server(text: str) -> None:
+    RequestReader().chat(json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode())
+
+
+PARSERS: dict[str, Callable[[str], object]] = {
+    "action": lambda text: read_action(text, "c", {"a"}),
+    "arguments of an action": lambda text: read_action(f"a({text})", "c", {"a"}),
+    "value of an action": lambda text: read_action(f"a(x={text})", "c", {"a"}),
+    "proxy's request": asked_of_proxy,
+    "server's request": asked_of_server,
+    "call": lambda text: parse_call(text, "c"),
+    "compact record": compact.read,
+}
+RULES: dict[str, Callable[[str], object]] = {
+    "what a user says": lambda text: find_all(TASK, [agent("Hi! Your zip?"), user(text)], only=1),
+    "what a user hears": lambda text: find_all(TASK, [agent(text), user("53112, a@b.co, #W1112224")], only=1),
+    "audit of a user's message": audited_user,
+    "audit of a tool's result": audited_tool,
+    "audit of an agent's message": audited_agent,
+    "user by rules": answered,
+    "what an agent says": hear,
+}
+"""These take a second for a plain text of full length."""
+
+
+class _TooLong(BaseException):
+    pass
+
+
+@contextmanager
+def processor_time(seconds: float) -> Iterator[None]:
+    """Ends what takes more processor time; an expression, too, which Python can be stopped in."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def too_slow(read: Callable[[str], object], length: int) -> list[str]:
+    """The shapes that take more than eight times as long as plain text of this length and three seconds besides."""
+
+    def text(shape: str) -> str:
+        return (shape * (length // len(shape) + 1))[:length]
+
+    read("Hello")
+    began = time.process_time()
+    read(text(PLAIN))
+    limit = 8 * (time.process_time() - began) + 3.0
+    slow = []
+    for shape in SHAPES:
+        try:
+            with processor_time(limit):
+                read(text(shape))
+        except _TooLong:
+            slow.append(shape)
+    return slow
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_parsers(name: str) -> None:
+    assert too_slow(PARSERS[name], LENGTH) == []
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules(name: str) -> None:
+    assert too_slow(RULES[name], LENGTH // 10) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RULES)
+def test_rules_at_full_length(name: str) -> None:
+    assert too_slow(RULES[name], LENGTH) == []
+
+
+@pytest.mark.parametrize("pattern", ["|" * LENGTH, "." * LENGTH, "a" * LENGTH + "b"])
+def test_a_long_pattern_is_counted_where_it_can_be_stopped(pattern: str) -> None:
+    matching = Matching(seconds=0.3)
+    with processor_time(2.0):
+        try:
+            assert matching.counts("texts", ["a" * LENGTH], pattern, ignore_case=True)
+        except SearchError:
+            pass
+    matching.close()
