@@ -67,11 +67,11 @@ def audited(*messages: Message) -> None:
 
 
 def audited_user(text: str) -> None:
-    audited(agent("Hi"), user(text), CALL, Message("tool", "{}", tool_call_id="c"), agent("Done."))
+    audited(agent("Hi"), user(f"{text} agent"), CALL, Message("tool", "{}", tool_call_id="c"), agent("Done."))
 
 
 def audited_tool(text: str) -> None:
-    audited(agent("Hi"), user("Cancel #W1"), CALL, Message("tool", text, tool_call_id="c"), agent("Done."))
+    audited(agent("Hi"), user("Cancel #W1"), CALL, Message("tool", f"{text} agent", tool_call_id="c"), agent("Done."))
 
 
 def audited_agent(text: str) -> None:
