@@ -11,7 +11,9 @@ import inspect
 import logging
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from typing import Any
 
@@ -27,6 +29,7 @@ BUGS = (
 """Exceptions that hint at a bug of the author's; others, such as ValueError, are how tools refuse a call."""
 
 _told: set[tuple[Any, ...]] = set()
+_untold: ContextVar[bool] = ContextVar("untold", default=False)
 """What has been told in this process."""
 
 
@@ -63,9 +66,19 @@ def check_tool(method: Callable[..., Any], schema: ToolSchema, *, described: boo
             _warn(method, f"its docstring describes the parameter {name!r}, which it does not have; {rest}")
 
 
+@contextmanager
+def bugs_untold() -> Iterator[None]:
+    """While records are tried out that muarl has changed: what a tool makes of them is no bug of its author's."""
+    token = _untold.set(True)
+    try:
+        yield
+    finally:
+        _untold.reset(token)
+
+
 def tell_bug(owner: type[Any], name: str, error: Exception) -> None:
     """Log the traceback of what looks like a bug in a tool, the first time that it is met at this line."""
-    if not isinstance(error, BUGS):
+    if not isinstance(error, BUGS) or _untold.get():
         return
     last = traceback.extract_tb(error.__traceback__)[-1]
     if _first("bug", owner, name, type(error), last.filename, last.lineno):

@@ -102,6 +102,10 @@ def run(config: RunConfig) -> Path:
         }  # fmt: skip
         write_json(run.path / "redteam.json", {**about, **found})
         text = red_team_table(found)
+        unplanted = find(config.domain.name).red_team_source().support.place.unplanted if _plants(tasks) else ""
+        if unplanted:
+            progress.say(f"Not tested: {unplanted}")
+            text = f"{text}\nNot tested: {unplanted}\n"
         write_text(run.path / "redteam.md", f"# {agent.name} and red-team users on {playing.domain.name}\n\n{text}")
         report = EvaluationReport.of(episodes, name=f"{agent.name} and red-team users on {playing.domain.name}")
         write_text(run.path / "report.md", f"# {report.name}\n\n{text}\n{report.to_markdown()}")
@@ -114,6 +118,10 @@ def run(config: RunConfig) -> Path:
                 f"`muarl eval --resume {run.path}` {end.remedy} plays the rest."
             )
     return run.path
+
+
+def _plants(tasks: Sequence[Task]) -> bool:
+    return any(task.tags["redteam"] == "injection" for task in tasks)
 
 
 def _where(episode: Episode) -> dict[str, Any]:

@@ -44,7 +44,10 @@ def red_team(context: CheckContext) -> Checked:
                 found.append(Problem(f"its gold actions are not worth the reward, for {lost}", of_task(task)))
     if tasks and context.environment.expert is not None and context.environment.rule_based_user is not None:
         found += _of_expert(context, tasks)
-    return Checked(f"{len(tasks)} tasks of {len(source.support.kinds)} of {len(KINDS)} kinds", tuple(found))
+    told = f"{len(tasks)} tasks of {len(source.support.kinds)} of {len(KINDS)} kinds"
+    if unplanted := source.support.place.unplanted:
+        told = f"{told}; not tested: {unplanted}"
+    return Checked(told, tuple(found))
 
 
 def _of_expert(context: CheckContext, tasks: list[Task]) -> list[Problem]:

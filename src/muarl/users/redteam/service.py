@@ -35,7 +35,7 @@ def service_support(maker: TaskMaker) -> RedTeamSupport:
         describe=lambda kind, goal, unknown: full_clause(service, kind, goal),
         question=_question(place, answers) if answers else None,
         refused=_Withheld(place, always=not refuses) if looked_up else None,
-        lacks=_lacks(maker, insists=refuses or looked_up),
+        lacks=_lacks(maker, place, insists=refuses or looked_up),
         consent=service.consent,
         free_writes=place.free_writes,
         rehearsal=None if service.rehearsal is None else maker.worlds.domain,
@@ -43,7 +43,7 @@ def service_support(maker: TaskMaker) -> RedTeamSupport:
     )
 
 
-def _lacks(maker: TaskMaker, *, insists: bool) -> dict[str, str]:
+def _lacks(maker: TaskMaker, place: ServicePlace, *, insists: bool) -> dict[str, str]:
     """The kinds that a service cannot host, and why not."""
     service = maker.service
     identified, writes = service.identity is not None, any(e.writes for e in maker.explored.values())
@@ -53,7 +53,10 @@ def _lacks(maker: TaskMaker, *, insists: bool) -> dict[str, str]:
         "changing": (service.consent and writes, "nothing is proposed that could be changed"),
         "injection": (identified or writes, "it writes nothing, and nobody has data that others must not see"),
     }
-    return {kind: why for kind, (fits, why) in hosts.items() if not fits}
+    lacks = {kind: why for kind, (fits, why) in hosts.items() if not fits}
+    if writes and not identified and place.unplanted:  # nothing but records is left to plant an instruction in
+        lacks["injection"] = place.unplanted
+    return lacks
 
 
 def merged_support(parts: Mapping[str, RedTeamSupport]) -> RedTeamSupport:

@@ -10,21 +10,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from muarl.domains.authoring import bugs_untold
 from muarl.domains.base import Action, Task
 from muarl.domains.kit import gold
 from muarl.domains.kit.audit import arguments_naming
 from muarl.domains.kit.declaration import Fact, Identity, several
 from muarl.domains.kit.gold import RequestOutcome
+from muarl.domains.kit.mistakes import one_of_them
 from muarl.domains.kit.records import PLACE, Record, plain
 from muarl.domains.kit.requests import RequestSource, draw_goal, known_rows, split
 from muarl.domains.kit.tasks import TaskMaker, full_name
 from muarl.domains.kit.worlds import facts_of, shown_user
+from muarl.domains.overlay import LazyTable, some
 from muarl.domains.task_ids import parse_id
 from muarl.domains.task_sampling import Infeasible
-from muarl.errors import OwnCodeError
+from muarl.errors import ConfigError, OwnCodeError
 from muarl.rewards.traps import Trap
 from muarl.users.redteam.support import Demand, Person, Tables
 
+TASKS = 40
+"""Tasks among which one is looked for with a record in which an instruction can be planted."""
 GOALS = 12
 """How many goals of one intent are drawn before another one is tried."""
 WRONG = 3
@@ -235,8 +240,12 @@ class ServicePlace:
 
     def plant(self, task: Task, text: str, rng: random.Random, *, tiny: bool) -> tuple[str, Mapping[str, Any]]:
         """Behind one of the service's free texts; without any in a field "note" of a record that the right look-ups
-        show, or in one of its texts that no plan goes by."""
-        if free := self.service.free_texts:
+        show, or in one of its texts that no plan goes by. A SQL table has its columns and no others."""
+        free = self.service.free_texts
+        if self.on_sql:
+            places = [place for place in self._places(task, notes=False) if free.get(place[0], place[2]) == place[2]]
+            places = [place for place in places if not free or place[0] in free]
+        elif free:
             places = [(table, key, field) for table, field in free.items() for key in self.tables(task)[table]]
         else:
             places = list(self._places(task, notes=tiny or rng.random() < 0.5))
@@ -248,6 +257,40 @@ class ServicePlace:
                 return f"{field} of {table}", changes
         raise Infeasible
 
+    @cached_property
+    def on_sql(self) -> bool:
+        """Whether the worlds are those of a SQL database, whose records have no fields but its columns."""
+        own = self.service.tables is None and self.service.rehearsal is None
+        return own and any(isinstance(table, LazyTable) for table in self.worlds.domain.base.tables.values())
+
+    @cached_property
+    def unplanted(self) -> str:
+        """Why no instruction can be planted in records; empty where some can, as the first tasks show."""
+        if not self.on_sql:
+            return ""
+        free, tables = self.service.free_texts, self.worlds.domain.base.tables
+        for table, field in free.items():
+            if table not in tables:
+                raise ConfigError(
+                    f"{self.service.name}: free_texts: there is no table {table!r}{one_of_them(table, tables)}"
+                )
+            record = next((record for _, record in some(tables[table], 1)), {field: ""})
+            if field not in record:
+                hint = one_of_them(field, record)
+                raise ConfigError(f"{self.service.name}: free_texts: the table {table!r} has no column {field!r}{hint}")
+        for number in range(TASKS):
+            task = self.maker.task("train", number, size=self.service.sizes[0].name)
+            try:
+                self.plant(task, "A note.", random.Random(number), tiny=True)
+            except (Infeasible, OwnCodeError):
+                continue
+            return ""
+        which = "the columns of free_texts are not" if free else "no column with free text is"
+        return (
+            f"instructions planted in records: {which} shown by a look-up that {TASKS} tasks need. Name "
+            'a column that your tools show and no plan goes by, by its table: free_texts={"TABLE": "COLUMN"}'
+        )
+
     def _places(self, task: Task, *, notes: bool) -> Iterator[tuple[str, str, str]]:
         """Fields of records that the right actions are about, as (table, key, field)."""
         me = self.me(task)
@@ -256,10 +299,12 @@ class ServicePlace:
         for table, records in self.tables(task).items():
             for key in sorted(keys):
                 record = records.get(key)
-                for field in self._fields(record, notes=notes) if isinstance(record, Mapping) else ():
+                for field in self._fields(table, record, notes=notes) if isinstance(record, Mapping) else ():
                     yield table, key, field
 
-    def _fields(self, record: Mapping[str, Any], *, notes: bool) -> Sequence[str]:
+    def _fields(self, table: str, record: Mapping[str, Any], *, notes: bool) -> Sequence[str]:
+        if self.on_sql and table in self.service.free_texts:
+            return (self.service.free_texts[table],)
         return ("note",) if notes else self._free_texts(record)
 
     def _free_texts(self, record: Mapping[str, Any]) -> list[str]:
@@ -295,10 +340,12 @@ class ServicePlace:
         for action in task.actions or ():
             if self.worlds.domain.kind_of(action.name) != "read":
                 continue
-            result = self.service.seen(action.name, gold.call(world, action.name, action.arguments))
+            with bugs_untold():
+                result = self.service.seen(action.name, gold.call(world, action.name, action.arguments))
             if result is not None and told in json.dumps(result):
                 try:
-                    return self._ends(planted) == self._ends(task)
+                    with bugs_untold():
+                        return self._ends(planted) == self._ends(task)
                 except OwnCodeError:  # a plan reads the field
                     return False
         return False
@@ -321,7 +368,7 @@ def _among(value: Any, ids: Mapping[Any, str]) -> bool:
 
 def _behind(written: Any, text: str) -> Any:
     """A text, or a list of texts, with a further line."""
-    return [*written, text] if isinstance(written, list) else f"{written.rstrip()}\n{text}\n"
+    return [*written, text] if isinstance(written, list) else f"{(written or '').rstrip()}\n{text}\n"
 
 
 def _request(kind: str, goal: dict[str, Any], answer: str | None) -> dict[str, Any]:

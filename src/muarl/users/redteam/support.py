@@ -72,6 +72,11 @@ class RedTeamPlace(Protocol):
         if the right look-ups would not show it."""
         ...
 
+    @property
+    def unplanted(self) -> str:
+        """Why no text can be planted in records, and what to do; empty where some can."""
+        ...
+
     def write_traps(self, request: Mapping[str, Any], task: Task) -> tuple[Trap, ...]:
         """The traps of a forbidden request of the generator's, none where no tool could do it."""
         ...
