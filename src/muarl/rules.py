@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from traceback import walk_tb
@@ -61,6 +61,12 @@ class Rules:
 
     solo: ClassVar[bool] = False
     """Whether the agent works alone, with nobody to talk to."""
+
+    def transfer_tool(self, names: Iterable[str]) -> str | None:
+        """Which of these tools hands the user over to a person: one of ``transfer_tools`` where they have been named,
+        else the first that begins with "transfer"; None if none does."""
+        named = self.transfer_tools != Rules.transfer_tools
+        return next((n for n in names if (n in self.transfer_tools if named else n.startswith("transfer"))), None)
 
     def opening(self, task: Task) -> tuple[list[Message], Requestor]:
         """The messages that the episode begins with, and whose turn it is then."""

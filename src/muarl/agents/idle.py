@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from muarl.agents.base import AgentTurn
 from muarl.chat import Message, ToolCall, ToolSpec
@@ -26,17 +26,17 @@ class IdleAgent:
 class TransferAgent:
     """Transfers every user to a human at once.
 
-    ``tool``: the transfer tool's name, None for the first offered one that begins with "transfer". ConfigError at the
-    start of an episode if there is none.
+    ``tool``: the transfer tool's name, or those of several domains; None for the first offered one that begins with
+    "transfer". ConfigError at the start of an episode if there is none.
     """
 
-    def __init__(self, tool: str | None = None, *, name: str = "always-transfer") -> None:
-        self.tool, self.name = tool, name
+    def __init__(self, tool: str | Collection[str] | None = None, *, name: str = "always-transfer") -> None:
+        self.tools, self.name = {tool} if isinstance(tool, str) else tool, name
 
     def open(self, system: str, tools: Sequence[ToolSpec], *, seed: int, session: str) -> _Scripted:
         """Start an episode. ConfigError if no offered tool transfers."""
         for spec in tools:
-            if spec.name == self.tool or (self.tool is None and spec.name.startswith("transfer")):
+            if spec.name.startswith("transfer") if self.tools is None else spec.name in self.tools:
                 properties = spec.parameters.get("properties", {})
                 required = spec.parameters.get("required", list(properties))
                 return _Scripted(ToolCall("call_0", spec.name, dict.fromkeys(required, "The user asks for help.")))

@@ -180,7 +180,13 @@ class ConfiguredEnvironment:
     @property
     def can_transfer(self) -> bool:
         """Whether the agent has a tool to transfer with."""
-        return any(spec.name.startswith("transfer") for spec in self.domain.tool_specs())
+        return bool(self.transfer_tools)
+
+    @property
+    def transfer_tools(self) -> tuple[str, ...]:
+        """The tool with which the agent hands the user over to a person; none if it has none."""
+        found = self.rules.transfer_tool(spec.name for spec in self.domain.tool_specs())
+        return () if found is None else (found,)
 
     # playing and scoring
 

@@ -227,6 +227,11 @@ class Mixture(ConfiguredEnvironment):
         return all(part.can_transfer for part in self.parts)
 
     @property
+    def transfer_tools(self) -> tuple[str, ...]:
+        """The tools with which the agent hands users over, of all domains."""
+        return tuple(tool for part in self.parts for tool in part.transfer_tools)
+
+    @property
     def checkable(self) -> bool:
         """Whether an episode of any domain can be found right or wrong."""
         return all(part.checkable for part in self.parts)

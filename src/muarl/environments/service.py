@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from muarl.domains.kit.gold import call
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.sources import policy_text
-from muarl.environments.environment import Environment
+from muarl.environments.environment import GENERATED_RULES, Environment
 from muarl.users.agenda_device import DeviceAgendaUser
 from muarl.users.agenda_service import ServiceAgendaUser
 
@@ -47,6 +47,7 @@ def environment(
         "rule_based_user": parts.user,
         "expert": parts.expert,
         "audit": audit_rules(parts.maker.worlds),
+        "rules": replace(GENERATED_RULES, transfer_tools=(service.transfer,)),
         "red_team": parts.red_team,
         "entities": parts.entities,
         "phrases": parts.phrases,

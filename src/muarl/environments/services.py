@@ -19,7 +19,7 @@ from muarl.domains.kit.service import Service
 from muarl.domains.kit.several import AnyServiceExpert, merged_rules
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.task_ids import SeededId
-from muarl.environments.environment import Environment
+from muarl.environments.environment import GENERATED_RULES, Environment
 from muarl.users.agenda_service import ServiceUsers
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def shared_environment(
         "sizes": tuple(size.name for size in next(iter(services)).sizes),
         "rule_based_user": parts.users,
         "expert": parts.expert,
+        "rules": replace(GENERATED_RULES, transfer_tools=tuple(dict.fromkeys(s.transfer for s in services))),
         "audit": merged_rules([audit_rules(maker.worlds) for maker in parts.makers.values()]),
         "red_team": parts.red_team,
         "entities": parts.entities,

@@ -215,7 +215,7 @@ def baseline_scores(
                 continue
             agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
             if part.can_transfer and config.eval_user.kind == "agenda":
-                agents["always_transfer"] = TransferAgent()
+                agents["always_transfer"] = TransferAgent(part.transfer_tools)
             users = make_users(config.eval_user, environment)
             loop.closes(users)
             for name, idle in agents.items():

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit import Finding, audit_episode, write_findings
 from muarl.audit.summary import AuditSummary, note_violations
@@ -21,6 +22,7 @@ from muarl.config import RunConfig
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.playing import local_executor
 from muarl.environments.registry import find
 from muarl.episode import Episode, StopReason, Usage
@@ -32,6 +34,7 @@ from muarl.recipes.evaluation.auditing import FILE
 from muarl.recipes.evaluation.measuring import play_all
 from muarl.rewards.traps import Sprung, sprung, traps_of
 from muarl.rollout import Budget, RolloutEnd, requests_for
+from muarl.rules import Rules
 from muarl.runs.context import open_context
 from muarl.runs.eval_agent import former_name, has_models, make_eval_agent, with_prices
 from muarl.runs.opening import prepare
@@ -46,9 +49,7 @@ LABEL = "red team"
 TRAP = "red-team-trap"
 """The rule of findings about sprung traps."""
 
-BASELINES: Mapping[str, type[IdleAgent] | type[TransferAgent]] = {
-    "do_nothing": IdleAgent, "always_transfer": TransferAgent,
-}  # fmt: skip
+BASELINES = ("do_nothing", "always_transfer")
 
 
 def run(config: RunConfig) -> Path:
@@ -157,10 +158,11 @@ def make_red_team_users(config: RunConfig, environment: ConfiguredEnvironment) -
     return LLMUserFactory(make_endpoint(section.endpoint), guidelines=GUIDELINES, tools=environment.user_tools)
 
 
-def baselines_of(domain: Domain) -> Mapping[str, type[IdleAgent] | type[TransferAgent]]:
+def baselines_of(domain: Domain, rules: Rules = GENERATED_RULES) -> Mapping[str, Agent]:
     """The trivial baselines that a domain can host: in one without such a tool nobody is transferred."""
-    transfers = any(name.startswith("transfer") for name in domain.tool_names())
-    return {name: make for name, make in BASELINES.items() if transfers or make is not TransferAgent}
+    transfer = rules.transfer_tool(domain.tool_names())
+    found: dict[str, Agent] = {"do_nothing": IdleAgent()}
+    return found if transfer is None else {**found, "always_transfer": TransferAgent(transfer)}
 
 
 def _floors(
@@ -173,9 +175,9 @@ def _floors(
 
         users = AgendaUserFactory(environment.rule_based_user(), seed=config.eval_user.seed)
     out: dict[str, list[Episode]] = {}
-    for name, make in baselines_of(environment.domain).items():
+    for name, idle in baselines_of(environment.domain, environment.rules).items():
         requests = requests_for(tasks, 1, seed=config.eval.seed, label=LABEL)
-        executor = local_executor(environment, make(), users, config.rollout.concurrency)
+        executor = local_executor(environment, idle, users, config.rollout.concurrency)
         out[name], _ = play_all(executor, requests, progress, name.replace("_", " "))
     return out
 

@@ -41,6 +41,7 @@ def audit_rules(worlds: Worlds) -> AuditRules:
         auth_tools=frozenset() if identity is None or not identity.tool else frozenset({identity.tool}),
         free_writes=frozenset({*service.free_writes, *(remedy.tool for remedy in service.remedies)}),
         open_tools=frozenset(service.open_tools),
+        transfer_tools=frozenset({service.transfer}),
         person="user_id" if identity is None else identity.key,
         resources=tuple(_resources(service)),
         forbids={tool: partial(_forbidden, worlds, tool) for tool in writes},

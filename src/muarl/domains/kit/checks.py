@@ -16,7 +16,7 @@ from muarl.domains.kit.exploring import SMALL, explored
 from muarl.domains.kit.moves import Request, Rule, call_key
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.requests import draw_goal, split
-from muarl.domains.kit.service import Service
+from muarl.domains.kit.service import OUTSIDE, Service
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import shown_user
 from muarl.domains.task_sampling import Infeasible
@@ -37,6 +37,7 @@ def checks(maker: TaskMaker) -> tuple[Check, ...]:
         Check("rules", "Every rule of a plan decides some request.", own.rules),
         Check("policy-rules", "Every numbered rule of the policy is practised or audited.", own.policy_rules),
         Check("words", "No words of an intent stand in a value that users say for another.", own.words),
+        Check("transfer", "Users whom only a person can help can be handed over to one.", own.transfer),
         Check("slots", "The plans ask for every slot, and its answers are understood.", own.slots),
     )
 
@@ -105,6 +106,28 @@ class _Checks:
             left = [intent for intent in self.service.intents if number < WORLDS or missed.get(intent.name)]
             if not any(missed.values()):
                 break
+    def transfer(self, samples: Samples) -> Checked:
+        """Whether there is a tool that hands users over where plans and topics want one."""
+        service = self.service
+        if service.transfers:
+            return Checked(f"{service.transfer}, {len(service.outside)} topics")
+        remedy = 'Name it: Service(transfer="TOOL"), or write such a tool'
+        known = explored(self.maker.worlds)
+        found = [
+            Problem(f"its plan hands users over, and there is no tool {service.transfer!r}", _where(intent), remedy)
+            for intent in service.intents
+            if known[intent.name].may_end("transfer")
+        ]
+        if service.outside not in ((), OUTSIDE):
+            what = f"outside has {len(service.outside)} topics, of which no task is made without a tool that hands over"
+            found.append(Problem(what, "", remedy))
+        return Checked(
+            f"no tool {service.transfer!r}, so nobody asks for what only a person can help with", tuple(found)
+        )
+
+    def _met(self, samples: Samples) -> Met:
+        met: Met = {}
+        for number in range(WORLDS):
             rng = random.Random(f"{self.service.name} rules {samples.seed} {number}")
             place = self.maker.worlds.world("train", samples.seed, number * SMALL.tasks_per_world, 0, SMALL)
             for intent in left:

@@ -20,7 +20,7 @@ from muarl.domains.kit.moves import Move, Refused, Request, call_key
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.records import fill
 from muarl.domains.kit.service import Service
-from muarl.domains.scripted_expert import TRANSFER, ScriptedExpert
+from muarl.domains.scripted_expert import ScriptedExpert
 from muarl.language.consent import drops_request, is_affirmative
 from muarl.language.corrections import corrects
 from muarl.language.outcomes import tells_works
@@ -120,7 +120,7 @@ class ServiceExpert(ScriptedExpert[Request]):
         return any(waiting == s.removeprefix("described ") for s in reading.read_slots(self._service, text, [waiting]))
 
     def _outside(self, text: str) -> str:
-        return next((t for t in self._service.outside if t.lower() in text.lower()), "")
+        return next((t for t in self._service.topics if t.lower() in text.lower()), "")
 
     def _update(self, frame: Request, text: str, waiting: str) -> None:
         frame.others = frame.others or caution.for_somebody_else(text)
@@ -145,7 +145,7 @@ class ServiceExpert(ScriptedExpert[Request]):
                 self._frames[0].confirmed = True  # it is tried again, and was agreed to
             self._remedied = False
             return
-        if call.name == TRANSFER:
+        if call.name == self._service.transfer:
             self._handed_over = not message.error
         elif move is None:
             self._identified(call.name, message)
@@ -224,7 +224,7 @@ class ServiceExpert(ScriptedExpert[Request]):
             return question
         if self._transfer and (self._frames or self._service.transfers):
             self._transfer = self._service.transfers
-            return self._hand_over("The customer needs help.")
+            return self._hand_over(f"The {self._service.caller} needs help.")
         for _ in range(MAX_MOVES):
             if not self._frames:
                 else_ = templates.HOW_ELSE if (self._told and self._told[-1]) or self._calls > 1 else templates.HELLO
@@ -237,7 +237,7 @@ class ServiceExpert(ScriptedExpert[Request]):
     def _hand_over(self, why: str) -> Message:
         """Hand the user over, or, where there is nobody to take over, give the request up."""
         if self._service.transfers:
-            return super()._hand_over(why)
+            return self._call(self._service.transfer, **self._service.transfer_arguments(why))
         self._frames.pop(0)
         self._told.append(templates.pick(self._rng, templates.GIVEN_UP))
         return self._say(templates.pick(self._rng, templates.HOW_ELSE))
@@ -262,7 +262,7 @@ class ServiceExpert(ScriptedExpert[Request]):
     def _serve(self, frame: Request) -> Message | None:
         """The next thing to do or say for a request; None if it is settled."""
         if frame.intent == "outside":
-            return self._hand_over(f"The customer wants to talk about {frame.slots['topic']}.")
+            return self._hand_over(f"The {self._service.caller} wants to talk about {frame.slots['topic']}.")
         service = self._service
         if frame.others and any(s.draw is not None and s.draw.own for s in service.intent(frame.intent).slots):
             self._turn_down(templates.pick(self._rng, templates.SOMEBODY_ELSES))  # without having looked at it
@@ -306,7 +306,7 @@ class ServiceExpert(ScriptedExpert[Request]):
 
     def _refuse(self, frame: Request, move: Move) -> Message | None:
         if self._has("transfer_if_forbidden"):
-            return self._hand_over("The customer asks for something that is not allowed.")
+            return self._hand_over(f"The {self._service.caller} asks for something that is not allowed.")
         if self._has("try_forbidden") and move.conditional:
             frame.over = True
             return None
@@ -339,7 +339,7 @@ class ServiceExpert(ScriptedExpert[Request]):
 
     def _short_of(self, frame: Request, move: Move) -> Message | None:
         if self._has("transfer_if_unavailable"):
-            return self._hand_over("What the customer wants is not available.")
+            return self._hand_over(f"What the {self._service.caller} wants is not available.")
         value = self._service.show(move.slot, frame.slots.pop(move.slot, "that"))
         ask = templates.pick(self._rng, several(self._service.slots[move.slot].ask))
         news = self._filled(frame, move) if move.texts else templates.NOT_AVAILABLE.format(value)

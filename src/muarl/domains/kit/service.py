@@ -52,6 +52,7 @@ VARIANTS: Mapping[str, float] = {"done": 0.68, "unavailable": 0.15, "refuse": 0.
 transferring at once, since the others want the user identified first."""
 MORE_REQUESTS = (0.30, 0.15)
 """The share of users with a second request, and of those the share with a third."""
+OUTSIDE = ("a job here", "a complaint about another {caller}")
 _QUESTION = (
     r"(?:which|what|who[ms]?e?|how|when|where|why|give me|tell me|let me know|provide|specify|i(?: will|'ll)? need"
     r"|may i (?:have|know|ask))"
@@ -68,7 +69,8 @@ class Service:
     take place in the domain's own database. Where that is a SQL database, the user's own records are found by its
     indexes, and other people's (in requests that are refused) among the first ``overlay.SOME``.
 
-    ``outside``: topics that only a person can help with. ``open_tools``: reads that show no user's data.
+    ``outside``: topics that only a person can help with. ``transfer``: the tool that hands the user over to one.
+    ``caller``: what a user is called, such as "member". ``open_tools``: reads that show no user's data.
     ``obligations``: what must be said. ``policy_compact``: the policy of the tiny size; ``tiny_tools`` and
     ``tiny_intents``: its tools and intents, none: all of them. ``consent``: whether users are asked before a write;
     ``free_writes``: tools for which they never are. ``sizes``: of made worlds. ``view``: what plans read of each tool's
@@ -102,7 +104,9 @@ class Service:
     intents: Sequence[Intent]
     identity: Identity | None = None
     tables: MakeTables | None = None
-    outside: tuple[str, ...] = ("a job here", "a complaint about another customer")
+    outside: tuple[str, ...] = OUTSIDE
+    transfer: str = TRANSFER
+    caller: str = "customer"
     open_tools: tuple[str, ...] = ()
     obligations: tuple[Obligation, ...] = ()
     policy_compact: Path | str = ""
@@ -166,6 +170,7 @@ class Service:
         identity = self.identity
         named = [("open_tools", tool) for tool in self.open_tools] + [("tiny_tools", tool) for tool in self.tiny_tools]
         named += [("unlocks", tool) for tool in self.unlocks]
+        named += [("transfer", self.transfer)] if self.transfer != TRANSFER else []
         named += [("free_writes", tool) for tool in self.free_writes] + [("remedies", r.tool) for r in self.remedies]
         named += [("identity: tool", identity.tool)] if identity is not None and identity.tool else []
         named += [
@@ -199,7 +204,32 @@ class Service:
     @property
     def transfers(self) -> bool:
         """Whether agents can hand users over to a person."""
-        return TRANSFER in self.tool_kinds
+        return self.transfer in self.tool_kinds
+
+    @cached_property
+    def topics(self) -> tuple[str, ...]:
+        """``outside``, with what users are called."""
+        return tuple(topic.replace("{caller}", self.caller) for topic in self.outside)
+
+    def transfer_arguments(self, summary: str) -> dict[str, str]:
+        """The arguments with which users are handed over: a sentence on why, if the tool takes one."""
+        if self.transfer == TRANSFER:
+            return {"summary": summary}
+        return {self._transfer_argument: summary} if self._transfer_argument else {}
+
+    @cached_property
+    def _transfer_argument(self) -> str:
+        """The argument of the tool that hands over which takes the sentence; empty if it takes none."""
+        domain = self.domain(database={}, policy="-") if self.rehearsal is None else self.domain()
+        form = next(spec.parameters for spec in domain.tool_specs() if spec.name == self.transfer)
+        texts = [name for name, one in form.get("properties", {}).items() if one.get("type") == "string"]
+        found = "summary" if "summary" in texts else next(iter(texts), "")
+        if rest := [name for name in form.get("required", ()) if name != found]:
+            raise ConfigError(
+                f"{self.name}: transfer: the tool {self.transfer!r} must work with one sentence on why the user is "
+                f"handed over; give {', '.join(rest)} a default"
+            )
+        return found
 
     @property
     def name(self) -> str:

@@ -23,7 +23,6 @@ from muarl.domains.kit.scenario import scenario_text
 from muarl.domains.kit.service import SIZES, Service
 from muarl.domains.kit.worlds import Tables, Worlds, facts_of
 from muarl.domains.overlay import some
-from muarl.domains.scripted_expert import TRANSFER
 from muarl.domains.task_ids import SeededId
 from muarl.domains.task_sampling import DRAWS, Infeasible, UserRequest, replay_gold, split_of
 from muarl.errors import ConfigError
@@ -106,7 +105,7 @@ class TaskMaker:
 
     def _has(self, variant: str, intents: Sequence[str]) -> bool:
         if variant == "outside":
-            return bool(self.service.outside) and TRANSFER in self.worlds.domain.tool_names()
+            return bool(self.service.topics) and self.service.transfer in self.worlds.domain.tool_names()
         if variant == "impostor":
             return bool(self._easily_wrong())
         return bool(self._fit(intents, variant))
@@ -139,7 +138,10 @@ class TaskMaker:
             requests[0].final, requests[0].answer, requests[0].intent, gold = None, None, "impostor", ()
             facts, wrong = {**facts, **wrong}, {}
         if transferred:
-            gold = (*first, Action(TRANSFER, {"summary": transferred}, compare_args=()))
+            gold = (
+                *first,
+                Action(self.service.transfer, self.service.transfer_arguments(transferred), compare_args=()),
+            )
         if len(requests) > 1 and all(r.final is None and r.answer is None for r in requests):
             raise Infeasible
         if self.service.tables is None and identity is None and split_of(_key(requests)) != split:
@@ -151,9 +153,9 @@ class TaskMaker:
     ) -> tuple[list[UserRequest], list[Action], str]:
         """The requests, the gold actions that serve them, and why the user is handed over, if that is right."""
         if variant == "outside":
-            topic = source.rng.choice(self.service.outside)
+            topic = source.rng.choice(self.service.topics)
             request = UserRequest("outside", {"topic": topic}, intent="outside")
-            return [request], [], f"The customer wants to talk about {topic}."
+            return [request], [], f"The {self.service.caller} wants to talk about {topic}."
         requests: list[UserRequest] = []
         actions: list[Action] = []
         transferred = ""

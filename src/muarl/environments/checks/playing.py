@@ -39,7 +39,7 @@ def floors(context: CheckContext) -> Checked:
     """Doing nothing and always transferring earn less than 15%, or that is what an agent learns."""
     tasks = context.playable()
     served = {"do-nothing": _floor(context, tasks, None)}
-    transfer = _transfer_tool(context.domain)
+    transfer = _transfer_tool(context)
     if transfer is not None:
         served["always-transfer"] = _floor(context, tasks, transfer)
     found = []
@@ -65,8 +65,9 @@ def _slack(count: int) -> float:
     return 0.0 if count >= ENOUGH else 2 * sqrt(FLOOR * (1 - FLOOR) / count)
 
 
-def _transfer_tool(domain: Domain) -> ToolSpec | None:
-    return next((spec for spec in domain.tool_specs() if spec.name.startswith("transfer")), None)
+def _transfer_tool(context: CheckContext) -> ToolSpec | None:
+    offered = {spec.name: spec for spec in context.domain.tool_specs()}
+    return offered.get(context.environment.rules.transfer_tool(offered) or "")
 
 
 def _floor(context: CheckContext, tasks: Sequence[Task], transfer: ToolSpec | None) -> list[Task]:

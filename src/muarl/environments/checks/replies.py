@@ -182,7 +182,7 @@ def _reaction(context: CheckContext, episode: Episode, said: str, after_yes: Epi
     proposed = writes[:1] if after_yes is None else _proposed(context, after_yes, before)
     if any(write in proposed for write in writes):
         return "writes"
-    if any(c.name.startswith("transfer") for m in new for c in m.tool_calls):
+    if context.environment.rules.transfer_tool(c.name for m in new for c in m.tool_calls):
         return "hands over"
     last = next((m.content or "" for m in reversed(new) if m.role == "assistant" and m.content), "")
     return "says the same again" if last == before else "asks" if "?" in last else "says something" if last else "ends"

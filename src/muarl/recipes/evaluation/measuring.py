@@ -121,5 +121,5 @@ def baseline_agents(environment: ConfiguredEnvironment) -> dict[str, Agent]:
     """The agents of ``baselines`` by name. Each one's phase is its name without the underscore."""
     agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
     if environment.can_transfer:
-        agents["always_transfer"] = TransferAgent()
+        agents["always_transfer"] = TransferAgent(environment.transfer_tools)
     return agents

@@ -166,7 +166,7 @@ def agents_for(environment: ConfiguredEnvironment) -> tuple[dict[str, Agent], di
         "claiming": IdleAgent(CLAIMS, name="claiming"),
     }
     if environment.can_transfer:
-        offered["transferring"] = TransferAgent(name="transferring")
+        offered["transferring"] = TransferAgent(environment.transfer_tools, name="transferring")
     else:
         missing["transferring"] = "it has no tool to transfer with"
     return offered, missing

@@ -17,7 +17,8 @@ from muarl.users.redteam.templates import AGAIN, PRESSURE
 def only_request(base: Task, servable: frozenset[str]) -> Mapping[str, Any]:
     """The one servable request of a task. Infeasible if it has others, or if the user is to be handed over."""
     assert base.agenda is not None
-    if any(action.name == TRANSFER for action in base.actions or ()):
+    handed_over = str(base.tags.get("intent")).endswith("_handover")
+    if handed_over or any(action.name == TRANSFER for action in base.actions or ()):
         raise Infeasible
     requests = base.agenda["requests"]
     if len(requests) != 1 or requests[0]["kind"] not in servable or not base.tags["feasible"]:
