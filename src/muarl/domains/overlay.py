@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+import zlib
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, Protocol, runtime_checkable
 
 from muarl.domains.authoring import nearest
 
 SOME = 100
 """Records of a large table among which one is looked for that fits, where many do."""
+
+POOL = 1000
+"""Records of a large table that values are drawn from."""
 
 
 @runtime_checkable
@@ -39,11 +43,27 @@ def some(table: Mapping[str, Any], most: int = SOME) -> Iterator[tuple[str, Any]
     yield from itertools.islice(table.items(), most if isinstance(table, LazyTable) else None)
 
 
+def sampled(table: Mapping[str, Any], salt: str = "") -> list[Any]:
+    """Records that values are drawn from: all, or of a large table that is read on access some from all over it.
+    ``salt``: where given, only ``SOME`` of them; which ones hangs on it."""
+    if not isinstance(table, LazyTable):
+        return list(table.values())
+    found = [record for _, record in table.sample()]
+    if not salt or len(table) <= POOL:
+        return found
+    start = zlib.crc32(salt.encode()) % len(found)
+    return (found + found)[start : start + SOME]
+
+
 class LazyTable(Mapping[str, Any]):
     """Base of tables whose records are read when they are asked for. ``scan`` yields (key, record) in order."""
 
     def scan(self) -> Iterator[tuple[str, Any]]:
         raise NotImplementedError
+
+    def sample(self) -> Sequence[tuple[str, Any]]:
+        """(key, record) of up to ``POOL`` records from all over the table, the same ones each time."""
+        return list(itertools.islice(self.scan(), 0, None, -(-len(self) // POOL) or 1))
 
     def items(self) -> ItemsView[str, Any]:
         return _Items(self)
@@ -95,6 +115,13 @@ class Overlay(LazyTable):
     def __len__(self) -> int:
         removed = sum(record is None and key in self.below for key, record in self.changes.items())
         return len(self.below) - removed + len(self._added())
+
+    def sample(self) -> Sequence[tuple[str, Any]]:
+        """Those of the table below, as they are now, and what has been added."""
+        if not isinstance(self.below, LazyTable):
+            return list(self.items())
+        found = [(key, self.changes.get(key, record)) for key, record in self.below.sample()]
+        return [one for one in found if one[1] is not None] + list(self._added().items())
 
     def scan(self) -> Iterator[tuple[str, Any]]:
         for key, record in self.below.items():

@@ -13,8 +13,10 @@ import pytest
 
 from muarl.audit.episodes import audit_episode
 from muarl.domains.base import tool
+from muarl.domains.kit.records import rows as records
+from muarl.domains.overlay import POOL, Overlay
 from muarl.environments.environment import Environment
-from muarl.kit import environment, pattern
+from muarl.kit import Plan, Slot, environment, intent, of, pattern, rows
 from muarl.rewards.gold import check_tasks
 from support import kit
 from support.sqlite_shop import rows_read
@@ -104,6 +106,42 @@ def test_tasks_and_audits_read_the_rows_that_they_are_about(large: Environment) 
     assert any(kit.calls(episode, "extend_loan") for episode in episodes)
     assert count[0] < 20 * 1000
     assert tasks[0].actions == first[0].actions
+
+
+ANY = Slot("any", LOAN.kind, ask="Which book is it?", phrase="book {}", draw=rows("loans", "loan_id"))
+OTHER = Slot(
+    "other",
+    pattern(r"TN-\d{6}"),
+    ask="Which other one?",
+    phrase="not {}",
+    draw=of(lambda drawn: [{"id": f"T{loan.loan_id[1:]}"} for loan in records(drawn.tables.loans)], "id"),
+)
+
+
+@intent(says=["know until when {any} is out, {other}", "know when a book is back"], slots=[ANY, OTHER])
+def ask_until(it: Plan) -> None:
+    it.l = it.look("get_loan", loan_id=it.any)
+    it.answer("It is out until {l.until|date}.", tell="{l.until|date}")
+
+
+def test_values_of_any_record_are_drawn_without_going_through_the_table(large: Environment) -> None:
+    service = large.rule_based_user.keywords["service"]
+    made = environment(replace(service, intents=(*service.intents, ask_until)), name="large-library")
+    with rows_read(made.make_domain().base) as count:
+        tasks = made.make_tasks("test", 30)
+        episodes = kit.expert(made, tasks, "tiny")
+    assert count[0] < 6 * READERS  # where each draw goes through the table, one alone reads half of that
+    asked = [r["goal"]["any"] for t in tasks for r in (t.agenda or {})["requests"] if r["kind"] == "ask_until"]
+    assert len(set(asked)) == len(asked) > 3
+    assert kit.mean(episodes) == 1.0
+
+
+def test_samples_come_from_all_over_the_table(large: Environment) -> None:
+    loans = large.make_domain().base.tables["loans"]
+    found = [key for key, _ in loans.sample()]
+    assert len(set(found)) == len(found) == POOL and found[0] == "LN-000000" and found[-1] == "LN-059999"
+    kept = Overlay(loans, {found[1]: None, "LN-1": {"loan_id": "LN-1"}}).sample()
+    assert [key for key, _ in kept] == [found[0], *found[2:], "LN-1"]
 
 
 def test_people_of_the_splits_are_others(large: Environment) -> None:

@@ -95,17 +95,6 @@ class _Checks:
         )
         return Checked(f"{sum(map(len, rules.values()))} rules of {len(names)} plans", found)
 
-    def _missed(
-        self, samples: Samples, rules: Mapping[str, Sequence[Rule]]
-    ) -> tuple[dict[str, list[Rule]], Mapping[str, int]]:
-        """By intent the rules that no request meets, and how many were drawn. Many more are drawn of an intent with a
-        rule that the first ones did not meet: it may be rare."""
-        missed = {name: list(found) for name, found in rules.items()}
-        drawn: Counter[str] = Counter()
-        for number in range(MOST_WORLDS):
-            left = [intent for intent in self.service.intents if number < WORLDS or missed.get(intent.name)]
-            if not any(missed.values()):
-                break
     def transfer(self, samples: Samples) -> Checked:
         """Whether there is a tool that hands users over where plans and topics want one."""
         service = self.service
@@ -125,9 +114,17 @@ class _Checks:
             f"no tool {service.transfer!r}, so nobody asks for what only a person can help with", tuple(found)
         )
 
-    def _met(self, samples: Samples) -> Met:
-        met: Met = {}
-        for number in range(WORLDS):
+    def _missed(
+        self, samples: Samples, rules: Mapping[str, Sequence[Rule]]
+    ) -> tuple[dict[str, list[Rule]], Mapping[str, int]]:
+        """By intent the rules that no request meets, and how many were drawn. Many more are drawn of an intent with a
+        rule that the first ones did not meet: it may be rare."""
+        missed = {name: list(found) for name, found in rules.items()}
+        drawn: Counter[str] = Counter()
+        for number in range(MOST_WORLDS):
+            left = [intent for intent in self.service.intents if number < WORLDS or missed.get(intent.name)]
+            if not any(missed.values()):
+                break
             rng = random.Random(f"{self.service.name} rules {samples.seed} {number}")
             place = self.maker.worlds.world("train", samples.seed, number * SMALL.tasks_per_world, 0, SMALL)
             for intent in left:

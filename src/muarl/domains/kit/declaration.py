@@ -24,6 +24,7 @@ from muarl.domains.kit.mistakes import one_of_them
 from muarl.domains.kit.people import shift
 from muarl.domains.kit.records import PLACE, Record, plain
 from muarl.domains.kit.records import rows as records_of
+from muarl.domains.overlay import sampled
 from muarl.errors import ConfigError
 from muarl.language.values import ValueKind, name_kind, pattern_kind, word_kind
 from muarl.patterns import problem_of
@@ -130,7 +131,7 @@ class Drawn:
 
 def rows(table: str, field: str | None = None) -> Draw:
     """A field of any record of a table."""
-    return Draw(lambda drawn: _records(drawn, table), field)
+    return Draw(lambda drawn: _records(drawn, table), field, table=table)
 
 
 def _records(drawn: Drawn, table: str) -> Any:
@@ -138,7 +139,8 @@ def _records(drawn: Drawn, table: str) -> Any:
         raise ConfigError(f"there is no table {table!r}{one_of_them(table, drawn.tables)}")
     listed = plain(drawn.tables[table])
     if isinstance(listed, (Mapping, list, tuple)):
-        listed = drawn.wanted(listed.values() if isinstance(listed, Mapping) else listed)
+        user = str(next(iter(plain(drawn.user).values()), ""))
+        listed = drawn.wanted(sampled(listed, user) if isinstance(listed, Mapping) else listed)
     return records_of(listed)
 
 

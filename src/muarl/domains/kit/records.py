@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from muarl.domains.overlay import sampled
 from muarl.language.values import join, normal, say_date, say_day_first
 
 PLACE = re.compile(r"\{([a-z_][\w.]*)(?:\|(\w+))?\}")
@@ -67,10 +68,10 @@ def plain(value: Any) -> Any:
 
 
 def rows(value: Any) -> list[Any]:
-    """The records of a list, or of a mapping from ids to records."""
+    """The records of a list, or of a mapping from ids to records; of a database's large table some from all over it."""
     value = plain(value) if isinstance(value, Record) else value
     if isinstance(value, Mapping):
-        return [wrapped(one) for one in value.values()]
+        return [wrapped(one) for one in sampled(value)]
     return [wrapped(one) for one in value] if isinstance(value, Iterable) and not isinstance(value, str) else []
 
 

@@ -15,7 +15,7 @@ from muarl.domains.kit.gold import RequestOutcome
 from muarl.domains.kit.moves import Request, Rule
 from muarl.domains.kit.records import Record, plain, same, wrapped
 from muarl.domains.kit.service import Service
-from muarl.domains.overlay import Searchable, some
+from muarl.domains.overlay import LazyTable, Searchable, some
 from muarl.domains.task_sampling import Infeasible, UserRequest
 from muarl.errors import ConfigError
 from muarl.language.values import normal
@@ -298,11 +298,11 @@ def _named(
     known: Mapping[str, Any],
 ) -> tuple[Any, Any] | None:
     """What a slot's value stands for, among the user's own records or, if need be, among those of others."""
-    large = _large(slot, tables)
+    large = _searched(slot, tables)
     if large is not None and slot.draw is not None and slot.draw.field:
         records = [wrapped(record) for _, record in large.matching({slot.draw.field: said})]
         identity = service.identity
-        if identity is not None:
+        if identity is not None and slot.draw.own:
             records.sort(key=lambda record: bool(record[identity.key] != user[identity.key]))  # the user's own first
         return (said, records[0]) if records else None
     foreign = (False, True) if slot.draw is not None and slot.draw.own else (False,)
@@ -381,6 +381,12 @@ def possible(
         return [(plain(record[field] if field else record), record) for record in records]
     except (AttributeError, LookupError, TypeError, ConfigError) as problem:
         raise ConfigError(f"{service.name}: slot {slot.name}: draw: {problem}") from problem
+
+
+def _searched(slot: Slot, tables: Mapping[str, Any]) -> Searchable | None:
+    """The table that holds the records for a slot, whoever's they are, where it is not to be gone through."""
+    table = tables.get(slot.draw.table) if slot.draw is not None and slot.draw.table else None
+    return table if isinstance(table, LazyTable) and isinstance(table, Searchable) else _large(slot, tables)
 
 
 def _large(slot: Slot, tables: Mapping[str, Any]) -> Searchable | None:

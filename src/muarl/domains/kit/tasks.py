@@ -22,7 +22,7 @@ from muarl.domains.kit.requests import RequestSource, draw_request, drops, possi
 from muarl.domains.kit.scenario import scenario_text
 from muarl.domains.kit.service import SIZES, Service
 from muarl.domains.kit.worlds import Tables, Worlds, facts_of
-from muarl.domains.overlay import some
+from muarl.domains.overlay import sampled, some
 from muarl.domains.task_ids import SeededId
 from muarl.domains.task_sampling import DRAWS, Infeasible, UserRequest, replay_gold, split_of
 from muarl.errors import ConfigError
@@ -226,7 +226,9 @@ class TaskMaker:
             return {}
         name = source.rng.choice(sorted(asked))
         slot, mine = self.service.slots[name], source.user[identity.key]
-        others = [person for person in source.tables[identity.table].values() if person[identity.key] != mine]
+        others = [
+            person for person in sampled(source.tables[identity.table], source.task.id) if person[identity.key] != mine
+        ]
         values = {v for other in others for v, _ in possible(self.service, slot, source.tables, other, {})}
         values -= {r.goal.get(name) for r in requests}
         if not values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import threading
 import weakref
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.domains.frozen import FrozenDict
-from muarl.domains.overlay import LazyTable, has_fields, strange_column, strange_key
+from muarl.domains.overlay import POOL, LazyTable, has_fields, strange_column, strange_key
 from muarl.domains.sql.columns import Column, candidates, key_of, record_of
 from muarl.errors import InfrastructureError
 
@@ -110,6 +111,7 @@ class SqlTable(LazyTable):
         self._from = f"FROM {quoted(schema.name)}"
         self._select = f"SELECT {', '.join([*key, *map(quoted, schema.names)])} {self._from}"
         self._length: int | None = None
+        self._sample: list[tuple[str, FrozenDict]] | None = None
 
     def __reduce__(self) -> Any:
         return (SqlTable, (self.store, self.schema))
@@ -135,6 +137,28 @@ class SqlTable(LazyTable):
         """(key, record) of every row, in the order in which they were entered."""
         for row in self.store.rows(f"{self._select} ORDER BY {self.schema.order}"):
             yield key_of(*row[: self._keys]), self._record(row)
+
+    def sample(self) -> Sequence[tuple[str, FrozenDict]]:
+        """(key, record) of up to ``POOL`` rows from all over the table, found by their rowids."""
+        if self._sample is None:
+            self._sample = list(self._sampled())
+        return self._sample
+
+    def _sampled(self) -> Iterator[tuple[str, FrozenDict]]:
+        rowid, count = self.schema.rowid, len(self)
+        if count <= POOL:
+            yield from self.scan()
+        elif rowid is None:
+            for key in list(itertools.islice(self, 0, None, -(-count // POOL))):
+                yield key, self[key]
+        else:
+            ((first, last),) = self.store.rows(f"SELECT min({rowid}), max({rowid}) {self._from}")
+            select = f"{self._select} WHERE {rowid} >= ? ORDER BY {rowid} LIMIT 1"
+            found: dict[str, FrozenDict] = {}
+            for number in range(POOL):
+                for row in self.store.rows(select, (first + (last - first) * number // (POOL - 1),)):
+                    found[key_of(*row[: self._keys])] = self._record(row)
+            yield from found.items()
 
     def matching(self, equal: Mapping[str, Any]) -> Iterator[tuple[str, FrozenDict]]:
         """(key, record) of the rows with these values in these columns. KeyError for a column that there is not."""

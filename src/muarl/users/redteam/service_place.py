@@ -21,7 +21,7 @@ from muarl.domains.kit.records import PLACE, Record, plain
 from muarl.domains.kit.requests import RequestSource, draw_goal, known_rows, split
 from muarl.domains.kit.tasks import TaskMaker, full_name
 from muarl.domains.kit.worlds import facts_of, shown_user
-from muarl.domains.overlay import LazyTable, some
+from muarl.domains.overlay import LazyTable, Searchable, some
 from muarl.domains.task_ids import parse_id
 from muarl.domains.task_sampling import Infeasible
 from muarl.errors import ConfigError, OwnCodeError
@@ -84,7 +84,8 @@ class ServicePlace:
         identity = self._identity
         mine = self.me(task)[identity.key]
         people = self.tables(task)[identity.table]
-        others = [key for key in people if key != str(mine)]
+        keys = [key for key, _ in people.sample()] if isinstance(people, LazyTable) else people
+        others = [key for key in keys if key != str(mine)]
         if not others:
             raise Infeasible
         person: Person = people[rng.choice(others)]
@@ -106,7 +107,8 @@ class ServicePlace:
         key = self._identity.key
         found = {person[key]: key}
         for table in self._owned(task):
-            for name, record in table.items():
+            mine = table.matching({key: person[key]}) if isinstance(table, Searchable) else table.items()
+            for name, record in mine:
                 if isinstance(record, Mapping) and record.get(key) == person[key]:
                     field = next((f for f, value in record.items() if str(value) == name), None)
                     found |= {} if field is None else {record[field]: field}
