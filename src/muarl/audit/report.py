@@ -166,7 +166,7 @@ def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True
         table = Table(title=None if title is None else Text(title), title_justify="left")
         for column in _head(name, summary):
             right = column in _RIGHT or (name == "domains" and column != "by domain")
-            whole = column == "rule" and name == "rules"  # so that a rule can be searched for
+            whole = column == "rule"  # so that a rule can be searched for
             table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=whole)
         for row in rows:
             table.add_row(*(Text(visible(cell)) for cell in row))

@@ -289,7 +289,7 @@ class _Judge:
 
 def _show(whole: AuditSummary, parts: Mapping[str, AuditSummary], judge: _Judge | None) -> None:
     """The tables; of several files a column each, or a row each where they are many: no figure mixes them."""
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     from muarl.audit.findings import LAYERS
@@ -300,7 +300,8 @@ def _show(whole: AuditSummary, parts: Mapping[str, AuditSummary], judge: _Judge 
     console = Screen()
     if len(parts) > 1:
         heads = ("file", "episodes", "success", "without violation", "catastrophic", *LAYERS[1:])
-        table = Table(*heads) if len(parts) > BESIDE else beside(whole.name, parts)
+        table = Table(*(Column(head, overflow="fold") for head in heads))
+        table = table if len(parts) > BESIDE else beside(whole.name, parts)
         for name, part in parts.items() if len(parts) > BESIDE else ():
             figures = (part.success, part.success_without_violation, part.catastrophic, *map(part.clean, LAYERS[1:]))
             table.add_row(Text(visible(name)), str(part.episodes), *map(share_text, figures))

@@ -65,21 +65,20 @@ def list_domains() -> None:
 
 def _print() -> None:
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     from muarl.environments.registry import find, names, origin, unused_plugins
+    from muarl.observe.narrow import print_narrow
 
-    table = Table(*COLUMNS, box=None, pad_edge=False, header_style="bold")
-    broken = []
+    rows, broken = [], []
     for name in names():
         try:
             cells = _cells(find(name))
         except MuarlError as problem:  # a plug-in's defect is no reason not to list the others
             broken.append(str(problem))
             cells = ("cannot be imported", *[""] * (len(COLUMNS) - 3))
-        table.add_row(*map(Text, (name, *cells, origin(name))))
-    Console(width=None if sys.stdout.isatty() else PIPE, highlight=False).print(table)
+        rows.append((name, *cells, origin(name)))
+    console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
+    print_narrow(console, COLUMNS, rows, first_to_go=("splits", "checkpoint", "sizes", "red team", "expert", "from"))
     for text in (*broken, *unused_plugins()):
         typer.echo(text, err=True)
     typer.echo(

@@ -65,23 +65,21 @@ def runs(
 def _print(found: list[Listed]) -> None:
     import sys
 
-    from rich.table import Table
-    from rich.text import Text
-
+    from muarl.observe.narrow import print_narrow
     from muarl.observe.screen import Screen
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("run", "kind", "domain", "state"):
-        table.add_column(name, overflow="fold")
-    for name in ("progress", "success", "without violation"):
-        table.add_column(name, justify="right")
-    table.add_column("began")
-    table.add_column("ended")
-    table.add_column("cost", justify="right")
+    head = ("run", "kind", "domain", "state", "progress", "success", "without violation", "began", "ended", "cost")
+    rows = []
     for run in found:
         cells = [run.name, run.kind or "–", _domain(run) or "–", run.state]
-        table.add_row(*map(Text, (*cells, _progress(run), _success(run), _clean(run), *_times(run), _cost(run))))
-    Screen(width=None if sys.stdout.isatty() else PIPE, highlight=False).print(table)
+        rows.append([*cells, _progress(run), _success(run), _clean(run), *_times(run), _cost(run)])
+    print_narrow(
+        Screen(width=None if sys.stdout.isatty() else PIPE, highlight=False),
+        head,
+        rows,
+        first_to_go=("ended", "progress", "kind", "began", "cost", "state", "domain"),
+        right=("progress", "success", "without violation", "cost"),
+    )
 
 
 def _domain(run: Listed) -> str:

@@ -94,7 +94,7 @@ def _show(folder: Path, rows: Sequence[Any]) -> None:
     head, *body = cells_of(rows)
     table = Table(box=None, pad_edge=False)
     for name in head:
-        table.add_column(name, justify="left" if name in ("benchmark", "measure", "note") else "right")
+        table.add_column(name, justify="left" if name in ("benchmark", "measure", "note") else "right", overflow="fold")
     for line in body:
         table.add_row(*line)
     Screen(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
