@@ -22,6 +22,9 @@ from muarl.errors import CheckpointError
 from muarl.models.support import Support
 from muarl.models.weights import copy_state
 
+CACHE_NAMES = ("past_key_values", "cache")
+"""What models call their cache: up to transformers 5.23, and from 5.24 on."""
+
 
 @dataclass(slots=True)
 class _Row:
@@ -53,7 +56,8 @@ class CachedGeneric:
         self._body: Any = self._model.base_model
         self._config = self._model.config.get_text_config(decoder=True)
         takes = inspect.signature(self._body.forward).parameters
-        if "past_key_values" not in takes:
+        self._cache_name: Any = next((name for name in CACHE_NAMES if name in takes), None)
+        if self._cache_name is None:
             raise CheckpointError(
                 f"Models of type {support.family!r} keep their state in a way that only their own class knows, so they "
                 "cannot be sampled from here: serve the model with vLLM and name it as endpoint:MODEL@URL"
@@ -123,7 +127,7 @@ class CachedGeneric:
         if self._takes_positions:
             first = torch.tensor(starts, device=ids.device)[:, None]
             more["position_ids"] = first + torch.arange(ids.shape[1], device=ids.device)
-        output = module(input_ids=ids, past_key_values=row.cache, use_cache=True, **more)
+        output = module(input_ids=ids, use_cache=True, **{self._cache_name: row.cache}, **more)
         row.length += ids.shape[1]
         return output
 
