@@ -137,7 +137,9 @@ def test_a_step_in_which_all_fail_ends_the_run(muarl: Muarl, tmp_path: Path) -> 
 
     with FakeOpenAI(down) as server:
         fails_clearly(
-            muarl("train", *llm("user", server), "rl.group_size=2", "--name", "r"), "no group of 4 episodes", "overloaded"
+            muarl("train", *llm("user", server), "rl.group_size=2", "--name", "r"),
+            "no group of 4 episodes",
+            "overloaded",
         )
         fails_clearly(muarl("eval", *llm("eval_user", server), "--name", "e"), "not one episode", "overloaded")
     for name in ("r", "e"):
