@@ -13,9 +13,10 @@ from muarl.cli import app
 from muarl.commands.domains import _print_result, _prompt_model
 from muarl.domains.checking import Check, Checked, NotChecked, Problem
 from muarl.environments.checks import CheckContext, run_checks
+from muarl.environments.checks.context import PromptModel
 from muarl.environments.checks.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
 from muarl.environments.checks.every import CHECKS, CheckOutcome, run_check
-from muarl.environments.checks.prompt import PromptModel, prompt
+from muarl.environments.checks.prompt import prompt
 from muarl.environments.environment import Environment
 from muarl.environments.registry import load_environment, load_reference
 from support.parking import write_parking

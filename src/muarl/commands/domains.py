@@ -13,7 +13,7 @@ from muarl.errors import ConfigError, MuarlError
 
 if TYPE_CHECKING:
     from muarl.environments.checks import CheckOutcome
-    from muarl.environments.checks.prompt import PromptModel
+    from muarl.environments.checks.context import PromptModel
     from muarl.environments.environment import Environment
 
 COLUMNS = ("name", "kind", "sizes", "rule-based user", "expert", "red team", "checkpoint", "splits", "from")
@@ -199,7 +199,7 @@ def check(
 
 def _prompt_model(spec: str) -> PromptModel:
     """A checkpoint as far as its tokenizer and its settings tell; its weights are not read."""
-    from muarl.environments.checks.prompt import PromptModel
+    from muarl.environments.checks.context import PromptModel
     from muarl.extras import require
 
     require("train", f"the checkpoint {spec}")

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent
+from muarl.chat import ToolSpec
 from muarl.domains.base import Domain, Task
 from muarl.domains.checking import NotChecked
 from muarl.domains.error_profile import ErrorProfile
@@ -28,14 +29,21 @@ from muarl.rollout import LocalExecutor, rollout
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import UserFactory
 
-if TYPE_CHECKING:
-    from muarl.environments.checks.prompt import PromptModel
-
 Played = Sequence[tuple[Task, Episode]]
 T = TypeVar("T")
 
 ON_SERVER = 8
 """Episodes at once where each takes a server of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptModel:
+    """A model that is to read the prompt. ``window``: tokens that it reads at once. ``count``: tokens that its chat
+    format makes of a policy and tools."""
+
+    name: str
+    window: int
+    count: Callable[[str, Sequence[ToolSpec]], int]
 
 
 @dataclass

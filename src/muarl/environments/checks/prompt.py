@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-from muarl.chat import ToolSpec
 from muarl.domains.checking import Checked, NotChecked, Problem, place_of
 from muarl.domains.prompt_size import estimated_tokens
 from muarl.environments.checks.context import CheckContext
@@ -14,16 +10,6 @@ LONG = 16_000
 """Tokens that are many for any model: half of what most of those that muarl trains can read at once."""
 FEW = 20
 REMEDY = "Shorten the policy, offer fewer tools, or put the rules into documents that agents search (KnowledgeDomain)"
-
-
-@dataclass(frozen=True, slots=True)
-class PromptModel:
-    """A model that is to read the prompt. ``window``: tokens that it reads at once. ``count``: tokens that its chat
-    format makes of a policy and tools."""
-
-    name: str
-    window: int
-    count: Callable[[str, Sequence[ToolSpec]], int]
 
 
 def prompt(context: CheckContext) -> Checked:
