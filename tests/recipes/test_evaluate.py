@@ -57,7 +57,7 @@ def test_a_spent_budget_ends_the_run_with_what_is_finished(
     said = result.stderr.replace("\n", " ")
     assert f"{played} of 20 episodes were played" in said
     assert "--resume" in said
-    assert f"**Not complete**: the {end.replace('_', ' ')} was spent" in (run / "report.md").read_text()
+    assert f"**Not complete**: the {end.replace('_', ' ')} is spent" in (run / "report.md").read_text()
     assert json.loads((run / "status.json").read_text())["state"] == "finished"
     more = muarl("eval", "--resume", str(run), "--max-cost", "9", "--max-tokens", "999999")
     assert more.exit_code == 0

@@ -56,7 +56,7 @@ def test_a_policy_file_replaces_the_policy_or_is_named(tmp_path: Path) -> None:
         configure_environment(load_config("quickstart", [f"domain.policy={tmp_path / 'policy.md'}"])).system
         == "Be brief."
     )
-    with pytest.raises(ConfigError, match=r"domain.policy: .*absent.md cannot be read"):
+    with pytest.raises(ConfigError, match=r"domain.policy: .*absent.md: cannot be read"):
         configure_environment(load_config("quickstart", [f"domain.policy={tmp_path / 'absent.md'}"]))
 
 

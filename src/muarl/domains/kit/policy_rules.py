@@ -156,7 +156,8 @@ def _answers(intent: str, kind: str, task: TaskSeen) -> bool:
 
 def _policy(service: Service) -> str:
     """The whole policy: that of the tiny size may be a shorter one."""
-    return (service.domain() if service.tables is None else service.domain(database={})).policy_text
+    plain = service.tables is None or service.rehearsal is not None
+    return (service.domain() if plain else service.domain(database={})).policy_text
 
 
 def _code(number: str) -> str:

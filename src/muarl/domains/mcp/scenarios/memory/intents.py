@@ -247,7 +247,7 @@ def leave(it: Plan) -> None:
         "note that somebody works at a company now",
     ],
     slots=[NEWCOMER, COMPANY],
-    heard=r"(?<!this )\bworks\b|\bwork (at|for)\b|\bjoined\b|\bconnect|\blink",
+    heard=r"(?<!this )\b(?-i:works)\b|\bwork (at|for)\b|\bjoined\b|\bconnect|\blink",
 )
 def hire(it: Plan) -> None:
     to_change(it, NEWCOMER)
