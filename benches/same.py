@@ -1,6 +1,6 @@
 """What muarl computes and prints, as digests: equal before and after a change that is to change nothing.
 
-    python benches/same.py --source . --out before.json            # some 20 minutes on two cores
+    python benches/same.py --source . --out before.json
     ... move, rename, rewrite ...
     python benches/same.py --source . --against before.json        # prints what differs; exit code 1 if anything does
     python benches/same.py --source . --only tasks surface --keep /tmp/same --against before.json
@@ -49,7 +49,7 @@ TRAINED = {
     "mixture": ("cpu", ("-d", "retail-generated", "-d", "hotel-generated", "model.checkpoint=base-worlds")),
     "telecom": ("telecom", ()),
     "bfcl": ("cpu", ("-d", "bfcl-generated", "model.checkpoint=base-worlds")),
-    "knowledge": ("knowledge", ()),
+    "knowledge": ("cpu", ("-d", "bank-knowledge-generated", "model.checkpoint=base-worlds", "model.max_context=2048")),
     "two-processes": ("cpu", ("engine.processes=2",)),
 }
 """Short trainings: the preset, and what is set besides."""
@@ -188,7 +188,7 @@ def commands(same: Same) -> Iterator[tuple[str, ...]]:
 def made(same: Same) -> list[str]:
     """The environments whose tasks are made."""
     _, text = same.muarl("domains", "list", folder=same.scratch / "domains")
-    return sorted(set(re.findall(r"\b([a-z0-9-]+-generated|[a-z-]*knowledge)\b", text)))
+    return sorted(line.split()[0] for line in text.splitlines() if "train, validation, test" in line)
 
 
 def tasks(same: Same) -> None:
