@@ -85,6 +85,6 @@ def test_conversations_are_short_and_come_back_whole(chat, episodes):
 def test_the_preset_is_the_quickstart_in_the_airline():
     from muarl.config import load_config
 
-    airline, quickstart = load_config("airline"), load_config("quickstart", ["rl.steps=30"])  # docs/results.md, "Obedience"
+    airline, quickstart = load_config("airline"), load_config("quickstart", ["rl.steps=30"])
     assert (airline.domain.name, airline.model.checkpoint) == ("airline-generated", "base-airline")
     assert (airline.sft, airline.rl, airline.eval) == (quickstart.sft, quickstart.rl, quickstart.eval)

@@ -93,6 +93,6 @@ def test_conversations_are_short_and_come_back_whole(chat, episodes):
 def test_the_preset_is_the_quickstart_in_telecom():
     from muarl.config import load_config
 
-    telecom, quickstart = load_config("telecom"), load_config("quickstart", ["rl.steps=30"])  # docs/results.md, "Obedience"
+    telecom, quickstart = load_config("telecom"), load_config("quickstart", ["rl.steps=30"])
     assert (telecom.domain.name, telecom.model.checkpoint) == ("telecom-generated", "base-telecom")
     assert (telecom.sft, telecom.rl, telecom.eval) == (quickstart.sft, quickstart.rl, quickstart.eval)
