@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -160,11 +161,20 @@ def check(
             show_default=False,
         ),
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--page",
+            help="Write an HTML page: each numbered rule of the policy with what keeps it, and all findings.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Check an environment: tasks, worlds, texts, users, expert, audit rules, red team.
 
     Each check prints what it has looked at and what is wrong, where, and what to change. Parts that the environment
-    does not have are not checked, and the table says so. Exit code 1 if anything is wrong.
+    does not have are not checked, and the table says so. Exit code 1 if anything is wrong. --page has every problem, of
+    which the terminal shows the first of each check, and the policy's rules one by one.
 
     [bold]Examples[/bold]
 
@@ -173,6 +183,8 @@ def check(
       muarl domains check retail-generated --size official --tasks 500
 
       muarl domains check ./clinic.py:CLINIC --checkpoint smollm2
+
+      muarl domains check ./clinic.py:CLINIC --page rules.html
     """
     from muarl.environments.checks import CheckContext, run_checks
     from muarl.environments.registry import find
@@ -182,19 +194,39 @@ def check(
         raise ConfigError(f"--size: {name} has only one size; remove --size")
     if size is not None:
         environment.check_size(size, "--size")
+    if page is not None:
+        _check_page(page)
     models = [_prompt_model(spec) for spec in checkpoints or ()]
     context = CheckContext(environment, name, size, tasks, seed, models=models)
     shown = f", size {context.size}" if context.size else ""
     typer.echo(f"{environment.name}{shown}, {tasks} {context.split} tasks, seed {seed}\n")
-    wrong = []
+    wrong, results = [], []
     for result in run_checks(context):
         _print_result(result)
+        results.append(result)
         if result.problems:
             wrong.append(f"{result.check.name} ({len(result.problems)})")
+    if page is not None:
+        from muarl.environments.checks.page import CheckPage, page_of
+        from muarl.files import write_text
+
+        checked = CheckPage(environment.name, context.size or "", context.split, tasks, seed, results)
+        write_text(page, page_of(checked))
+        typer.echo(f"\nPage: {page}")
     if wrong:
         typer.echo(f"\nProblems: {', '.join(wrong)}")
         raise typer.Exit(1)
     typer.echo("\nNo problems.")
+
+
+def _check_page(page: Path) -> None:
+    """ConfigError for a page that could not be written: better known before the checks than after."""
+    from muarl.files import why_not_writable
+
+    if page.is_dir():
+        raise ConfigError(f"--page: {page} is a folder: give a file, such as {page / 'rules.html'}")
+    if (why := why_not_writable(page.parent)) is not None:
+        raise ConfigError(f"--page: {page}: {why}")
 
 
 def _prompt_model(spec: str) -> PromptModel:

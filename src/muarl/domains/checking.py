@@ -32,13 +32,65 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleKeeper:
+    """Something declared that keeps a rule of the policy. ``what``: its name. ``text``: what is said there, or the slot
+    that is chosen anew. ``place``: "FILE:LINE", empty where it has none. ``tasks``: how many of those drawn meet it,
+    None where no task can. ``audit``: what an audit calls a breach, empty where only the reward tells, None where
+    nothing looks."""
+
+    what: str
+    text: str
+    place: str
+    tasks: int | None
+    audit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRule:
+    """A numbered rule of the policy and what keeps it. ``text``: the policy's own, empty where it has no such rule."""
+
+    number: str
+    text: str
+    keepers: tuple[RuleKeeper, ...] = ()
+
+    @property
+    def practised(self) -> bool:
+        """Whether some task meets it."""
+        return any(keeper.tasks for keeper in self.keepers)
+
+    @property
+    def audited(self) -> bool:
+        """Whether an audit would call a breach by a name."""
+        return any(keeper.audit for keeper in self.keepers)
+
+    @property
+    def only_said(self) -> bool:
+        """Whether nothing but a sentence of the author's keeps it."""
+        return bool(self.keepers) and all(keeper.audit is None for keeper in self.keepers)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTable:
+    """The numbered rules of a policy, in its order, with what keeps each in ``tasks`` drawn tasks."""
+
+    rules: tuple[KeptRule, ...]
+    tasks: int
+
+    @property
+    def declared(self) -> bool:
+        """Whether any declaration names a rule."""
+        return any(rule.keepers for rule in self.rules)
+
+
+@dataclass(frozen=True, slots=True)
 class Checked:
     """What a check has found. ``measured``: what was looked at, with its figures, for the table. ``rows``: a table of
-    its own, its head first."""
+    its own, its head first. ``rules``: the same in full, where it is of the policy's rules."""
 
     measured: str
     problems: tuple[Problem, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
+    rules: RuleTable | None = None
 
 
 class NotChecked(Exception):

@@ -17,6 +17,9 @@ _RULE = re.compile(
     r"(?:[*_]{2})?[ \t]+(?P<text>\S.*)$",
     re.MULTILINE,
 )
+_ITEM = re.compile(r"[-*\u2022] |\(?[a-z0-9]{1,3}[.)] ")
+_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+_NEXT = re.compile(rf"^#{{1,6}} |\n[ \t]*\n(?=\S)(?!{_ITEM.pattern})", re.MULTILINE)
 
 
 def numbers_of(rule: RuleNumbers, where: str = "rule") -> tuple[str, ...]:
@@ -36,6 +39,32 @@ def numbered(policy: str) -> Mapping[str, str]:
     found = [(m["number"], m["text"].strip()) for m in _RULE.finditer(policy) if _is_rule(m)]
     often = Counter(number for number, _ in found)
     return {number: text for number, text in found if often[number] == 1}
+
+
+def whole_rules(policy: str) -> Mapping[str, str]:
+    """The same rules with the whole text of each: up to the next number or heading and, but for a rule that is itself a
+    heading, to the first line behind a blank one that is neither indented nor an item of a list. Lines of one paragraph
+    are joined."""
+    starts = [m for m in _RULE.finditer(policy) if _is_rule(m)]
+    ends = [*(m.start() for m in starts[1:]), len(policy)]
+    wanted = numbered(policy)
+    found = {}
+    for m, end in zip(starts, ends, strict=True):
+        if m["number"] in wanted:
+            heading = m["lead"].startswith("#")
+            found[m["number"]] = _unwrapped((_HEADING if heading else _NEXT).split(policy[m.start("text") : end], 1)[0])
+    return found
+
+
+def _unwrapped(text: str) -> str:
+    """A text whose paragraphs and items stand on one line each."""
+    lines: list[str] = []
+    for line in map(str.strip, text.splitlines()):
+        if line and lines and lines[-1] and not _ITEM.match(line):
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+    return "\n".join(lines).strip()
 
 
 def _is_rule(line: re.Match[str]) -> bool:

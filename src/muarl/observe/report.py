@@ -16,7 +16,7 @@ from muarl.episode import Episode
 from muarl.files import write_text
 from muarl.observe.conversations import choose_tasks, conversation, gold_list, verdict_chips
 from muarl.observe.headline import headline_of
-from muarl.observe.markup import Html, join, tag
+from muarl.observe.markup import Child, Html, join, tag
 from muarl.observe.report_audit import audit_section, finding_notes
 from muarl.observe.report_curves import learning_section
 from muarl.observe.report_domains import domains_section
@@ -138,28 +138,29 @@ def render(data: ReportData) -> str:
         ("conversations", "Conversations", _conversations(data)),
         ("setup", "Setup", setup_section(data.summary, data.metrics, data.config, data.versions)),
     ]
-    shown = [(key, name, body) for key, name, body in sections if body is not None]
-    top = tag(
-        "header",
+    top = (
         tag("p", "muarl · run report", class_="eyebrow"),
         tag("h1", data.name),
         notice(data.status, bool(stages)),
         [tag("div", text, class_="notice") for text in what_went_wrong(data.metrics)],
         tag("p", story(data.summary, stages, phases), class_="lede"),
-        tag("nav", [tag("a", name, href=f"#{key}") for key, name, _ in shown], aria_label="Sections"),
-        class_="top",
     )
-    main = tag("main", [tag("section", tag("h2", name), body, id=key) for key, name, body in shown])
     foot = tag(
-        "footer",
-        tag(
-            "p",
-            f"Made by muarl {data.versions.get('muarl') or ''} from the run’s own files; ",
-            tag("code", "muarl report"),
-            " makes it again.",
-        ),
+        "p",
+        f"Made by muarl {data.versions.get('muarl') or ''} from the run’s own files; ",
+        tag("code", "muarl report"),
+        " makes it again.",
     )
-    return document(f"{data.name} · muarl run report", join(top, main, foot))
+    return sectioned(f"{data.name} · muarl run report", top, sections, foot)
+
+
+def sectioned(title: str, top: Child, sections: Iterable[tuple[str, str, Html | None]], foot: Child) -> str:
+    """A document of sections, each an id, a name and its content (None: it is left out), below ``top`` and a list of
+    links to them."""
+    shown = [(key, name, body) for key, name, body in sections if body is not None]
+    links = tag("nav", [tag("a", name, href=f"#{key}") for key, name, _ in shown], aria_label="Sections")
+    main = tag("main", [tag("section", tag("h2", name), body, id=key) for key, name, body in shown])
+    return document(title, join(tag("header", top, links, class_="top"), main, tag("footer", foot)))
 
 
 def document(title: str, body: Html) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from muarl.domains.auditing import Obligation
 from muarl.domains.checking import Checked
-from muarl.domains.policy_numbers import numbered, numbers_of
+from muarl.domains.policy_numbers import numbered, numbers_of, whole_rules
 from muarl.environments.checks import CheckContext
 from muarl.environments.service import environment
 from muarl.errors import ConfigError
@@ -91,6 +91,11 @@ def test_each_rule_has_what_keeps_it_the_tasks_that_meet_it_and_its_audit() -> N
     tasks = {by: int(count) for _, by, count, _ in rows if count}
     assert tasks['fee: refuse "loan {loan} is not yours"'] == 11 and tasks['lengthen: unavailable "days"'] == 26
     assert tasks["consent"] == tasks["obligation due"] and tasks["identity"] == 200
+    assert found.rules is not None and found.rules.tasks == 200
+    own, told = next(rule for rule in found.rules.rules if rule.number == "2").keepers
+    assert (own.what, own.text, own.tasks) == ("fee: refuse", "loan {loan} is not yours", 11)
+    first = fee.__code__.co_firstlineno
+    assert own.place == f"test_policy_rules.py:{first + 2}" and told.place == f"test_policy_rules.py:{first + 3}"
     (problem,) = found.problems
     assert "nothing practises or audits rule 9 of the policy (Give no opening hours.)" in str(problem)
     assert "Write rule=9" in str(problem) and found.measured == "9 of 10 numbered rules, 200 tasks"
@@ -111,6 +116,7 @@ def test_nothing_is_asked_of_who_names_no_rule() -> None:
     found = checked(planned(lambda it: ask_fee.plan(it), [LOAN], "know the fee of {loan}", name="fee"))
     assert not found.problems and not found.rows
     assert found.measured == "the policy numbers 10 rules; no declaration names one (refuse_if(..., rule=10))"
+    assert found.rules is not None and not found.rules.declared and len(found.rules.rules) == 10
 
 
 @pytest.mark.parametrize(
@@ -125,6 +131,34 @@ def test_nothing_is_asked_of_who_names_no_rule() -> None:
 )  # fmt: skip
 def test_numbered_rules_of_a_text(policy: str, found: list[str]) -> None:
     assert list(numbered(policy)) == found
+
+
+def test_the_whole_text_of_a_rule_ends_where_something_else_begins() -> None:
+    policy = """# Desk
+1. Renew twice at most,
+   and not where:
+   - somebody waits
+   - it is late
+
+   even then once.
+
+2. Be kind.
+
+Opening hours are on the door.
+
+3.1 Refunds have limits.
+## Rule 4: Loans
+Two weeks.
+
+Or three.
+## The end
+"""
+    assert whole_rules(policy) == {
+        "1": "Renew twice at most, and not where:\n- somebody waits\n- it is late\n\neven then once.",
+        "2": "Be kind.",
+        "3.1": "Refunds have limits.",
+        "4": "Loans Two weeks.\n\nOr three.",
+    }
 
 
 def test_what_is_no_number_is_refused() -> None:

@@ -22,10 +22,21 @@ def one_of_them(name: str, known: Iterable[str]) -> str:
 
 def calling_line() -> str:
     """The line of the author's code that is being run, as " (FILE, line N)"."""
+    frame = _calling()
+    return "" if frame is None else f" ({frame.f_code.co_filename}, line {frame.f_lineno})"
+
+
+def calling_place() -> str:
+    """The same as "FILE:LINE", without the file's folder."""
+    frame = _calling()
+    return "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def _calling() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_KIT):
         frame = frame.f_back
-    return "" if frame is None else f" ({frame.f_code.co_filename}, line {frame.f_lineno})"
+    return frame
 
 
 def line_of_plan(plan: Callable[..., Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from muarl.domains.kit.device import Step
@@ -76,42 +76,51 @@ class Move:
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A place where a plan may end otherwise than by serving the request. ``text``: what it says there, or the slot
-    that is to be chosen anew. ``numbers``: of the policy's rules that it keeps."""
+    that is to be chosen anew. ``numbers``: of the policy's rules that it keeps. ``place``: of its line, "FILE:LINE"."""
 
     kind: MoveKind
     text: str
     numbers: tuple[str, ...] = field(default=(), compare=False)
+    place: str = field(default="", compare=False)
+
+    def also(self, numbers: tuple[str, ...]) -> Rule:
+        """The same, which keeps these rules of the policy, too."""
+        return replace(self, numbers=(*dict.fromkeys((*self.numbers, *numbers)),))
 
 
 @dataclass
 class Notes:
     """What a trial run meets: ``rules``, which it passes over, and all ``texts`` of the plan;
-    ``proposals``: by writing tool; the ``slots`` that it goes by; ``cited``: numbers of the policy's rules that writes
-    (by tool) and answers keep."""
+    ``proposals``: by writing tool; the ``slots`` that it goes by; ``cited``: writes (``text``: the tool) and answers
+    that keep numbered rules of the policy."""
 
     rules: list[Rule] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     proposals: dict[str, set[str]] = field(default_factory=dict)
     slots: set[str] = field(default_factory=set)
-    cited: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    cited: list[Rule] = field(default_factory=list)
 
-    def add(self, kind: MoveKind, rule: str, texts: tuple[str, ...], numbers: tuple[str, ...] = ()) -> None:
+    def add(self, rule: Rule, texts: tuple[str, ...]) -> None:
         """Note a rule, unless it is known; further numbers of one that is are added."""
-        if (found := Rule(kind, rule, numbers)) not in self.rules:
-            self.rules.append(found)
-        elif numbers:
-            place = self.rules.index(found)
-            self.rules[place] = Rule(kind, rule, (*dict.fromkeys((*self.rules[place].numbers, *numbers)),))
+        _merge(self.rules, rule)
         self.hear(texts)
 
-    def cite(self, kind: str, what: str, numbers: tuple[str, ...]) -> None:
+    def cite(self, rule: Rule) -> None:
         """Note the numbers of the policy's rules that a write or an answer keeps."""
-        if numbers:
-            self.cited[kind, what] = (*dict.fromkeys((*self.cited.get((kind, what), ()), *numbers)),)
+        if rule.numbers:
+            _merge(self.cited, rule)
 
     def hear(self, texts: tuple[str, ...]) -> None:
         """Note texts."""
         self.texts += [text for text in texts if text not in self.texts]
+
+
+def _merge(known: list[Rule], rule: Rule) -> None:
+    if rule in known:
+        place = known.index(rule)
+        known[place] = known[place].also(rule.numbers)
+    else:
+        known.append(rule)
 
 
 Seen = Mapping[str, Any]

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 from muarl.domains.kit.declaration import RESERVED, Intent, Slot, Texts, several
 from muarl.domains.kit.device import OVER, Step
-from muarl.domains.kit.mistakes import calling_line, line_of, line_of_plan, one_of_them
-from muarl.domains.kit.moves import ANEW, ENDS, Move, MoveKind, Notes, Refused, Request, Seen, call_key
+from muarl.domains.kit.mistakes import calling_line, calling_place, line_of, line_of_plan, one_of_them
+from muarl.domains.kit.moves import ANEW, ENDS, Move, MoveKind, Notes, Refused, Request, Rule, Seen, call_key
 from muarl.domains.kit.records import PLACE, Record, fill, plain, rows, same, wrapped
 from muarl.domains.policy_numbers import RuleNumbers, numbers_of
 from muarl.errors import ConfigError, attributed
@@ -179,7 +179,7 @@ class _Run:
         """The numbers of the policy's rules that something keeps, which a trial run notes."""
         numbers = numbers_of(rule, f"{self.where}: {kind}")
         if self.notes is not None and kind in ("write", "answer"):
-            self.notes.cite(kind, what, numbers)
+            self.notes.cite(Rule(kind, what, numbers, calling_place()))
         return numbers
 
     def stop(self, kind: MoveKind, rule: RuleNumbers = None, **more: Any) -> _Stop:
@@ -191,7 +191,7 @@ class _Run:
         self.speak((*texts, *more.get("tell", ())))
         numbers = self.cite(kind, "", rule)
         if self.notes is not None and kind in ENDS:
-            self.notes.add(kind, more.get("slot") or texts[0], texts, numbers)
+            self.notes.add(Rule(kind, more.get("slot") or texts[0], numbers, calling_place()), texts)
         elif self.notes is not None:
             self.notes.hear(texts)
         return _Stop(Move(kind, self.known, **more))
@@ -207,7 +207,7 @@ class _Run:
     def rule_applies(self, kind: MoveKind, name: str, applies: bool, texts: tuple[str, ...], rule: RuleNumbers) -> bool:
         if self.notes is not None:
             self.speak(texts)
-            self.notes.add(kind, name, texts, self.cite(kind, name, rule))
+            self.notes.add(Rule(kind, name, self.cite(kind, name, rule), calling_place()), texts)
             return False
         return applies
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from muarl.domains.base import Task
-from muarl.domains.checking import Checked, Problem, place_of
+from muarl.domains.checking import Checked, KeptRule, Problem, RuleKeeper, RuleTable, place_of
 from muarl.domains.kit import gold
 from muarl.domains.kit.exploring import explored
 from muarl.domains.kit.moves import Request
@@ -16,7 +16,7 @@ from muarl.domains.kit.requests import split
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import shown_user
-from muarl.domains.policy_numbers import numbered, numbers_of
+from muarl.domains.policy_numbers import numbered, numbers_of, whole_rules
 from muarl.domains.task_sampling import Infeasible
 from muarl.errors import OwnCodeError
 
@@ -24,18 +24,22 @@ IDENTITY, CONSENT, OUTSIDE = "identity", "consent", "outside"
 """What ``Service.rules`` may say of a rule that is kept by the service as a whole."""
 HEAD = ("rule", "declared by", "tasks", "audit")
 REWARD = "the reward only"
+SAID = "–"
+NOTHING = "nothing"
 LONGEST = 60
 """Characters of a text that the table shows."""
 
 
 @dataclass(frozen=True)
 class Keeper:
-    """Something declared that keeps a rule. ``where``: as the table names it. ``audit``: what an audit calls a breach,
-    empty where only the reward tells. ``met``: whether a task meets it, None where no task can."""
+    """Something declared that keeps a rule. ``where``, ``text``, ``audit``, ``place``: see ``RuleKeeper``. ``met``:
+    whether a task meets it, None where no task can. ``intent``: whose plan it stands in, with the plan's line."""
 
     where: str
-    audit: str
+    audit: str | None
     met: Callable[[TaskSeen], bool] | None
+    text: str = ""
+    intent: str = ""
     place: str = ""
 
 
@@ -54,16 +58,14 @@ def check(maker: TaskMaker, tasks: Sequence[Task]) -> Checked:
     """The table, and the numbered rules that nothing declared keeps."""
     policy = numbered(_policy(maker.service))
     keepers = declared(maker)
+    whole = whole_rules(_policy(maker.service))
     if not keepers:
         told = f"the policy numbers {len(policy)} rules; no declaration names one (refuse_if(..., rule=10))"
-        return Checked(told if policy else "the policy numbers no rules")
+        table = RuleTable(tuple(KeptRule(number, whole[number]) for number in policy), 0)
+        return Checked(told if policy else "the policy numbers no rules", rules=table if policy else None)
     seen = [_seen(maker, task) for task in tasks if _is_of(maker, task)]
     order = [*policy, *(number for number in keepers if number not in policy)]
-    rows: list[tuple[str, ...]] = [HEAD]
-    for number in order:
-        for n, keeper in enumerate(keepers.get(number, [Keeper("nothing", "nothing", None)])):
-            met = "" if keeper.met is None else str(sum(map(keeper.met, seen)))
-            rows.append((number if n == 0 else "", keeper.where, met, keeper.audit or REWARD))
+    rules = tuple(KeptRule(n, whole.get(n, ""), _kept(keepers.get(n, ()), seen)) for n in order)
     problems = [
         Problem(
             f"nothing practises or audits rule {number} of the policy ({_short(text)})",
@@ -74,13 +76,35 @@ def check(maker: TaskMaker, tasks: Sequence[Task]) -> Checked:
         if number not in keepers
     ]
     problems += [
-        Problem(f"the policy has no rule {number}", keeper.place or keeper.where, "Correct the number, or the policy")
+        Problem(f"the policy has no rule {number}", keeper.intent or keeper.where, "Correct the number, or the policy")
         for number, found in keepers.items()
         for keeper in found[:1]
         if number not in policy
     ]
     kept = sum(number in keepers for number in policy)
-    return Checked(f"{kept} of {len(policy)} numbered rules, {len(seen)} tasks", tuple(problems), tuple(rows))
+    measured = f"{kept} of {len(policy)} numbered rules, {len(seen)} tasks"
+    return Checked(measured, tuple(problems), _rows(rules), RuleTable(rules, len(seen)))
+
+
+def _kept(keepers: Sequence[Keeper], seen: Sequence[TaskSeen]) -> tuple[RuleKeeper, ...]:
+    """The keepers of a rule with the number of tasks that meet each."""
+    return tuple(
+        RuleKeeper(k.where, k.text, k.place, None if k.met is None else sum(map(k.met, seen)), k.audit) for k in keepers
+    )
+
+
+def _rows(rules: Sequence[KeptRule]) -> tuple[tuple[str, ...], ...]:
+    """The table for a terminal, in which long texts are cut."""
+    rows: list[tuple[str, ...]] = [HEAD]
+    for rule in rules:
+        for n, keeper in enumerate(rule.keepers):
+            audit = SAID if keeper.audit is None else keeper.audit or REWARD
+            met = "" if keeper.tasks is None else str(keeper.tasks)
+            what = f'{keeper.what} "{_short(keeper.text)}"' if keeper.text else keeper.what
+            rows.append((rule.number if n == 0 else "", what, met, audit))
+        if not rule.keepers:
+            rows.append((rule.number, NOTHING, "", NOTHING))
+    return tuple(rows)
 
 
 def declared(maker: TaskMaker) -> dict[str, list[Keeper]]:
@@ -104,7 +128,7 @@ def _of_service(service: Service) -> Iterator[tuple[tuple[str, ...], Keeper]]:
         elif kept == OUTSIDE and service.outside:
             keeper = Keeper("outside", "", lambda task: task.outside)
         else:
-            keeper = Keeper(f'said: "{_short(kept)}"', "–", None)
+            keeper = Keeper("said:", None, None, kept)
         yield numbers_of(number), keeper
     for duty in service.obligations:
         audit = f"unsaid-{duty.name}" if duty.say else f"unsaid-{duty.name} (by a judge)"
@@ -115,23 +139,19 @@ def _of_service(service: Service) -> Iterator[tuple[tuple[str, ...], Keeper]]:
 def _of_plans(maker: TaskMaker) -> Iterator[tuple[tuple[str, ...], Keeper]]:
     for intent in maker.service.intents:
         shown = explored(maker.worlds)[intent.name]
-        place = f"intent {intent.name}{place_of(intent.plan)}"
+        where = f"intent {intent.name}{place_of(intent.plan)}"
         for rule in shown.rules:
             audit = "ineligible-write" if rule.kind in ("refuse", "transfer") and shown.writes else ""
             met = partial(_ends, (intent.name, rule.kind, rule.text))
-            yield rule.numbers, Keeper(f'{intent.name}: {rule.kind} "{_short(rule.text)}"', audit, met, place)
-        for (kind, what), numbers in shown.notes.cited.items():
-            if kind == "write":
-                free = not maker.service.consent or what in maker.service.free_writes
-                keeper = Keeper(
-                    f"{intent.name}: write {what}",
-                    "" if free else "write-without-consent",
-                    partial(_writes, intent.name, what),
-                    place,
-                )
+            yield rule.numbers, Keeper(f"{intent.name}: {rule.kind}", audit, met, rule.text, where, rule.place)
+        for rule in shown.notes.cited:
+            if rule.kind == "write":
+                free = not maker.service.consent or rule.text in maker.service.free_writes
+                name, audit = f"{intent.name}: write {rule.text}", "" if free else "write-without-consent"
+                met = partial(_writes, intent.name, rule.text)
             else:
-                keeper = Keeper(f"{intent.name}: {kind}", "", partial(_answers, intent.name, kind), place)
-            yield numbers, keeper
+                name, audit, met = f"{intent.name}: {rule.kind}", "", partial(_answers, intent.name, rule.kind)
+            yield rule.numbers, Keeper(name, audit, met, "", where, rule.place)
 
 
 def _identified(tool: str, task: TaskSeen) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from muarl.domains.checking import Check, Checked, NotChecked, Problem
+from muarl.domains.checking import Check, Checked, NotChecked, Problem, RuleTable
 from muarl.environments.checks import documents, parts, playing, prompt, red_team, replies, tasks, worlds
 from muarl.environments.checks.context import CheckContext
 from muarl.environments.environment import Environment
@@ -49,13 +49,14 @@ CHECKS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What a check came to. ``skipped``: why it could not look; empty if it did. ``rows``: see ``Checked``."""
+    """What a check came to. ``skipped``: why it could not look, empty if it did; the rest as in ``Checked``."""
 
     check: Check
     measured: str = ""
     problems: tuple[Problem, ...] = ()
     skipped: str = ""
     rows: tuple[tuple[str, ...], ...] = ()
+    rules: RuleTable | None = None
 
 
 def all_checks(environment: Environment) -> tuple[Check, ...]:
@@ -76,7 +77,7 @@ def run_check(check: Check, context: CheckContext) -> CheckOutcome:
         if place is None:
             raise
         return CheckOutcome(check, problems=(Problem(f"{type(bug).__name__}: {bug} ({place})", remedy="Fix the bug"),))
-    return CheckOutcome(check, found.measured, found.problems, rows=found.rows)
+    return CheckOutcome(check, found.measured, found.problems, rows=found.rows, rules=found.rules)
 
 
 def run_checks(context: CheckContext) -> Iterator[CheckOutcome]:

@@ -10,7 +10,7 @@ from rich.table import Table
 from muarl.budgets import RolloutEnd
 from muarl.observe.charts import number, percent
 from muarl.observe.markup import Html, join, table_of, tag
-from muarl.observe.report import document
+from muarl.observe.report import sectioned
 from muarl.recipes.usercheck.figures import FIT, SOLVED_FIT, SOLVED_LEAST, STYLE_MOST, UNFIT
 from muarl.recipes.usercheck.playing import AGENTS
 from muarl.version import __version__
@@ -31,9 +31,7 @@ def check_page(figures: Figures) -> str:
         ("examples", "Examples", _examples(figures)),
         ("reading", "How to read this", _reading(figures)),
     ]
-    shown = [(key, name, body) for key, name, body in sections if body is not None]
-    header = tag(
-        "header",
+    top = (
         tag("p", "muarl · user check", class_="eyebrow"),
         tag("h1", figures["user"]),
         tag(
@@ -47,12 +45,9 @@ def check_page(figures: Figures) -> str:
             class_="soft",
         ),
         _notices(figures),
-        tag("nav", [tag("a", name, href=f"#{key}") for key, name, _ in shown], aria_label="Sections"),
-        class_="top",
     )
-    main = tag("main", [tag("section", tag("h2", name), body, id=key) for key, name, body in shown])
-    foot = tag("footer", tag("p", f"Made by muarl {__version__}, ", tag("code", "muarl user check"), "."))
-    return document(f"{figures['user']} · muarl user check", join(header, main, foot))
+    foot = tag("p", f"Made by muarl {__version__}, ", tag("code", "muarl user check"), ".")
+    return sectioned(f"{figures['user']} · muarl user check", top, sections, foot)
 
 
 def _notices(figures: Figures) -> Html | None:
