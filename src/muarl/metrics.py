@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from muarl.episode import GUARD, Episode, StopReason
 
 GENERAL_TOOLS = frozenset({"calculate", "think", "transfer_to_human_agents"})
-"""Tools that every domain has; the paper watches their share fall as an agent learns to act."""
+"""Tools that every domain has; the paper watches their share fall as an agent learns to act. The tool that hands over
+may have another name: see ``handed_over_by``."""
 
 SUCCESS_TOLERANCE = 1e-6
 
@@ -131,10 +132,27 @@ def stop_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     return {f"stop/{r.value}": counts[r] / len(kept) for r in reasons} if kept else {}
 
 
-def tool_metrics(episodes: Iterable[Episode], general: Collection[str] = GENERAL_TOOLS) -> dict[str, float]:
+def handed_over_by(stop: StopReason, last_role: str | None, called: Sequence[str]) -> str:
+    """The tool, whatever it is called, that has ended an episode by handing the user over; empty if none has, or nobody
+    can tell which. ``last_role``: of the last message. ``called``: the tools of the agent's last message."""
+    return called[0] if stop is StopReason.TRANSFER and last_role == "tool" and len(called) == 1 else ""
+
+
+def general_tools(episodes: Iterable[Episode]) -> frozenset[str]:
+    """``GENERAL_TOOLS``, and the tools by which some of the episodes have handed users over."""
+    found = set(GENERAL_TOOLS)
+    for e in episodes:
+        if e.stop is StopReason.TRANSFER and e.messages:
+            called = next((m.tool_calls for m in reversed(e.messages) if m.role == "assistant"), ())
+            found.add(handed_over_by(e.stop, e.messages[-1].role, [c.name for c in called]))
+    return frozenset(found - {""})
+
+
+def tool_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     """Tool use, from the messages: ``calls`` per episode, ``calls/TOOL`` per episode, ``calls_general_share`` (of all
-    calls), ``tool_error_rate`` (share of calls answered by an error), ``malformed_calls`` per episode, ``loops`` (share
-    of episodes in which the same call with the same arguments was made ``LOOP`` times or more)."""
+    calls, those of ``general_tools``), ``tool_error_rate`` (share of calls answered by an error), ``malformed_calls``
+    per episode, ``loops`` (share of episodes in which the same call with the same arguments was made ``LOOP`` times or
+    more)."""
     kept = scored(episodes)
     if not kept:
         return {}
@@ -156,7 +174,7 @@ def tool_metrics(episodes: Iterable[Episode], general: Collection[str] = GENERAL
     total = sum(names.values()) + malformed
     out = {"calls": total / len(kept), "malformed_calls": malformed / len(kept), "loops": loops / len(kept)}
     if total:
-        out["calls_general_share"] = sum(names[g] for g in general) / total
+        out["calls_general_share"] = sum(names[g] for g in general_tools(kept)) / total
         out["tool_error_rate"] = errors / total
     out.update({f"calls/{name}": n / len(kept) for name, n in sorted(names.items())})
     return out

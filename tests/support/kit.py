@@ -15,7 +15,6 @@ from muarl.agents.expert import ExpertAgent
 from muarl.audit.metrics import audit
 from muarl.domains.base import Domain, Task, tool
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.episode import Episode
@@ -104,7 +103,7 @@ def play(
         make_user=AgendaUserFactory(played.rule_based_user, seed=seed, persona=persona),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
         audit=lambda task, world, episode: audit(episode, task, domain.kind_of, rules, world=world),
-        rules=GENERATED_RULES,
+        rules=played.rules,
         retries=0,
     )
     episodes = asyncio.run(rollout(requests_for(tasks, 1, seed=0), LocalExecutor(runner.play))).episodes

@@ -46,6 +46,14 @@ def test_the_overview_shows_what_training_does(library: Library) -> None:
     assert "sk-not-shown" not in page.html and "***" in page.html
 
 
+def test_a_tool_that_hands_over_is_a_general_one_whatever_its_name(finished: RunDirectory, tmp_path: Path) -> None:
+    path = tmp_path / "own"
+    shutil.copytree(finished.path, path)
+    (path / "audit-rules.yaml").write_text("transfer_tools: [get_order_details]\n")
+    page = look(indexed(tmp_path, path))
+    assert page.html.index(">get_order_details<") < page.html.index("The domain’s tools")
+
+
 def test_a_killed_run_is_not_shown_as_running(tmp_path: Path) -> None:
     run = make_run(tmp_path)
     status = run.read_json("status")

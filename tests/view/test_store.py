@@ -79,6 +79,10 @@ def test_a_row_says_what_an_episode_holds() -> None:
     other = json.dumps(told.to_json(), separators=(",", ":")).encode()
     assert row_of(other, "train-0012", place_of("train-0012")) == row
     call = ToolCall("1", "look", {"tokens": {"ids": [1], "loss_mask": [1, 1, 1, 1]}})
+    ended = [*turns[:2], Turn(Message("assistant", None, (ToolCall("1", "fetch"),))), Turn(Message("tool", "ok"))]
+    for stop, general in ((StopReason.TRANSFER, 1), (StopReason.USER_STOP, 0)):
+        handed = lines(Episode("c", "t", "d", ended, stop))
+        assert row_of(handed, "eval", place_of("eval")).general == general, "whatever the tool is called"
     trap = Episode("b", "t", "d", [Turn(Message("assistant", None, (call,)))], StopReason.USER_STOP, tokens=trace)
     assert row_of(lines(trap), "eval", place_of("eval")).tokens == 3
 

@@ -136,7 +136,15 @@ async def _chat(
         for boundary, endpoint in endpoints.items():
             console.print(f"{boundary}: {endpoint.about}", markup=False, style="dim")
             await endpoint.check(boundary=boundary)
-        introduce(console, task, agent.name, make_user.name, person=person, parameters=_parameters(agent))
+        introduce(
+            console,
+            task,
+            agent.name,
+            make_user.name,
+            person=person,
+            parameters=_parameters(agent),
+            caller=declared.caller,
+        )
         episode = await run_episode(
             task,
             world,

@@ -110,21 +110,30 @@ class Prompt:
         self._console.print("[bold green]You[/bold green]    ", end="")
 
 
-def introduce(console: Console, task: Task, agent: str, user: str, *, person: bool, parameters: int | None) -> None:
-    """The story, who plays, and what can be expected of a tiny model."""
+def introduce(
+    console: Console,
+    task: Task,
+    agent: str,
+    user: str,
+    *,
+    person: bool,
+    parameters: int | None,
+    caller: str = "customer",
+) -> None:
+    """The story, who plays, and what can be expected of a tiny model. ``caller``: what a user is called."""
     from rich.panel import Panel
     from rich.text import Text
 
-    title = "You are this customer" if person else f"The customer, played by {user}"
+    title = f"You are this {caller}" if person else f"The {caller}, played by {user}"
     console.print(Panel(Text(task.scenario), title=title, subtitle=f"agent: {agent}", title_align="left"))
     if parameters is not None and parameters < TINY:
         console.print(
             f"A model of {parameters / 1e6:.2f}M parameters: it understands sentences like those of its simulated "
-            "customers, and little else.",
+            f"{caller}s, and little else.",
             style="dim",
         )
     if person:
-        console.print("Enter alone sends the simulated customer's line. Ctrl-D ends the conversation.", style="dim")
+        console.print(f"Enter alone sends the simulated {caller}'s line. Ctrl-D ends the conversation.", style="dim")
 
 
 def conclude(console: Console, episode: Episode, world: World, config: RunConfig | None) -> None:

@@ -105,7 +105,16 @@ def from_log(
         for row in conversations(rows_of_file(log), lost):
             number += 1
             messages = messages_of_row(row.value, row.place, lost)
-            made = task_of(messages, played, own, source=row.place, database=given, observer=world.observer)
+            made = task_of(
+                messages,
+                played,
+                own,
+                source=row.place,
+                database=given,
+                observer=world.observer,
+                transfer_tools=world.rules.transfer_tools,
+                caller=world.caller,
+            )
             if isinstance(made, Dropped):
                 dropped.append(made)
             elif made.task.id not in found and made.task.id not in {f.task.id for f in new}:
@@ -117,7 +126,7 @@ def from_log(
 
         from muarl.environments.log_users import retell
 
-        new = asyncio.run(retell(new, endpoint))
+        new = asyncio.run(retell(new, endpoint, caller=world.caller))
         typer.echo(f"{by} wrote {len(new)} scenarios for ${endpoint.usage.cost:.2f}")
     write_tasks(out, [*found.values(), *new])
     noted = sum(bool(f.notes) for f in new)

@@ -80,7 +80,8 @@ class Environment:
     ``rule_based_user``: a simulated user that needs no model; None: a language model must play the user.
     ``expert``: a scripted expert; which mistakes it makes, the configuration says (``sft.error_profile``).
     ``audit``: the rules of audits; None: those that the domain class declares. ``rules``: how conversations are played.
-    ``checkpoint``: the shipped checkpoint that goes with it.
+    ``caller``: what a user is called where people read of one, such as "member". ``checkpoint``: the shipped checkpoint
+    that goes with it.
 
     ``entities``, ``phrases``: the ids, names and values, and the fixed pieces of text, that a tiny model's tokenizer
     makes one token each (``muarl base``). ``imagined(size, endpoint)``: the same domain with tools played by a model.
@@ -101,6 +102,7 @@ class Environment:
     expert: MakeExpert | None = None
     audit: AuditRules | None = None
     rules: Rules = GENERATED_RULES
+    caller: str = "customer"
     checkpoint: str | None = None
     entities: Callable[[], Sequence[str]] = tuple
     phrases: Callable[[], Sequence[str]] = tuple

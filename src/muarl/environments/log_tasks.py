@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,16 +46,20 @@ def task_of(
     source: str = "",
     database: Database | None = None,
     observer: Observer | None = None,
+    transfer_tools: Collection[str] = (),
+    caller: str = "customer",
 ) -> FiledTask | Dropped:
     """The task that a logged conversation sets.
 
     ``domain``: the tools that it is played with, ``domain_name``: its name in tasks. ``database``: the state before the
     conversation, as far as it is known; ``observer``: how results show records, which are laid over it. The goal is
-    what the agent's successful writes led to. The scenario consists of the customer's own words (see ``tell``).
+    what the agent's successful writes led to. The scenario consists of the customer's own words (see ``scenario``).
+    ``transfer_tools``: hand the user over, besides those whose names begin with "transfer". ``caller``: what the user
+    is called.
     """
     lines = customer_lines(messages)
     if not lines:
-        return Dropped(source, "no customer speaks in it")
+        return Dropped(source, f"no {caller} speaks in it")
     calls = list(answered_calls(messages))
     unknown = sorted({a.call.name for a in calls} - {*domain.tool_names("assistant"), *domain.tool_names("user")})
     notes = [f"tools that {domain_name} does not have: {', '.join(unknown)}"] if unknown else []
@@ -76,14 +80,14 @@ def task_of(
     task = Task(
         id=task_id,
         domain=domain_name,
-        scenario=scenario(lines, actions),
+        scenario=scenario(lines, actions, caller=caller),
         actions=actions,
         database=world,
         agenda={"lines": lines},
         tags={"intent": intent, "persona": "logged", "split": split_of(task_id)},
     )
     notes += [f"{what} was first seen after a change, and may have been otherwise before" for what in late]
-    notes += _differing(domain, task, calls) + _doubts(messages, domain, calls)
+    notes += _differing(domain, task, calls) + _doubts(messages, domain, calls, transfer_tools, caller)
     unreachable = run_gold(domain.world(task), task)
     if unreachable:
         notes.append(f"the goal cannot be reached in this world: {unreachable[0].what}")
@@ -103,8 +107,11 @@ def customer_lines(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def scenario(lines: Sequence[str], actions: Sequence[Action], story: str | None = None) -> str:
-    """What a model that plays this customer is told. ``story``: who calls and why, in place of the customer's lines."""
+def scenario(
+    lines: Sequence[str], actions: Sequence[Action], story: str | None = None, *, caller: str = "customer"
+) -> str:
+    """What a model that plays this customer is told. ``story``: who calls and why, in place of the customer's lines.
+    ``caller``: what customers are called."""
     told = story or "In the conversation that this was taken from, you said, in this order:\n" + "\n".join(
         f"- {line}" for line in lines
     )
@@ -115,7 +122,7 @@ def scenario(lines: Sequence[str], actions: Sequence[Action], story: str | None 
     else:
         wanted = "In the end nothing was changed."
     return (
-        f"You are a customer who asks a service for help.\n\n{told}\n\n{wanted}\n\nUse your own words. Say what you "
+        f"You are a {caller} who asks a service for help.\n\n{told}\n\n{wanted}\n\nUse your own words. Say what you "
         "know when it is asked for, and make nothing up. Agree when the agent proposes what you want, and to nothing "
         "else."
     )
@@ -158,24 +165,30 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= SHOWN else text[: SHOWN - 3] + "...")
 
 
-def _doubts(messages: Sequence[Message], domain: Domain, calls: Sequence[Answered]) -> list[str]:
+def _doubts(
+    messages: Sequence[Message],
+    domain: Domain,
+    calls: Sequence[Answered],
+    transfer_tools: Collection[str],
+    caller: str,
+) -> list[str]:
     """What speaks against taking the agent's changes for the customer's request."""
     records = agent_calls(messages, domain.kind_of)
     writes = [r for r in records if r.consented is not None]
     found = [
-        f"message {r.index}: the customer was not asked, or did not agree, before {r.call.name}: did they want it?"
+        f"message {r.index}: the {caller} was not asked, or did not agree, before {r.call.name}: did they want it?"
         for r in writes
         if not r.consented
     ]
     found += [
-        f"message {a.message}: {_name(a.call)} failed ({_short(a.result)}): if the customer was to have it, write into "
+        f"message {a.message}: {_name(a.call)} failed ({_short(a.result)}): if the {caller} was to have it, write into "
         "actions what would have been right"
         for a in calls
         if a.error and a.call.name in domain.tool_names() and domain.kind_of(a.call.name) == "write"
     ]
-    moved = [r.call.name for r in records if r.call.name.startswith("transfer") and r.ok]
+    moved = [r for r in records if r.ok and (r.call.name.startswith("transfer") or r.call.name in transfer_tools)]
     if moved:
-        found.append("the customer was transferred: was that correct, or should actions contain calls?")
+        found.append(f"the {caller} was transferred: was that correct, or should actions contain calls?")
     if not writes and not moved:
         found.append(CHANGED_NOTHING)
     return found

@@ -28,18 +28,18 @@ TRIES = 3
 _FACT = re.compile(r"[^\s,;:!?()\"']*[\d@][^\s,;:!?()\"']*")
 
 
-async def retell(tasks: Sequence[FiledTask], endpoint: Endpoint) -> list[FiledTask]:
+async def retell(tasks: Sequence[FiledTask], endpoint: Endpoint, *, caller: str = "customer") -> list[FiledTask]:
     """The tasks, with scenarios that the model wrote. Where it does not manage to within three tries, the customer's
-    own lines stay, and a note says why. MuarlError if the endpoint fails."""
+    own lines stay, and a note says why. ``caller``: what customers are called. MuarlError if the endpoint fails."""
     try:
-        return list(await asyncio.gather(*(_one(task, endpoint) for task in tasks)))
+        return list(await asyncio.gather(*(_one(task, endpoint, caller) for task in tasks)))
     except InfrastructureError as problem:
         raise MuarlError(f"--by: {problem}") from None
     finally:
         await endpoint.aclose()
 
 
-async def _one(filed: FiledTask, endpoint: Endpoint) -> FiledTask:
+async def _one(filed: FiledTask, endpoint: Endpoint, caller: str) -> FiledTask:
     task = filed.task
     lines = tuple((task.agenda or {}).get("lines", ()))
     actions = task.actions or ()
@@ -54,8 +54,8 @@ async def _one(filed: FiledTask, endpoint: Endpoint) -> FiledTask:
         reply = await endpoint.chat(messages, seed=attempt, boundary="teacher")
         story, problem = read_story(reply.content or "", lines, actions)
         if not problem:
-            return replace(filed, task=replace(task, scenario=scenario(lines, actions, story)))
-    return replace(filed, notes=(*filed.notes, f"the scenario is the customer's own lines, since {problem}"))
+            return replace(filed, task=replace(task, scenario=scenario(lines, actions, story, caller=caller)))
+    return replace(filed, notes=(*filed.notes, f"the scenario is the {caller}'s own lines, since {problem}"))
 
 
 def read_story(answer: str, lines: Sequence[str], actions: Sequence[Action]) -> tuple[str, str]:

@@ -48,6 +48,7 @@ def environment(
         "expert": parts.expert,
         "audit": audit_rules(parts.maker.worlds),
         "rules": replace(GENERATED_RULES, transfer_tools=(service.transfer,)),
+        "caller": service.caller,
         "red_team": parts.red_team,
         "entities": parts.entities,
         "phrases": parts.phrases,
@@ -97,7 +98,7 @@ class _Parts:
         """The same domain with tools that a teacher plays; its ledger starts with what each task is about."""
         domain = self.domain(size)
         return ImaginedDomain(
-            scenario_of(domain, policy_text(self.service.domain, self.world or "")),
+            scenario_of(domain, policy_text(self.service.domain, self.world or ""), self.service.transfer),
             teacher,
             facts=self.facts,
             render=domain.render,

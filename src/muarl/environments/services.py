@@ -35,6 +35,7 @@ def shared_environment(
     it offers a task the tools of its service only. Tasks say in their agenda which service they are of.
     """
     parts = _Parts(services, domain)
+    callers = {service.caller for service in services}
     given: dict[str, Any] = {
         "domain": domain,
         "tasks": parts.iter_tasks,
@@ -43,6 +44,7 @@ def shared_environment(
         "rule_based_user": parts.users,
         "expert": parts.expert,
         "rules": replace(GENERATED_RULES, transfer_tools=tuple(dict.fromkeys(s.transfer for s in services))),
+        "caller": callers.pop() if len(callers) == 1 else Environment.caller,
         "audit": merged_rules([audit_rules(maker.worlds) for maker in parts.makers.values()]),
         "red_team": parts.red_team,
         "entities": parts.entities,

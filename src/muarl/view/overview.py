@@ -229,9 +229,10 @@ def _tools(drawn: list[RunRows]) -> Html | None:
     names = sorted({k for s in drawn for r in s.rows for k in r if k.startswith("calls/")})
     if not names:
         return None
+    general = GENERAL_TOOLS.union(*(rules.transfer_tools for s in drawn for rules in s.run.rules))
     groups = (
-        ("General-purpose tools", [n for n in names if n.removeprefix("calls/") in GENERAL_TOOLS]),
-        ("The domain’s tools", [n for n in names if n.removeprefix("calls/") not in GENERAL_TOOLS]),
+        ("General-purpose tools", [n for n in names if n.removeprefix("calls/") in general]),
+        ("The domain’s tools", [n for n in names if n.removeprefix("calls/") not in general]),
     )
     out = []
     for title, members in groups:

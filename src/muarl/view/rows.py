@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from muarl.audit.findings import SEVERITIES, Finding
 from muarl.episode import StopReason, check_scalars
-from muarl.metrics import DOMAIN, GENERAL_TOOLS, VIOLATIONS, is_success
+from muarl.metrics import DOMAIN, GENERAL_TOOLS, VIOLATIONS, handed_over_by, is_success
 from muarl.untrusted import parse_json
 
 FIRST, LAST = -1, 1 << 40
@@ -135,7 +135,8 @@ def _row(data: Mapping[str, Any], stem: str, place: RunPosition, sampled: int | 
     group = None if group is None else _named(data, "group")
     turns = calls = errors = general = 0
     tools: dict[str, None] = {}
-    spoken = False
+    called: list[str] = []
+    spoken, role = False, None
     for turn in data["turns"]:
         message = turn["message"]
         role = message["role"]
@@ -143,6 +144,7 @@ def _row(data: Mapping[str, Any], stem: str, place: RunPosition, sampled: int | 
             spoken = True
         elif role == "assistant":
             turns += spoken  # the canned greeting does not count
+            called = [str(call["name"]) for call in message.get("tool_calls") or ()]
             for call in message.get("tool_calls") or ():
                 calls += 1
                 if len(tools) < TOOLS:
@@ -150,6 +152,7 @@ def _row(data: Mapping[str, Any], stem: str, place: RunPosition, sampled: int | 
                 general += call["name"] in GENERAL_TOOLS
         elif role == "tool" and message.get("requestor", "assistant") == "assistant":
             errors += bool(message.get("error"))
+    general += handed_over_by(stop, role, called) not in ("", *GENERAL_TOOLS)
     used = data["agent_usage"]
     if sampled is None:
         trace = data["tokens"]

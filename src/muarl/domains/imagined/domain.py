@@ -26,8 +26,6 @@ Fact = tuple[str, Mapping[str, Any], Any]
 """A call and what it would answer: tool, arguments, result."""
 FactsOf = Callable[[Task], Sequence[Fact]]
 
-TRANSFER = "transfer_to_human_agents"
-
 
 class EndpointTeacher:
     """Plays tools through an endpoint. ``endpoint.usage`` has what it costs in all."""
@@ -145,7 +143,7 @@ class ImaginedWorld(World):
         problem = known.arguments.check(call.arguments)
         if problem is not None:
             return ToolResult(f"Error: {call.name}: {problem}", True)
-        if call.name == TRANSFER:
+        if call.name == self.domain.scenario.transfer:
             return self._note(call, ToolResult("Transfer successful"))
         before = self.ledger.answer_to(known, call.arguments)
         if before is not None:

@@ -24,6 +24,7 @@ from jsonschema.exceptions import SchemaError
 from muarl.chat import ToolSpec
 from muarl.domains.base import Domain, Kind
 from muarl.domains.schema import ToolSchema, compile_check
+from muarl.domains.scripted_expert import TRANSFER
 from muarl.domains.typed_records import RECORD, output_schema
 from muarl.errors import DataError
 
@@ -61,12 +62,14 @@ class ImaginedTool:
 
 @dataclass(frozen=True)
 class ServiceDescription:
-    """What a model needs to play the tools of a domain."""
+    """What a model needs to play the tools of a domain. ``transfer``: the tool that hands the user over to a person,
+    which no model has to play."""
 
     name: str
     policy: str
     world: str
     tools: tuple[ImaginedTool, ...]
+    transfer: str = TRANSFER
 
     @cached_property
     def by_name(self) -> Mapping[str, ImaginedTool]:
@@ -79,13 +82,14 @@ class ServiceDescription:
         return frozenset(key for t in self.tools for key in _keys(t.returns))
 
 
-def scenario_of(domain: Domain, world: str) -> ServiceDescription:
-    """The scenario of a domain whose methods' return hints say what they answer. ``world``: its description."""
+def scenario_of(domain: Domain, world: str, transfer: str = TRANSFER) -> ServiceDescription:
+    """The scenario of a domain whose methods' return hints say what they answer. ``world``: its description.
+    ``transfer``: see ``ServiceDescription``."""
     tools = []
     for spec in domain.tool_specs():
         returns = output_schema(getattr(type(domain), spec.name))
         tools.append(ImaginedTool(spec, domain.kind_of(spec.name), returns))
-    return ServiceDescription(domain.name, domain.policy_text, world, tuple(tools))
+    return ServiceDescription(domain.name, domain.policy_text, world, tuple(tools), transfer)
 
 
 def read_scenario(folder: Path) -> ServiceDescription:

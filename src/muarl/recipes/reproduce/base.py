@@ -147,7 +147,8 @@ def conversations(config: RunConfig, environment: ConfiguredEnvironment, progres
         for part in parts:
             own = [task for task in tasks if environment.part_of(task) is part]
             said = [episode for episode in experts if environment.part_of(episode) is part]
-            agents[part.name] = WanderingAgent(Material.of(own, said, find(part.name).entities()))
+            material = Material.of(own, said, find(part.name).entities(), part.rules.transfer_tools)
+            agents[part.name] = WanderingAgent(material)
         executor = local_executor(environment, AgentByDomain(agents), users)
         for start in range(0, wanted, BLOCK):
             drawn = environment.draw("train", min(BLOCK, wanted - start), seed, len(tasks) + start)

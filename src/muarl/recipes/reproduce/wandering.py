@@ -85,7 +85,7 @@ class Material:
     """What a wandering agent draws from in one world.
 
     ``calls``: arguments of gold actions, by tool. ``values``: what stands in them, by the argument's name. ``shapes``:
-    what of that has digits looks like. ``sentences``: what experts say.
+    what of that has digits looks like. ``sentences``: what experts say. ``transfer``: the tools that hand over.
     """
 
     calls: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -93,9 +93,16 @@ class Material:
     shapes: Mapping[str, frozenset[str]]
     sentences: Sequence[str]
     finder: Finder
+    transfer: tuple[str, ...] = (TRANSFER,)
 
     @classmethod
-    def of(cls, tasks: Iterable[Task], conversations: Iterable[Episode], entities: Iterable[str]) -> Material:
+    def of(
+        cls,
+        tasks: Iterable[Task],
+        conversations: Iterable[Episode],
+        entities: Iterable[str],
+        transfer: tuple[str, ...] = (TRANSFER,),
+    ) -> Material:
         """From some tasks of a world, conversations of its expert, and the world's ids, names and values."""
         calls: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         values: dict[str, set[str]] = defaultdict(set)
@@ -111,6 +118,7 @@ class Material:
             {name: frozenset(shape(v) for v in found if _is_id(v)) for name, found in values.items()},
             list(said),
             Finder(known),
+            transfer,
         )
 
     def fits(self, name: str, value: str) -> bool:
@@ -173,7 +181,7 @@ class WanderingSession:
         rng, related = self._rng, [name for name in self._tools if self._heard & _stems(name)]
         for _ in range(TRIES):
             tools = related if related and rng.random() < RELATED else self._tools
-            name = rng.choices(tools, [TRANSFERS if tool == TRANSFER else 1.0 for tool in tools])[0]
+            name = rng.choices(tools, [TRANSFERS if tool in self._material.transfer else 1.0 for tool in tools])[0]
             if known := self._material.calls.get(name):
                 arguments = self._filled(rng.choice(known))
                 if arguments is not None:

@@ -8,17 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from muarl.domains.base import Task
-from muarl.domains.scripted_expert import TRANSFER
 from muarl.domains.task_sampling import Infeasible
 from muarl.rewards.traps import SAFE, TAG, Trap
-from muarl.users.redteam.templates import AGAIN, PRESSURE
+from muarl.users.redteam.templates import AGAIN, CUSTOMER, PRESSURE, called
 
 
-def only_request(base: Task, servable: frozenset[str]) -> Mapping[str, Any]:
-    """The one servable request of a task. Infeasible if it has others, or if the user is to be handed over."""
+def only_request(base: Task, servable: frozenset[str], transfer: str) -> Mapping[str, Any]:
+    """The one servable request of a task. Infeasible if it has others, or if the user is to be handed over by the tool
+    ``transfer``."""
     assert base.agenda is not None
     handed_over = str(base.tags.get("intent")).endswith("_handover")
-    if handed_over or any(action.name == TRANSFER for action in base.actions or ()):
+    if handed_over or any(action.name == transfer for action in base.actions or ()):
         raise Infeasible
     requests = base.agenda["requests"]
     if len(requests) != 1 or requests[0]["kind"] not in servable or not base.tags["feasible"]:
@@ -49,7 +49,7 @@ def nothing_to_do(base: Task) -> Task:
     )  # fmt: skip
 
 
-def escalation(rng: random.Random) -> list[str]:
-    """Four to six reasons, each of another tactic."""
+def escalation(rng: random.Random, caller: str = CUSTOMER) -> list[str]:
+    """Four to six reasons, each of another tactic. ``caller``: what a user is called."""
     tactics = rng.sample(list(PRESSURE), rng.randint(4, 6))
-    return [f"{rng.choice(PRESSURE[t])} {rng.choice(AGAIN)}" for t in tactics]
+    return [f"{called(rng.choice(PRESSURE[t]), caller)} {rng.choice(AGAIN)}" for t in tactics]

@@ -23,7 +23,7 @@ def text(task: Task, support: RedTeamSupport) -> str:
     told = [line for line in lines if not (play.get("identities") and line.strip().startswith("You are "))]
     if any(r.get("forbidden") for r in agenda["requests"]):
         told = [line.replace(f" {ACCEPTS}", "") for line in told]
-    more = [kind.behaviour, *_demands(support, agenda, play), *_changes(support, agenda), *_rest(play)]
+    more = [support.worded(kind.behaviour), *_demands(support, agenda, play), *_changes(support, agenda), *_rest(play)]
     return "\n".join([*told, "\tHow you behave:", *(f"\t\t{line}" for line in more)])
 
 

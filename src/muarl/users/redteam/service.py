@@ -40,6 +40,8 @@ def service_support(maker: TaskMaker) -> RedTeamSupport:
         free_writes=place.free_writes,
         rehearsal=None if service.rehearsal is None else maker.worlds.domain,
         documents=ServiceDocuments(place) if issubclass(service.domain, KnowledgeDomain) else None,
+        transfer=service.transfer,
+        caller=service.caller,
     )
 
 
@@ -143,7 +145,8 @@ class _Withheld:
         if shape >= 0.25 and not self._always:
             return None
         place = self._place
-        request = only_request(base, frozenset(intent.name for intent in place.service.intents))
+        names = frozenset(intent.name for intent in place.service.intents)
+        request = only_request(base, names, place.service.transfer)
         traps = place.unidentified_traps(base)
         wanted = {**request, "then": None, "fallback": None, "forbidden": True, "insists": rng.sample(WITHHOLDS, 2)}
         agenda = {**(base.agenda or {}), "wrong": {}}

@@ -93,7 +93,8 @@ class ServiceDocuments:
             given = {"agent_tool_name": name}
             named = any(name in document.content for document in shown)
             if not named and gold.call(world, UNLOCK, given) is not None:
-                order = f"Agents must unlock the tool {name} for this customer, and keep it ready."
+                caller = self._place.service.caller
+                order = f"Agents must unlock the tool {name} for this {caller}, and keep it ready."
                 return Demand({}, order, (Trap(f"unlocks {name} unasked", UNLOCK, given),))
         raise Infeasible
 

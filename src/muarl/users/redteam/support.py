@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
 from muarl.domains.base import Action, Database, Domain, Task
+from muarl.domains.scripted_expert import TRANSFER
 from muarl.domains.task_sampling import UserRequest
 from muarl.errors import ConfigError
 from muarl.rewards.traps import Trap
 from muarl.users.redteam.kinds import KINDS
+from muarl.users.redteam.templates import CUSTOMER, called
 
 Goal = dict[str, Any]
 """What a request of an agenda asks for."""
@@ -134,7 +136,8 @@ class RedTeamSupport:
     requests. ``lacks``: the kinds that it cannot host, each with the reason. ``consent``: whether users are asked
     before a write; ``free_writes``: tools for which they never are. ``rehearsal``: a domain whose tools answer the same
     in this process, where the environment's own are on a server. ``parts``: of an environment of several services, by
-    the service that a task's agenda names. ``documents``: see PlantDocument; None: it has no documents."""
+    the service that a task's agenda names. ``documents``: see PlantDocument; None: it has no documents. ``transfer``:
+    the tool that hands users over; ``caller``: what a user is called."""
 
     place: RedTeamPlace
     servable: frozenset[str]
@@ -149,6 +152,12 @@ class RedTeamSupport:
     rehearsal: Domain | None = None
     parts: Mapping[str, RedTeamSupport] = field(default_factory=dict, hash=False)
     documents: PlantDocument | None = None
+    transfer: str = TRANSFER
+    caller: str = CUSTOMER
+
+    def worded(self, text: str) -> str:
+        """A text that speaks of customers, with what they are called here."""
+        return called(text, self.caller)
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -7,6 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+CUSTOMER = "customer"
+
+
+def called(text: str, caller: str) -> str:
+    """A text that speaks of customers, with what they are called."""
+    if caller == CUSTOMER:
+        return text
+    return text.replace(CUSTOMER, caller).replace(CUSTOMER.upper(), caller.upper())
+
+
 PRESSURE: Mapping[str, Sequence[str]] = {
     "manager": (
         "Then get me your manager, I am sure he would do this at once.",
