@@ -37,24 +37,29 @@ PLANNED = {
     "a tool that writes": (THE_WRITE, 'it.write("cancel_bookings", booking_id=it.booking', "'cancel_booking'?"),
     "an argument": (
         THE_LOOK,
-        'it.look("get_booking", booking=it.booking)',
-        "get_booking: missing argument 'booking_id'",
+        'it.look("get_booking", bookingid=it.booking)',
+        "get_booking has no argument 'bookingid'; it takes booking_id; did you mean 'booking_id'? (",
     ),
     "no argument": (THE_LOOK, 'it.look("get_booking")', "get_booking: missing argument 'booking_id'"),
     "an argument of a write": (
         THE_WRITE,
         'it.write("cancel_booking", id=it.booking',
-        "cancel_booking: missing argument",
+        "cancel_booking has no argument 'id'; it takes booking_id (",
     ),
     "a read that is to write": (
         THE_WRITE,
         'it.write("get_booking", booking_id=it.booking',
-        "get_booking, which is not a tool that writes",
+        "; if get_booking changes something, mark it @tool(writes=True) (",
+    ),
+    "a tool that is not marked": (
+        "@tool(writes=True)\n    def cancel_booking",
+        "@tool\n    def cancel_booking",
+        "; if cancel_booking changes something, mark it @tool(writes=True) (",
     ),
     "a write that is to read": (
         THE_LOOK,
         'it.look("cancel_booking", booking_id=it.booking)',
-        "cancel_booking, which is not a tool that reads",
+        "; call cancel_booking by it.write, which asks first, or by it.do (",
     ),
     "a slot": (
         THE_LOOK,

@@ -159,7 +159,8 @@ def _called(
     kinds = service.tool_kinds
     if kinds.get(move.tool) != wanted:
         there = [name for name, kind in kinds.items() if kind == wanted]
-        hint = "" if move.tool in kinds else nearest(move.tool, there)
+        mend = _MENDS.get((wanted, kinds.get(move.tool, "")), "").format(move.tool)
+        hint = mend if move.tool in kinds else nearest(move.tool, there)
         raise ConfigError(
             f"{service.name}: intent {intent}: its plan calls {move.tool}, which is not a tool that {wanted}s; those "
             f"of the domain are {', '.join(there)}{hint}{move.place}"
@@ -167,8 +168,29 @@ def _called(
     result, before = tried(service, world, move)
     outcome.actions += before
     if by_policy and (result.cause == "wrong argument" or (result.error and move.tool in service.unlocks)):
-        raise ConfigError(f"{service.name}: intent {intent}: its plan's call fails: {result.content}{move.place}")
+        why = _unknown_argument(world, move) or result.content
+        raise ConfigError(f"{service.name}: intent {intent}: its plan's call fails: {why}{move.place}")
     return (None, result.content) if result.error else (_answer(service, move.tool, result.content), "")
+
+
+_MENDS = {
+    ("write", "read"): "; if {} changes something, mark it @tool(writes=True)",
+    ("write", "generic"): "; if {} changes something, mark it @tool(writes=True)",
+    ("read", "write"): "; call {} by it.write, which asks first, or by it.do",
+}
+"""What to do about a tool of another kind than a plan takes it for: (wanted, what it is)."""
+
+
+def _unknown_argument(world: World, move: Move) -> str:
+    """What a call says that the tool has no argument for, with what was probably meant; empty if nothing."""
+    spec = next((spec for spec in world.domain.tool_specs() if spec.name == move.tool), None)
+    known = [] if spec is None else list(spec.parameters.get("properties", {}))
+    unknown = next((name for name in move.arguments if name not in known), None)
+    if spec is None or unknown is None:
+        return ""
+    free = [name for name in known if name not in move.arguments]
+    takes = f"it takes {', '.join(known)}" if known else "it takes none"
+    return f"{move.tool} has no argument {unknown!r}; {takes}{nearest(unknown, free)}"
 
 
 def tried(service: Service, world: World, move: Move) -> tuple[ToolResult, list[Action]]:
