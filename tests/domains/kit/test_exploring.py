@@ -70,7 +70,7 @@ def extends(it: Plan, tool="extend_loan", **changes):
         (lambda it: extends(it, "extend"), "intent odd: its plan calls extend, which is not a tool that writes"),
         (lambda it: extends(it, "get_loan"), "calls get_loan, which is not a tool that writes; those of the domain"),
         (lambda it: it.look("extend_loan", loan_id=it.loan), "which is not a tool that reads"),
-        (lambda it: extends(it, weeks=1), "intent odd: its plan's call fails: extend_loan has no argument 'weeks'; it takes"),
+        (lambda it: extends(it, weeks=1), "its plan's call fails: extend_loan has no argument 'weeks'; it takes"),
         (lambda it: extends(it, days="many"), "its plan's call fails: Error: extend_loan: argument 'days' must be"),
         (lambda it: it.refuse("{who} waits"), "intent odd: the text '{who} waits' speaks of 'who'"),
         (lambda it: it.look("get_loan", loan_id="LN-0"), "no trial request came to an end: get_loan: Error"),
