@@ -46,7 +46,7 @@ def whole_rules(policy: str) -> Mapping[str, str]:
     heading, to the first line behind a blank one that is neither indented nor an item of a list. Lines of one paragraph
     are joined."""
     starts = [m for m in _RULE.finditer(policy) if _is_rule(m)]
-    ends = [*(m.start() for m in starts[1:]), len(policy)]
+    ends = [*(m.start() for m in starts), len(policy)][1:]
     wanted = numbered(policy)
     found = {}
     for m, end in zip(starts, ends, strict=True):

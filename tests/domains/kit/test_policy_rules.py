@@ -159,6 +159,7 @@ Or three.
         "3.1": "Refunds have limits.",
         "4": "Loans Two weeks.\n\nOr three.",
     }
+    assert whole_rules("Be kind.") == {}
 
 
 def test_what_is_no_number_is_refused() -> None:
