@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from muarl import kit
+from muarl import data, kit
+from muarl.backends.pretrained import home as models_folder
+from muarl.config import approvals
+from muarl.domains.mcp import servers
+from muarl.view.store import cache_folder
 
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "examples/*/*.md")
 
@@ -47,6 +51,25 @@ def test_the_kits_page_names_all_that_authors_import(repository: Path) -> None:
     assert [f"{one.__name__}.{f.name}" for one in declared for f in fields(one) if f.name not in told] == []
     methods = [name for one in (kit.Plan, kit.Maker) for name in vars(one) if not name.startswith("_")]
     assert [name for name in methods if name not in told] == []
+
+
+def test_the_page_says_where_files_lie_outside_of_the_checkout(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (repository / "docs" / "installation.md").read_text()
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "MUARL_DATA", "MUARL_MODELS", "MUARL_MCP_SERVERS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    places = (data.home(), models_folder(), servers.home(), cache_folder(), approvals.home())
+    kept = ("~/.cache/muarl", "~/.local/state/muarl")
+    assert all(f"`{folder}`" in page for folder in kept)
+    for place in places:
+        assert any(f"~/{place.relative_to(tmp_path)}".startswith(f"{folder}/") for folder in kept), place
+    for name in ("MUARL_DATA", "MUARL_MODELS", "MUARL_MCP_SERVERS"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+        assert f"`{name}`" in page
+        assert any(place.is_relative_to(tmp_path / name) for place in (data.home(), models_folder(), servers.home()))
 
 
 def test_json_on_pages_is_json(repository: Path) -> None:
