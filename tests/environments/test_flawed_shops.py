@@ -15,6 +15,7 @@ from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.chat import Message, ToolCall
+from muarl.commands.tasks_check import _print
 from muarl.domains.base import Action, Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments import registry
@@ -22,6 +23,7 @@ from muarl.environments.builtin.retail import RETAIL
 from muarl.environments.environment import Environment
 from muarl.environments.playing import play
 from muarl.environments.task_checks import TaskReport, check_source, open_source
+from muarl.environments.task_checks.page import page_of
 from muarl.environments.task_checks.sources import TaskSource
 from muarl.environments.usual import configured, usual_users
 from muarl.episode import StopReason
@@ -166,6 +168,16 @@ def test_what_the_warnings_say(reports: dict[str, TaskReport]) -> None:
     shown = reports["LEAKY"].to_json()
     assert [f["rule"] for f in shown["overall"]] == ["asking-unpaid"]
     assert shown["experts"][1] == {"agent": "expert-unasked", "solved": COUNT, "tasks": COUNT}
+
+
+def test_the_last_line_and_the_page_name_what_is_found_of_all_tasks_together(
+    reports: dict[str, TaskReport], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for shop, told in (("LEAKY", True), ("HONEST", False)):
+        _print(reports[shop], "error", None)
+        last = capsys.readouterr().out.strip().splitlines()[-1]
+        assert last.endswith("; of all tasks together: warning asking-unpaid.") is told, last
+        assert ("all together: warning asking-unpaid" in page_of(reports[shop])) is told
 
 
 def test_a_few_tasks_say_nothing_about_all(shops: dict[str, Environment]) -> None:

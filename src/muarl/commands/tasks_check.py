@@ -152,8 +152,9 @@ def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
         typer.echo(f"  - all tasks: {overall.evidence}.")
         typer.echo(f"    {overall.remedy}.\n")
     rows = report.rules()
+    together = "".join(f"; of all tasks together: {o.level} {o.rule}" for o in report.overall)
     if not rows:
-        typer.echo("No findings.")
+        typer.echo(f"No findings in single tasks{together}." if together else "No findings.")
         return
     typer.echo(f"{'level':<8} {'rule':<24} {'tasks':>5}  about")
     for rule, at, _, count in rows:
@@ -169,7 +170,7 @@ def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
             typer.echo(f"  - and {total - SHOWN} more: --rule {rule}, --json or --page")
     flagged = Counter((f.split, f.task) for f in report.of("error", "warning"))
     wrong = {(f.split, f.task) for f in report.of("error")}
-    typer.echo(f"\n{len(wrong)} of {report.count} tasks have errors, {len(flagged)} errors or warnings.")
+    typer.echo(f"\n{len(wrong)} of {report.count} tasks have errors, {len(flagged)} errors or warnings{together}.")
 
 
 def _print_findings(found: list[TaskFinding]) -> None:

@@ -31,8 +31,8 @@ def page_of(report: TaskReport) -> str:
         tag("h1", report.label),
         tag(
             "p",
-            f"{len(wrong)} of {report.count} tasks have an error, {len(flagged)} an error or a warning. Found by "
-            "replaying gold actions and by rules, without a model.",
+            f"{len(wrong)} of {report.count} tasks have an error, {len(flagged)} an error or a warning"
+            f"{_together(report)}. Found by replaying gold actions and by rules, without a model.",
             class_="lede",
         ),
         tag("nav", [tag("a", TITLES[level], href=f"#{level}") for level in levels], aria_label="Sections"),
@@ -52,6 +52,11 @@ def page_of(report: TaskReport) -> str:
     ]
     foot = tag("footer", tag("p", "Made by ", tag("code", "muarl tasks check"), "."))
     return document(f"{report.label} · task check", join(top, tag("main", sections), foot))
+
+
+def _together(report: TaskReport) -> str:
+    """What is found of all tasks together, for the page's first sentence."""
+    return "".join(f"; all together: {finding.level} {finding.rule}" for finding in report.overall)
 
 
 def _baselines(report: TaskReport) -> Html:
