@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from transformers import Qwen3ForCausalLM
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.config import load_config
+from muarl.environments import registry
 from muarl.environments.configure import configure_environment
 from muarl.episode import Episode, Verdict
 from muarl.episode_runner import EpisodeRunner
@@ -189,13 +191,16 @@ def test_the_relatives_of_grpo_run(configure: Configure, options: list[str]) -> 
 def test_a_finished_training_says_what_to_do_next(
     muarl: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, recipe: Any
 ) -> None:
+    found = registry.find
     monkeypatch.setattr(recipe, "run", lambda config: tmp_path / "runs" / "mine")
+    monkeypatch.setattr(registry, "find", lambda name: replace(found(name), caller="member"))
     result = muarl(command)
     assert result.exit_code == 0, result.output
     for line in re.findall(r"(muarl .*?) {4}", result.output):
         check(line)
     said = " ".join(result.output.split())
     assert f"Next: muarl view {tmp_path}/runs/mine" in said and f"muarl chat {tmp_path}/runs/mine" in said
+    assert "(be the member of this agent)" in said
 
 
 def test_quickstart_leaves_everything_the_summary_promises(

@@ -346,7 +346,7 @@ def run_recipe(
         return
     if resolved.threads:
         os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported, by the recipe
-    from muarl.environments.registry import is_reference
+    from muarl.environments.registry import find, is_reference
     from muarl.runs.beforehand import check_beforehand, made_elsewhere
     from muarl.runs.preflight import asked_once
 
@@ -363,7 +363,8 @@ def run_recipe(
         typer.echo(f"Next:       muarl view {folder}{named}    (browse its conversations and their effects)")
         several = len(resolved.domains) > 1
         one = f" --domain {resolved.domains[0].name}" if several else named  # a conversation is in one domain
-        typer.echo(f"            muarl chat {folder}{one}    (be the customer of this agent)")
+        caller = find(resolved.domains[0].name).caller
+        typer.echo(f"            muarl chat {folder}{one}    (be the {caller} of this agent)")
 
 
 def _say_what_would_run(config: RunConfig, recipe: str, assume: Sequence[str]) -> None:
