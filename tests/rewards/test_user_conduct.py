@@ -102,6 +102,7 @@ RECALL = {
     "contradicts": 0.75, "invents": 1.0, "leaks": 1.0, "breaks_character": 1.0, "unknown_tool": 1.0,
     "agrees_and_stops": 0.9, "stops_early": 0.75, "agrees_wrongly": 0.35, "never_stops": 1.0, "front_loads": 0.8,
     "overtells": 0.6, "repeats": 0.7, "loops": 1.0, "empty": 1.0, "pretends": 0.6,
+    "incoherent": 0.75,
 }  # fmt: skip
 """The share of seeded faults that each rule must find, over all domains."""
 

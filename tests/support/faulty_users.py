@@ -166,6 +166,21 @@ class Faults:
     def _empty(self, text: str, heard: str) -> str:
         return self.rng.choice(("...", "?!", "—", ". . ."))
 
+    def _incoherent(self, text: str, heard: str) -> str:
+        words = sorted(set(re.findall(r"[A-Za-z]{2,}", f"{self.task.scenario} {heard}")))
+        mixed = self.rng.sample(text.split(), len(text.split()))
+        return self.rng.choice(
+            (
+                " ".join(self.rng.choice(words) for _ in range(14)),
+                " ".join(self.rng.choice(NOISE) for _ in range(9)),
+                " ".join(mixed) if len(mixed) >= 12 else " ".join(self.rng.choice(NOISE) for _ in range(7)),
+                "I want the " * 9 + "I want",
+                "?!.. ,,,;;; !!!! .... ---- ;;;; ????",
+                "I w\ufffd\ufffdnt \ufffdo c\ufffdncel",
+                "qwrtz plmkn xcvbnm sdfgh",
+            )
+        )
+
     def _pretends(self, text: str, heard: str) -> str | None:
         done = re.search(
             r"\b(turn|toggle|switch|restart|reboot|reset|disable|enable|remove|check|set|run)\b", heard, re.I
@@ -176,6 +191,13 @@ class Faults:
             ("I have restarted the phone now.", "I just turned the airplane mode off and it is fine.")
         )
 
+
+_NOISE = """
+    table seven blue run of candle orbit lettuce swim the harbor quickly pigeon under velvet arithmetic jump marble
+    because thunder slow bucket whisper engine purple ladder cheese drift copper sing window fog
+"""
+NOISE = _NOISE.split()
+"""Words that have nothing to do with each other."""
 
 WRONG: set[str] = set()
 """Proposals that a test's agent has got wrong."""

@@ -70,8 +70,9 @@ def from_log(
     """Make training tasks out of logged conversations: customer, world, and a goal to be confirmed.
 
     The database is rebuilt from the logged tool results, over --database if given, and verified: each call must return
-    what it returned then. The goal is what the agent changed. Since the agent may have been wrong, a task is used for
-    training only after it has been confirmed; its notes say what to check.
+    what it returned then. Retail, airline and environments of the kit need no --database. The goal is what the agent
+    changed. Since the agent may have been wrong, a task is used for training only after it has been confirmed; its
+    notes say what to check.
 
     [bold]Examples[/bold]
 
@@ -85,42 +86,45 @@ def from_log(
     """
     from muarl.commands.log_files import rows_of_file
     from muarl.commands.log_messages import messages_of_row
-    from muarl.environments.log_tasks import Dropped, check_own, snapshot, task_of
+    from muarl.environments.log_tasks import Dropped, check_own, shown_by_all, snapshot, task_of
     from muarl.environments.task_files import read_tasks, write_tasks
     from muarl.formats.logs import conversations, what_is_lost
 
     world, size = _environment(domain, size)
     played = world.make_domain(size)
     own = next(world.iter_tasks("train", size=size)).domain
-    given = None if database is None else snapshot(_json(database), world.observer, str(database))
-    check_own(own, played, world.observer, given)
+    observer = world.seen_in_logs() if database is None or not callable(world.observer) else None
+    given = None if database is None else snapshot(_json(database), observer, str(database))
+    check_own(own, played, observer, given)
     endpoint = None if by is None else _endpoint(by)
     found: dict[str, FiledTask] = {f.task.id: f for f in read_tasks(out)} if out.is_file() else {}
     before = len(found)
     new: list[FiledTask] = []
     dropped: list[Dropped] = []
-    number = 0
     lost: Counter[str] = Counter()
-    for log in logs:
-        for row in conversations(rows_of_file(log), lost):
-            number += 1
-            messages = messages_of_row(row.value, row.place, lost)
-            made = task_of(
-                messages,
-                played,
-                own,
-                source=row.place,
-                database=given,
-                observer=world.observer,
-                transfer_tools=world.rules.transfer_tools,
-                caller=world.caller,
-            )
-            if isinstance(made, Dropped):
-                dropped.append(made)
-            elif made.task.id not in found and made.task.id not in {f.task.id for f in new}:
-                new.append(made)
-    if not number:
+    rows = [row for log in logs for row in conversations(rows_of_file(log), lost)]
+    talks = [(row.place, messages_of_row(row.value, row.place, lost)) for row in rows]
+    if not talks:
         raise DataError(f"{', '.join(map(str, logs))}: no conversations in it")
+    strict = observer is not None and observer.strict
+    others = shown_by_all((m for _, m in talks), played, observer) if observer is not None and strict else None
+    for place, messages in talks:
+        made = task_of(
+            messages,
+            played,
+            own,
+            source=place,
+            database=given,
+            observer=observer,
+            others=others,
+            transfer_tools=world.rules.transfer_tools,
+            caller=world.caller,
+        )
+        if isinstance(made, Dropped):
+            dropped.append(made)
+        elif made.task.id not in found and made.task.id not in {f.task.id for f in new}:
+            new.append(made)
+    number = len(talks)
     if endpoint is not None:
         import asyncio
 
@@ -136,8 +140,10 @@ def from_log(
     if same := number - len(new) - len(dropped):
         typer.echo(f"  {same} left out: the same conversation as another, or one that {out} has")
     for reason, count in Counter(d.reason.partition(":")[0] for d in dropped).most_common():
-        first = next(d for d in dropped if d.reason.startswith(reason))
-        typer.echo(visible(f"  {count} left out: {reason} (the first: {first.source})"))
+        these = [d for d in dropped if d.reason.startswith(reason)]
+        typer.echo(visible(f"  {count} left out: {reason} (the first: {these[0].source})"))
+        for one in (d for d in these if d.reason != reason):
+            typer.echo(visible(f"    {one.source}: {one.reason.partition(': ')[2]}"))
     if left := what_is_lost(lost):
         typer.echo(visible(f"  {left}"))
     file, of = shlex.quote(str(out)), shlex.join(["--domain", domain, *(["--size", size] if size else [])])

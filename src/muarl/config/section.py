@@ -191,6 +191,7 @@ Traits = Annotated[TraitsConfig, BeforeValidator(_levels)]
 UserRule = Literal[
     "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
     "agrees_wrongly", "unknown_tool", "never_stops", "front_loads", "overtells", "repeats", "loops", "empty",
+    "incoherent",
 ]  # fmt: skip
 """What can be wrong with what a simulated user says (muarl.rewards.user_conduct)."""
 
@@ -207,7 +208,7 @@ class GuardConfig(Section):
     rules: tuple[UserRule, ...] = Field(
         (
             "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
-            "agrees_wrongly", "unknown_tool", "loops", "empty",
+            "agrees_wrongly", "unknown_tool", "loops", "empty", "incoherent",
         ),
         description="The rules that the guard goes by (docs/user-check.md).",
     )  # fmt: skip

@@ -28,13 +28,15 @@ class Observer:
     ``seen(tool, arguments, result)``: what a successful read shows; ``result`` is parsed JSON, or text. ``implied``:
     the same for what any successful call implies, such as that a payment method exists; it fills in what no read has
     shown. ``complete``: a database of partial tables; what was never seen gets values that stand for nothing. It may
-    raise what a malformed record raises (KeyError, TypeError, ValueError, DataError).
+    raise what a malformed record raises (KeyError, TypeError, ValueError, DataError). ``strict``: whether worlds are
+    refused that do not answer the writes of a conversation as they were answered then.
     """
 
     tables: tuple[str, ...]
     seen: See
     implied: See
     complete: Callable[[Tables], Database]
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,24 @@ def assemble(observer: Observer, calls: Iterable[Answered], kind_of: Callable[[s
     return found
 
 
+def put_together(parts: Iterable[Assembly]) -> Tables:
+    """The records that several conversations have shown before any of them changed one, without those of which two have
+    shown different things."""
+    found: Tables = {}
+    torn: set[tuple[str, str]] = set()
+    for part in parts:
+        late = set(part.late)
+        for table, records in part.tables.items():
+            for key, record in records.items():
+                known = found.setdefault(table, {}).get(key)
+                if (table, key) in late:
+                    continue
+                if known is not None and any(f in known and known[f] != v for f, v in record.items()):
+                    torn.add((table, key))
+                found[table][key] = merged(known, record)
+    return {table: {k: r for k, r in records.items() if (table, k) not in torn} for table, records in found.items()}
+
+
 def _names(text: str, key: str) -> bool:
     return json.dumps(key) in text
 
@@ -167,4 +187,9 @@ def differences(world: World, calls: Iterable[Answered]) -> list[tuple[Answered,
 
 
 def _in_order(value: Any) -> Any:
-    return sorted(json.dumps(v, sort_keys=True) for v in value) if isinstance(value, list) else value
+    """A value with its lists in an order of their own, so that it does not matter in which they came."""
+    if isinstance(value, Mapping):
+        return {name: _in_order(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return sorted((_in_order(inner) for inner in value), key=lambda inner: json.dumps(inner, sort_keys=True))
+    return value

@@ -85,8 +85,9 @@ class Environment:
 
     ``entities``, ``phrases``: the ids, names and values, and the fixed pieces of text, that a tiny model's tokenizer
     makes one token each (``muarl base``). ``imagined(size, endpoint)``: the same domain with tools played by a model.
-    ``observer``: how its results show records, from which tasks are made of logs. ``red_team``: gives what red-team
-    users must know of it. ``own_checks``: what ``muarl domains check`` is to look at besides (``domains.checking``).
+    ``observer``: how its results show records, from which tasks are made of logs, or a function that gives it.
+    ``red_team``: gives what red-team users must know of it. ``own_checks``: what ``muarl domains check`` is to look at
+    besides (``domains.checking``).
     ``on_server``: its tools run on an MCP server, which must be installed. ``protocol``: the
     benchmark's protocol, for environments that are benchmarks.
     """
@@ -107,7 +108,7 @@ class Environment:
     entities: Callable[[], Sequence[str]] = tuple
     phrases: Callable[[], Sequence[str]] = tuple
     imagined: Callable[[str, Any], Domain] | None = None
-    observer: Observer | None = None
+    observer: Observer | Callable[[], Observer] | None = None
     red_team: Callable[[], RedTeamSupport] | None = None
     own_checks: Callable[[], Sequence[Check]] = tuple
     on_server: bool = False
@@ -160,6 +161,10 @@ class Environment:
     def endless(self) -> bool:
         """Whether its tasks are made by a function, so that there are as many as are asked for."""
         return callable(self.tasks)
+
+    def seen_in_logs(self) -> Observer | None:
+        """How its results show records; None where nobody has said."""
+        return self.observer() if callable(self.observer) else self.observer
 
     def check_size(self, size: str, where: str = "domain.size") -> None:
         """ConfigError, naming ``where`` it is said, if the environment does not come in this size."""

@@ -9,21 +9,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from muarl.audit.calls import agent_calls
 from muarl.chat import STOP_WORDS, Message, ToolCall
-from muarl.domains.base import Action, Domain, Task
+from muarl.domains.base import Action, Domain, Task, World
 from muarl.domains.database import Database
+from muarl.domains.frozen import canonical
 from muarl.domains.gold import run_gold
-from muarl.domains.world_from_log import Answered, Observer, answered_calls, assemble, differences
+from muarl.domains.world_from_log import (
+    Answered,
+    Observer,
+    Tables,
+    answered_calls,
+    assemble,
+    differences,
+    put_together,
+)
 from muarl.environments.task_files import FiledTask, split_of
 from muarl.errors import ConfigError, DataError
 
 SHOWN = 160
 """Characters of a tool's answer in a note."""
+NOT_REBUILT = "its database cannot be rebuilt"
 CHANGED_NOTHING = (
     "the agent changed nothing, so doing nothing would earn this task's reward: add the correct calls to actions, or "
     "remove the task"
@@ -46,16 +56,18 @@ def task_of(
     source: str = "",
     database: Database | None = None,
     observer: Observer | None = None,
+    others: Tables | None = None,
     transfer_tools: Collection[str] = (),
     caller: str = "customer",
 ) -> FiledTask | Dropped:
     """The task that a logged conversation sets.
 
     ``domain``: the tools that it is played with, ``domain_name``: its name in tasks. ``database``: the state before the
-    conversation, as far as it is known; ``observer``: how results show records, which are laid over it. The goal is
-    what the agent's successful writes led to. The scenario consists of the customer's own words (see ``scenario``).
-    ``transfer_tools``: hand the user over, besides those whose names begin with "transfer". ``caller``: what the user
-    is called.
+    conversation, as far as it is known; ``observer``: how results show records, which are laid over it. ``others``:
+    what the conversations of a log have shown together (``shown_by_all``), for one that does not show enough itself.
+    The goal is what the agent's successful writes led to. The scenario consists of the customer's own words (see
+    ``scenario``). ``transfer_tools``: hand the user over, besides those whose names begin with "transfer". ``caller``:
+    what the user is called.
     """
     lines = customer_lines(messages)
     if not lines:
@@ -63,12 +75,6 @@ def task_of(
     calls = list(answered_calls(messages))
     unknown = sorted({a.call.name for a in calls} - {*domain.tool_names("assistant"), *domain.tool_names("user")})
     notes = [f"tools that {domain_name} does not have: {', '.join(unknown)}"] if unknown else []
-    try:
-        world, late = _world(calls, domain, database, observer)
-    except (DataError, KeyError, TypeError, ValueError) as problem:
-        return Dropped(source, f"its database cannot be rebuilt: {problem}")
-    if world is None:
-        return Dropped(source, "its answers show no records: give the state before it with --database")
     actions = tuple(
         Action(a.call.name, dict(a.call.arguments), a.call.requestor)
         for a in calls
@@ -76,22 +82,38 @@ def task_of(
     )
     text = json.dumps([[m.role, m.content, [[c.name, dict(c.arguments)] for c in m.tool_calls]] for m in messages])
     task_id = f"log-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    intent = actions[0].name if actions else "nothing written"
     task = Task(
         id=task_id,
         domain=domain_name,
         scenario=scenario(lines, actions, caller=caller),
         actions=actions,
-        database=world,
         agenda={"lines": lines},
-        tags={"intent": intent, "persona": "logged", "split": split_of(task_id)},
+        tags={
+            "intent": actions[0].name if actions else "nothing written",
+            "persona": "logged",
+            "split": split_of(task_id),
+        },
     )
-    notes += [f"{what} was first seen after a change, and may have been otherwise before" for what in late]
-    notes += _differing(domain, task, calls) + _doubts(messages, domain, calls, transfer_tools, caller)
-    unreachable = run_gold(domain.world(task), task)
+    try:
+        made = _rebuilt(task, calls, domain, database, observer, others)
+    except (DataError, KeyError, TypeError, ValueError) as problem:
+        return Dropped(source, f"{NOT_REBUILT}: {problem}")
+    if made is None:
+        return Dropped(source, "its answers show no records: give the state before it with --database")
+    if made.lacking:
+        return Dropped(source, f"{NOT_REBUILT}: {made.lacking}")
+    notes += [f"{t} {k} was first seen after a change, and may have been otherwise before" for t, k in made.late]
+    notes += [*made.notes, *made.differing, *_doubts(messages, domain, calls, transfer_tools, caller)]
+    unreachable = run_gold(domain.world(made.task), made.task)
     if unreachable:
         notes.append(f"the goal cannot be reached in this world: {unreachable[0].what}")
-    return FiledTask(task, False, tuple(notes), source)
+    return FiledTask(made.task, False, tuple(notes), source)
+
+
+def shown_by_all(conversations: Iterable[Sequence[Message]], domain: Domain, observer: Observer) -> Tables:
+    """The records that the conversations of a log have shown, each before that conversation changed any, but for those
+    of which two have shown different things."""
+    return put_together(assemble(observer, answered_calls(messages), domain.kind_of) for messages in conversations)
 
 
 def customer_lines(messages: Sequence[Message]) -> tuple[str, ...]:
@@ -135,29 +157,134 @@ def _in_words(arguments: Mapping[str, Any]) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Rebuilt:
+    """A task in a world that was put together. ``late``: records that are not sure to have been so before;
+    ``differing``: where the conversation would have gone otherwise; ``lacking``: what of it cannot be done there."""
+
+    task: Task
+    late: list[tuple[str, str]]
+    differing: list[str]
+    lacking: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def _rebuilt(
+    task: Task,
+    calls: Sequence[Answered],
+    domain: Domain,
+    database: Database | None,
+    observer: Observer | None,
+    others: Tables | None,
+) -> _Rebuilt | None:
+    """The task in the world before the conversation; None if nothing is known of it. Where its own answers do not show
+    enough, what others have shown is added, if that helps."""
+    own = _tried(task, calls, domain, *_world(calls, domain, database, observer))
+    if own is None or observer is None or not observer.strict or database is not None:
+        return own
+    own = _checked(own, calls, domain)
+    if not others or not (own.lacking or own.differing):
+        return own
+    wide = _tried(task, calls, domain, *_world(calls, domain, None, observer, others))
+    wide = None if wide is None else _checked(wide, calls, domain)
+    if wide is None or wide.lacking or (len(wide.differing) >= len(own.differing) and not own.lacking):
+        return own
+    return replace(wide, notes=("its world has records that other conversations of the log have shown",))
+
+
+def _checked(made: _Rebuilt, calls: Sequence[Answered], domain: Domain) -> _Rebuilt:
+    """With what cannot be done in it. Records that were first shown after a change are left out if all answers stay the
+    same without them: then a change has made them."""
+    if made.late and made.task.database is not None:
+        gone: Tables = {}
+        for table, key in made.late:
+            gone.setdefault(table, {})[key] = None
+        without = _tried(made.task, calls, domain, made.task.database.derive(gone), [])
+        if without is not None and not without.differing and not _lacking(domain, without, calls):
+            return without
+    return replace(made, lacking=_lacking(domain, made, calls))
+
+
 def _world(
-    calls: Sequence[Answered], domain: Domain, database: Database | None, observer: Observer | None
-) -> tuple[Database | None, list[str]]:
-    """The database before the conversation, and the records that are not sure to have been so."""
+    calls: Sequence[Answered],
+    domain: Domain,
+    database: Database | None,
+    observer: Observer | None,
+    others: Tables | None = None,
+) -> tuple[Database | None, list[tuple[str, str]]]:
+    """The database before the conversation, and (table, key) of the records that are not sure to have been so."""
     if observer is None:
         return database, []
     seen = assemble(observer, calls, domain.kind_of)
     if database is None:
-        late = [f"{table} {key}" for table, key in seen.late]
-        return (observer.complete(seen.over({})) if any(seen.tables.values()) else None), late
+        more = others or {}
+        late = [(table, key) for table, key in seen.late if key not in more.get(table, {})]
+        if not any(seen.tables.values()):
+            return None, late
+        own = seen.over(more)
+        return observer.complete({table: {**more.get(table, {}), **own[table]} for table in own}), late
     changes = observer.complete(seen.over(database.tables)).tables
-    late = [f"{table} {key}" for table, key in seen.late if key not in database.tables[table]]
+    late = [(table, key) for table, key in seen.late if key not in database.tables[table]]
     return database.derive(changes), late
+
+
+def _tried(
+    task: Task, calls: Sequence[Answered], domain: Domain, world: Database | None, late: list[tuple[str, str]]
+) -> _Rebuilt | None:
+    if world is None:
+        return None
+    placed = replace(task, database=world)
+    return _Rebuilt(placed, late, _differing(domain, placed, calls))
+
+
+def _lacking(domain: Domain, made: _Rebuilt, calls: Sequence[Answered]) -> str:
+    """The first of the agent's changes that cannot be made in a world as it was made then, and why; empty if all can.
+    A record that was first shown when it had been changed tells nothing of how it was."""
+    ours = _known(domain, calls)
+    done = {id(a) for a in ours if not a.error and domain.kind_of(a.call.name) == "write"}
+    for answered, now in differences(domain.world(made.task), ours):
+        if id(answered) in done:
+            return (
+                f"message {answered.message}: {_name(answered.call)} answered {_short(answered.result)} then, and with "
+                f"the records that were shown before it answers {_short(now)}"
+            )
+    unreachable = run_gold(domain.world(made.task), made.task)
+    return unreachable[0].what if unreachable else _changed_late(domain, made, [a for a in ours if id(a) in done])
+
+
+def _changed_late(domain: Domain, made: _Rebuilt, writes: Sequence[Answered]) -> str:
+    """Of records that were first shown after writes: one that a write changes, or may have changed, since one of them
+    changes nothing in this world; empty if there is none."""
+    world = domain.world(made.task)
+    for answered in writes if made.late else ():
+        before = (world.digest(), *_records(world, made.late))
+        world.call(answered.call.requestor, answered.call)
+        after = (world.digest(), *_records(world, made.late))
+        changed = [late for late, one, other in zip(made.late, before[1:], after[1:], strict=True) if one != other]
+        if changed or before == after:
+            table, key = (changed or made.late)[0]
+            return f"message {answered.message}: {answered.call.name}: {table} {key} was shown after it only"
+    return ""
+
+
+def _records(world: World, of: Iterable[tuple[str, str]]) -> list[str]:
+    """The text of records; empty for those that there are not."""
+    view = world.toolkit().db
+    return [canonical(view[table].peek(key)) if key in view[table] else "" for table, key in of]
+
+
+def _known(domain: Domain, calls: Sequence[Answered]) -> list[Answered]:
+    """The calls of tools that a domain has."""
+    known = {*domain.tool_names("assistant"), *domain.tool_names("user")}
+    return [a for a in calls if a.call.name in known]
 
 
 def _differing(domain: Domain, task: Task, calls: Sequence[Answered]) -> list[str]:
     """Where the conversation would have gone otherwise in the task's world."""
-    known = {*domain.tool_names("assistant"), *domain.tool_names("user")}
-    ours = [a for a in calls if a.call.name in known]
     return [
         f"message {answered.message}: {answered.call.name} answered {_short(answered.result)} then, and in this task's "
         f"world {_short(now)}"
-        for answered, now in differences(domain.world(task), ours)
+        for answered, now in differences(domain.world(task), _known(domain, calls))
     ]
 
 
@@ -218,6 +345,8 @@ def check_own(domain_name: str, domain: Domain, observer: Observer | None, datab
     if observer is None and database is None:
         tables = ", ".join(domain.base.tables) or "as the tasks have them"
         raise ConfigError(
-            f"--database: databases of {domain_name} cannot be rebuilt from a log alone: give the database as it was "
-            f"before the conversation, a JSON object of tables ({tables})"
+            f"--database: databases of {domain_name} cannot be rebuilt from a log alone, since nothing says which "
+            "records its tools show: give the database as it was before the conversations, a JSON object of tables, "
+            f"each an object of records by their keys ({tables}); or declare the environment with the kit "
+            "(docs/kit.md), or give it an observer (docs/domains.md)"
         )

@@ -17,8 +17,10 @@ from muarl.domains.kit.checks import checks
 from muarl.domains.kit.expert import ServiceExpert
 from muarl.domains.kit.gold import call
 from muarl.domains.kit.service import Service
+from muarl.domains.kit.shown_records import observer_of
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.sources import policy_text
+from muarl.domains.world_from_log import Observer
 from muarl.environments.environment import GENERATED_RULES, Environment
 from muarl.users.agenda_device import DeviceAgendaUser
 from muarl.users.agenda_service import ServiceAgendaUser
@@ -50,6 +52,7 @@ def environment(
         "rules": replace(GENERATED_RULES, transfer_tools=(service.transfer,)),
         "caller": service.caller,
         "red_team": parts.red_team,
+        "observer": parts.observer,
         "entities": parts.entities,
         "phrases": parts.phrases,
         "own_checks": lambda: checks(parts.maker),
@@ -84,6 +87,9 @@ class _Parts:
         from muarl.users.redteam.service import service_support
 
         return service_support(self.maker)
+
+    def observer(self) -> Observer:
+        return observer_of(self.maker)
 
     def expert(self, *, seed: int, error_profile: ErrorProfile) -> ServiceExpert:
         return ServiceExpert(self.service, seed=seed, error_profile=error_profile)

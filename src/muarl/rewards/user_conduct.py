@@ -14,6 +14,7 @@ from functools import partial
 from muarl.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
 from muarl.domains.base import Task
 from muarl.language.acts import asks_for_yes, hear
+from muarl.language.coherence import incoherent
 from muarl.language.consent import is_affirmative
 from muarl.language.values import find_dates
 from muarl.rewards import facts
@@ -27,6 +28,7 @@ CONDUCT: Mapping[str, str] = {
     "agrees_wrongly": "says yes to a proposal that names another id or number than its own",
     "agrees_and_stops": "says yes, or asks for something, and ends before it can be done",
     "never_stops": "goes on though the agent has long had nothing new to say",
+    "incoherent": "writes what is no language: random words, broken characters, a fragment over and over",
     "front_loads": "says who it is and nearly all that it wants in its first message",
     "overtells": "answers a question with details of other things that nobody asked for",
     "repeats": "says the same sentences again though the agent has said something else",
@@ -300,6 +302,15 @@ def _never_stops(talk: Heard, turn: int) -> str | None:
     return f"after {GOES_ON} messages that say the same" if not _same(heard[-GOES_ON - 1 : -1]) else None
 
 
+def _incoherent(talk: Heard, turn: int) -> str | None:
+    """What no writer of any language writes, or, with the messages before it, words that do not follow one another."""
+    if turn not in talk.said or not talk.text(turn):
+        return None
+    seen = visible_to_user(talk.messages[:turn])
+    heard = [(m.role == "user", m.content or "") for m in seen if m.content and not m.tool_calls]
+    return incoherent([*heard, (True, talk.text(turn))], talk.told)
+
+
 def _same(texts: Sequence[str]) -> bool:
     return all(alike(texts[0], text) for text in texts[1:])
 
@@ -373,4 +384,5 @@ _LOOKS: tuple[tuple[str, Callable[[Heard, int], str | None]], ...] = (
     ("repeats", _repeats),
     ("loops", _loops),
     ("never_stops", _never_stops),
+    ("incoherent", _incoherent),
 )

@@ -21,7 +21,7 @@ from muarl.users.base import AsksAgain, HoldsSomething, LeavesTags, User, UserFa
 
 GUARDED = (
     "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
-    "agrees_wrongly", "unknown_tool", "loops", "empty",
+    "agrees_wrongly", "unknown_tool", "loops", "empty", "incoherent",
 )  # fmt: skip
 """The rules that a guard goes by where nobody names others: those that spoil a conversation and that another message
 can fix."""
