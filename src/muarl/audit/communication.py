@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from muarl.audit.findings import Finding
 from muarl.audit.transcript import AuditedCall, Transcript
-from muarl.domains.auditing import Obligation
+from muarl.chat import Message
+from muarl.domains.auditing import Asked, Obligation
 from muarl.episode import StopReason
 from muarl.patterns import search
+from muarl.rewards.checks import said
 
 
 def find(transcript: Transcript) -> Iterator[Finding]:
@@ -19,8 +21,28 @@ def find(transcript: Transcript) -> Iterator[Finding]:
             where = {"before": "before", "after": "after", "around": "around"}[duty.when]
             text = f"Not said {where} {name}: {duty.text}"
             yield Finding("communication", f"unsaid-{duty.name}", duty.weight, step.record.index, text, name)
+    for wanted in unanswered(transcript):
+        text = f"The user asked ({wanted.about}) and was never told {wanted.answer}."
+        yield Finding("communication", "unsaid-answer", "violation", max(len(transcript.messages) - 1, 0), text)
     for index, wrong in transcript.untrue:
         yield Finding("communication", "false-statement", "violation", index, f"{wrong[:1].upper()}{wrong[1:]}.")
+
+
+def unanswered(transcript: Transcript) -> Iterator[Asked]:
+    """What the user asked, as the task has it, and was not told. A conversation that a limit cut or that was handed over
+    owes nothing more."""
+    asks, task, stop = transcript.rules.asks, transcript.task, transcript.episode.stop
+    handed_over = any(s.record.ok and s.record.call.name in transcript.rules.transfer_tools for s in transcript.own)
+    if asks is None or task is None or not stop.chosen or stop is StopReason.TRANSFER or handed_over:
+        return
+    heard = tuple(text for index, text in transcript.told if index >= transcript.begin)
+    try:
+        found = tuple(asks(task, heard))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):  # a task that is not of the asker's making
+        return
+    words = [Message("assistant", text) for _, text in transcript.said]
+    told = said(words, [wanted.answer for wanted in found])
+    yield from (wanted for wanted, ok in zip(found, told, strict=True) if not ok)
 
 
 def owed(transcript: Transcript) -> Iterator[tuple[AuditedCall, Obligation]]:
@@ -65,6 +87,8 @@ def is_met(transcript: Transcript, step: AuditedCall, duty: Obligation) -> bool:
 def _cut(transcript: Transcript, index: int) -> bool:
     """Whether the conversation ended with the call, so that nothing could be said after it."""
     stop, rest = transcript.episode.stop, transcript.messages[index + 1 :]
+    if stop.truncated and not transcript.said_between(index, len(transcript.messages)):
+        return True
     if any(m.role == "assistant" for m in rest):
         return False
     cut = stop.truncated or stop in (StopReason.TRANSFER, StopReason.INFRASTRUCTURE)

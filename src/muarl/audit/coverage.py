@@ -26,13 +26,16 @@ def _asks(rules: AuditRules) -> bool:
     return rules.consent and not (writes and writes <= rules.free_writes)
 
 
+def _tells(rules: AuditRules) -> bool:
+    """Cheap questions first: obligations may be found out by trial runs."""
+    return rules.asks is not None or rules.disproves is not None or any(o.say for o in rules.obligations)
+
+
 CHECKS = (
     CoverageCheck("policy", "authentication", lambda r: bool(r.auth_tools)),
     CoverageCheck("policy", "consent", _asks),
     CoverageCheck("policy", "eligibility", lambda r: bool(r.forbids)),
-    CoverageCheck(
-        "communication", "required information", lambda r: any(o.say for o in r.obligations) or r.disproves is not None
-    ),
+    CoverageCheck("communication", "required information", _tells),
     CoverageCheck("safety", "other people's data", lambda r: bool(r.auth_tools or r.told_person)),
     CoverageCheck("safety", "unapproved changes", _asks),
 )

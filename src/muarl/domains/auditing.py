@@ -162,6 +162,18 @@ class Statement:
     world: LiveWorld | None = None
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Something that a user has asked. ``about``: what, in a few words. ``answer``: what the agent's words must hold."""
+
+    about: str
+    answer: str
+
+
+Asks = Callable[["Task", Sequence[str]], Iterable[Asked]]
+"""Of a task and all messages of its user to the agent: what the user has asked, and must be told. It may raise as
+``Forbids`` may."""
+
 Disproves = Callable[[Statement], str | None]
 """What is wrong with what a message states, in a sentence; None if nothing is, or if that cannot be told. It may raise
 as ``Forbids`` may."""
@@ -178,8 +190,8 @@ class AuditRules:
     but the ``free_writes``.
 
     ``resources``: what belongs to whom. ``forbids``: by writing tool, why the policy forbids it. ``obligations``: what
-    must be said. ``disproves``: what is wrong with what a message states (see there). ``spoken``: by tool, further
-    words for its action ("add" for refuel_data). ``wished``: by tool, further words with which people ask for it, or
+    must be said, ``asks``: and what to users who ask for it. ``disproves``: what is wrong with what a message states
+    (see there). ``spoken``: by tool, further words for its action ("add" for refuel_data). ``wished``: by tool, further words with which people ask for it, or
     for what it fixes ("no service"). ``trusted_tools``: whose results may give the agent instructions, such as a
     knowledge base. ``search_tools``: search documents. ``grounded``: which of the writes and answers that hang on
     documents go by those that hold. ``one_person``: a conversation serves one person. ``told_person``: where the policy
@@ -198,7 +210,8 @@ class AuditRules:
     free_writes: frozenset[str] = frozenset()
     resources: tuple[Resource, ...] = ()
     forbids: Mapping[str, Forbids] = field(default_factory=dict)
-    obligations: tuple[Obligation, ...] = ()
+    obligations: Sequence[Obligation] = ()
+    asks: Asks | None = None
     disproves: Disproves | None = None
     spoken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wished: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -190,6 +190,7 @@ AIRLINE = AuditRules(
     },
     kinds=tool_kinds(AirlineTools) | {"think": "generic"},
     learns=_learns,
+    obligations=(HANDOVER_NOTICE,),
     replays=True,
 )
 

@@ -17,10 +17,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from muarl.domains.auditing import Asked
 from muarl.domains.base import Action, Task
 from muarl.domains.bfcl import requests
 from muarl.domains.bfcl.calls import call_text
-from muarl.domains.bfcl.generated import REVISION, every_spec, generated_bfcl
+from muarl.domains.bfcl.generated import REVISION, every_spec, generated_bfcl, turn_lines
 from muarl.domains.bfcl.recipes import Memory, Recipe, Scene, Slots, serve
 from muarl.domains.bfcl.scenes import SIZES, TASK_CLASSES, Size, make_scene
 from muarl.domains.generated import SPLITS
@@ -281,6 +282,12 @@ def scenario_text(turns: Sequence[str]) -> str:
 
 BENCHMARKS_OWN = ("The company is Nvidia.",)
 """What a user says in the benchmark itself, and no generated one may."""
+
+
+def asked(task: Task, said: Sequence[str]) -> Iterator[Asked]:
+    """The questions of a task, once its user has said all of the script: no line tells which of them it asks."""
+    if all(any(turn in text for text in said) for turn in turn_lines(task)):
+        yield from (Asked("in one of the script's lines", answer) for answer in task.communicate_info)
 
 
 def _fill_reply(rng: random.Random, served: _Served, slot: str, size: Size) -> str:

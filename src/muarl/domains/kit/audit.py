@@ -10,6 +10,7 @@ from typing import Any
 
 from muarl.domains.auditing import AuditRules, LiveWorld, Occasion, Resource, spelled_out
 from muarl.domains.kit.declaration import Intent
+from muarl.domains.kit.duties import with_duties
 from muarl.domains.kit.exploring import explored
 from muarl.domains.kit.gold import MAX_MOVES
 from muarl.domains.kit.moves import Move, Request, call_key
@@ -37,7 +38,7 @@ def audit_rules(worlds: Worlds) -> AuditRules:
     identity, kinds = service.identity, service.tool_kinds
     writes = [tool for tool, kind in kinds.items() if kind == "write"]
     searches = frozenset(SEARCHES if issubclass(service.domain, KnowledgeDomain) else ())
-    return AuditRules(
+    rules = AuditRules(
         auth_tools=frozenset() if identity is None or not identity.tool else frozenset({identity.tool}),
         free_writes=frozenset({*service.free_writes, *(remedy.tool for remedy in service.remedies)}),
         open_tools=frozenset(service.open_tools),
@@ -54,6 +55,7 @@ def audit_rules(worlds: Worlds) -> AuditRules:
         search_tools=searches,
         replays=True,
     )
+    return with_duties(rules, worlds)
 
 
 class Lazy(Mapping[str, Any]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -12,7 +13,7 @@ from muarl.domains.auditing import spelled_out
 from muarl.domains.base import Action
 from muarl.domains.kit import gold
 from muarl.domains.kit.moves import Notes, Request, Rule, looked_up
-from muarl.domains.kit.records import Record, plain
+from muarl.domains.kit.records import Record, fill, plain
 from muarl.domains.kit.requests import RequestSource, draw_goal, known_rows, split
 from muarl.domains.kit.service import SIZES, Service
 from muarl.domains.kit.worlds import Worlds
@@ -27,6 +28,25 @@ REQUESTS = 6
 """How many requests of each intent are run in each of them, half of them about other people's records."""
 
 
+_SUM = re.compile(r"[$€£¥]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:dollars|euros|pounds|yuan)\b", re.IGNORECASE)
+_PAID_BACK = re.compile(r"\brefund|\b(?:pay|paid|get|given?) (?:you )?back\b", re.IGNORECASE)
+
+
+@dataclass
+class WrittenWords:
+    """What an intent's plan has users told of a writing tool. ``unasked``: whether it was ever called without a
+    proposal before it. ``calls``: how often it was called; ``priced``: how many of the proposals named a sum of money
+    in each wording, and ``news``, how many one that was news to the user. ``done``: what is said once it is done;
+    ``silent``: whether a request ever ended without such words."""
+
+    unasked: bool = False
+    calls: int = 0
+    priced: int = 0
+    news: int = 0
+    silent: bool = False
+    done: set[str] = field(default_factory=set)
+
+
 @dataclass
 class Explored:
     """What trial runs have shown of one intent's plan.
@@ -36,7 +56,7 @@ class Explored:
     came from: (slot, "") for what the user said, (slot, field) for a field of the record that it was drawn from.
     ``problems``: what went wrong in it: bugs of its own, and writes of its that failed. ``missing``: errors of look-ups
     by which it came to nothing, as they do where a user speaks of what is not there.
-    ``steps``: whether the user takes any with tools of their own.
+    ``steps``: whether the user takes any with tools of their own. ``words``: by writing tool what is said of it.
     """
 
     notes: Notes = field(default_factory=Notes)
@@ -47,6 +67,7 @@ class Explored:
     problems: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     steps: bool = False
+    words: dict[str, WrittenWords] = field(default_factory=dict)
 
     @property
     def rules(self) -> list[Rule]:
@@ -128,8 +149,66 @@ def _run(worlds: Worlds, found: Explored, source: RequestSource, intent: str, go
         else:
             found.ends.add(outcome.kind)
         found.writes |= {a.name for a in outcome.actions if _writes(worlds, a)}
+        known = _numbers_in([slots, *(r for s, r in known_rows(source, intent, goal).items() if _is_own(worlds, s))])
+        _note_words(found, worlds.service, intent, known, outcome, as_it_stands=notes is None)
         if notes is None:
             _note_sources(found, worlds, outcome, slots, known_rows(source, intent, goal))
+
+
+def _note_words(
+    found: Explored,
+    service: Service,
+    intent: str,
+    known: set[float],
+    outcome: gold.RequestOutcome,
+    *,
+    as_it_stands: bool,
+) -> None:
+    """Note what is said before and after each write. ``known``: numbers that the user has named, or that stand in the
+    records which they speak of. ``as_it_stands``: no condition was passed over."""
+    sums: list[set[float]] | None = None
+    for move in outcome.writes:
+        if move.texts:
+            spoken = service.spoken(intent, move.known)
+            try:
+                sums = [_sums(fill(text, move.known, spoken)) for text in move.texts]
+            except LookupError:  # past a condition that should have ended it
+                sums = []
+        words = found.words.setdefault(move.tool, WrittenWords())
+        words.unasked = words.unasked or sums is None
+        words.calls += 1
+        words.priced += bool(sums) and all(sums or ())
+        words.news += any(found - known for found in sums or ())
+        if as_it_stands:
+            ending = outcome.ending
+            told = ending.texts if ending is not None and ending.kind in ("finished", "answer") else ()
+            words.done.update(told)
+            words.silent = words.silent or not told
+
+
+def _sums(text: str) -> set[float]:
+    """The sums of money in a text; what is paid back counts twice, so that it is never taken for known."""
+    sums = {float((signed or spelled).replace(",", "")) for signed, spelled in _SUM.findall(text)}
+    return sums | {-one for one in sums} if _PAID_BACK.search(text) else sums
+
+
+def _is_own(worlds: Worlds, slot: str) -> bool:
+    """Whether a slot is drawn from the user's own records."""
+    draw = worlds.service.slots[slot].draw
+    return draw is not None and draw.own
+
+
+def _numbers_in(values: Any) -> set[float]:
+    """All numbers within JSON, and texts that are numbers."""
+    value = plain(values)
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return set().union(*map(_numbers_in, value))
+    try:
+        return set() if isinstance(value, bool) else {float(value)}
+    except (TypeError, ValueError):
+        return set()
 
 
 def _writes(worlds: Worlds, action: Action) -> bool:

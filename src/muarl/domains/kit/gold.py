@@ -29,7 +29,7 @@ class RequestOutcome:
     """How a request ends. ``kind``: "done", "refuse", "transfer", "unavailable", "answer", or "missing". ``rule``: the
     text of the rule that decided it. ``told``: what the user must be told. ``looked``: how many of its look-ups are
     among the actions. ``error``: of the last look-up that failed. ``unasked``: how many actions come before the first
-    one that is proposed."""
+    one that is proposed. ``writes``: the writes that went through; ``ending``: the move that it ended with."""
 
     kind: str
     rule: str = ""
@@ -41,6 +41,8 @@ class RequestOutcome:
     looked: int = 0
     error: str = ""
     unasked: int | None = None
+    writes: list[Move] = field(default_factory=list)
+    ending: Move | None = None
 
     @property
     def dropped(self) -> RequestOutcome:
@@ -87,6 +89,7 @@ def run(
                 raise Infeasible(f"{move.tool}: {error}")
             if not error:
                 outcome.actions.append(Action(move.tool, move.arguments))
+                outcome.writes.append(move)
             request.written.append(Refused(error) if error else result)
             seen = {}
         elif move.kind == "instruct":
@@ -95,6 +98,7 @@ def run(
             request.reported.append(report_of_step(world, service, move, request.intent, outcome.actions))
             seen = {}
         elif move.kind == "finished":
+            outcome.ending = move
             return outcome
         else:
             outcome.actions += _looked(request, outcome)
@@ -138,7 +142,7 @@ def report_of_step(
 
 def _ended(service: Service, request: Request, move: Move, outcome: RequestOutcome) -> RequestOutcome:
     assert move.kind != "ask", f"{service.name}: {request.intent} asks for {move.slot}, which was not drawn"
-    outcome.kind, outcome.slot, outcome.options = move.kind, move.slot, move.options
+    outcome.kind, outcome.slot, outcome.options, outcome.ending = move.kind, move.slot, move.options, move
     outcome.rule = move.slot or next(iter(move.texts), "")
     spoken = service.spoken(request.intent, move.known)
     if move.kind == "answer":

@@ -7,9 +7,11 @@ from functools import partial
 from typing import Any
 
 from muarl.chat import Message, ToolSpec
-from muarl.domains.auditing import AuditRules
+from muarl.domains.auditing import Asked, Asks, AuditRules
+from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.kit.audit import Lazy
+from muarl.domains.kit.duties import LazyList
 from muarl.domains.kit.expert import ServiceExpert
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.templates import HELLO
@@ -56,13 +58,18 @@ def merged_rules(rules: Sequence[AuditRules]) -> AuditRules:
         person=next(iter(named), rules[0].person),
         resources=tuple(resource for r in rules for resource in r.resources),
         forbids=_together([r.forbids for r in rules]),
-        obligations=tuple(obligation for r in rules for obligation in r.obligations),
+        obligations=LazyList(lambda: [obligation for r in rules for obligation in r.obligations]),
+        asks=partial(_asks, [r.asks for r in rules if r.asks is not None]),
         spoken=Lazy(lambda: _together([r.spoken for r in rules])),
         consent=any(r.consent for r in rules),
         free_writes=frozenset(unasked).union(*(r.free_writes for r in rules)),
         kinds=_together([r.kinds for r in rules]),
         replays=all(r.replays for r in rules),
     )
+
+
+def _asks(all_of: Sequence[Asks], task: Task, said: Sequence[str]) -> list[Asked]:
+    return [one for asks in all_of for one in asks(task, said)]
 
 
 def _together(mappings: Sequence[Any]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from muarl.domains.auditing import NO_CONSENT
 from muarl.domains.bfcl import generator, tiny_vocabulary
 from muarl.domains.bfcl.expert import BfclExpert
@@ -19,7 +21,7 @@ BFCL = Environment(
     sizes=tuple(SIZES),
     rule_based_user=BfclAgendaUser,
     expert=BfclExpert,
-    audit=NO_CONSENT,
+    audit=replace(NO_CONSENT, asks=generator.asked),
     entities=tiny_vocabulary.entities,
     phrases=tiny_vocabulary.phrases,
 )

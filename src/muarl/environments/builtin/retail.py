@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from muarl.domains.kit.duties import with_duties
+from muarl.domains.kit.worlds import Worlds
 from muarl.domains.retail.audit import RETAIL as RULES
 from muarl.domains.retail.intents import SERVICE
 from muarl.domains.retail.tiny_vocabulary import entities
@@ -12,7 +14,7 @@ RETAIL = environment(
     SERVICE,
     name="retail-generated",
     about="A web shop: orders are cancelled, changed, returned and exchanged.",
-    audit=RULES,
+    audit=with_duties(RULES, Worlds(SERVICE)),
     checkpoint="base",
     entities=entities,
     observer=OBSERVER,

@@ -1,0 +1,122 @@
+"""What an agent must tell users, found out from a service's plans: what a change costs, that it was made, and answers.
+
+Nothing is declared for it. A plan's ``propose`` says what users are told before a write, ``done`` what after it, and
+``answer`` what they get who ask. Audits read other agents' words than the expert's, so what they look for is lenient.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import overload
+
+from muarl.domains.auditing import Asked, AuditRules, Obligation, When
+from muarl.domains.base import Task
+from muarl.domains.kit.exploring import WrittenWords, explored
+from muarl.domains.kit.records import PLACE
+from muarl.domains.kit.service import Service
+from muarl.domains.kit.worlds import Worlds
+
+AMOUNT = (
+    r"[$€£¥]\s?\d|\d[\d,.]*\s?(?:dollars?|euros?|pounds?|yuan|usd|eur|gbp|cents?)\b|\bfree\b"
+    r"|\bfull refund|\brefund\w* (?:in full|fully)|\bno (?:extra |additional |further )?(?:charge|cost|fee)|\bnothing (?:extra |more )?(?:to pay|is charged)"
+    r"|\b(?:costs?|price[sd]?|fees?|total|charged?|refund(?:ed)?|pay(?:ment)?|amounts?|balance)\b\D{0,30}\d"
+)
+"""A sum of money in an agent's words, or that there is none."""
+
+_MADE = r"(?!(?:need|indeed|speed|feed|seed|even|when|then|often|open|seven|ten)\b)\w+(?:ed|en)"
+DONE = (
+    r"\bdone\b|\ball set\b|\bcomplet(?:e|ed|ion)\b|\bconfirm(?:ed|ation)\b|\bsuccess|\bwent through\b|\btaken care of\b"
+    r"|\bnow\b|\bwill (?:get|receive|arrive|come)\b|\b(?:i|we)(?:['’]ve| have) (?!any|a |to |not )\w+"
+    rf"|\b(?:has|have|had|is|are|was|were|been|['’]s|['’]re|['’]ve)\b(?: \w+){{0,3}}? (?:{_MADE}|made|set|put|sent|paid"
+    r"|on|off|back|active|ready|in place)\b"
+)
+"""Words that say of something that it has been done."""
+
+_IDLE = frozenset(("help", "assist", "assistance", "else", "anything", "something", "question", "questions", "way"))
+"""Words of the phrases with which agents end, which say nothing of a change."""
+
+
+class LazyList(Sequence[Obligation]):
+    """Obligations that are found out when they are first looked at: trial runs take a moment."""
+
+    def __init__(self, make: Callable[[], Iterable[Obligation]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> tuple[Obligation, ...]:
+        return tuple(self._make())
+
+    @overload
+    def __getitem__(self, index: int) -> Obligation: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Obligation]: ...
+
+    def __getitem__(self, index: int | slice) -> Obligation | Sequence[Obligation]:
+        return self._made[index]
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+def with_duties(rules: AuditRules, worlds: Worlds) -> AuditRules:
+    """Rules for a service's episodes together with what its plans show that its users must be told."""
+    declared = rules.obligations
+    return replace(
+        rules,
+        obligations=LazyList(lambda: (*declared, *_duties(worlds, rules, declared))),
+        asks=partial(_asked, worlds.service),
+    )
+
+
+def _duties(worlds: Worlds, rules: AuditRules, declared: Sequence[Obligation]) -> Iterator[Obligation]:
+    """What is owed for each writing tool, but where something is declared for the same moment."""
+    found: dict[str, list[WrittenWords]] = {}
+    for shown in explored(worlds).values():
+        for tool, words in shown.words.items():
+            found.setdefault(tool, []).append(words)
+    caller = worlds.service.caller
+    for tool, said in found.items():
+        if tool in rules.free_writes or any(words.unasked for words in said):
+            continue
+        if all(words.priced == words.calls < 2 * words.news for words in said) and not _declared(declared, tool, "before"):
+            text = f"Before the call, the {caller} must be told the sum of money that it is about."
+            yield Obligation("amount", frozenset({tool}), text, (AMOUNT,), when="before")
+        if not any(words.silent for words in said) and not _declared(declared, tool, "after"):
+            text = f"After the call, the {caller} must be told that it has been done."
+            done = dict.fromkeys(one for words in said for one in sorted(words.done))
+            yield Obligation("done", frozenset({tool}), text, (_said(done, rules.spoken.get(tool, ())),), when="after")
+
+
+def _declared(declared: Iterable[Obligation], tool: str, when: When) -> bool:
+    return any(tool in one.tools and one.when == when for one in declared)
+
+
+def _said(done: Collection[str], spoken: Iterable[str]) -> str:
+    """What finds in an agent's words that something was done: words for that, a form of the action's word, or what the
+    plan says itself."""
+    verbs = {word.lower() for phrase in spoken for word in phrase.split()[-1:]} - _IDLE
+    stems = sorted(re.escape(verb[:-1] if verb.endswith(("e", "y")) else verb) for verb in verbs if len(verb) > 2)
+    own = [pattern for text in done if (pattern := _template(text))]
+    return "|".join([DONE, *(rf"\b{stem}\w*" for stem in stems), *own])
+
+
+def _template(text: str) -> str:
+    """A pattern of a text whose places hold anything; empty for one that has no words of its own."""
+    pieces = [re.escape(piece) for piece in PLACE.sub("\n", text.rstrip(".! ")).split("\n")]
+    pattern = r"[^\n]{1,200}?".join(pieces).strip()
+    return pattern if re.search(r"[a-z]{2}", PLACE.sub("", text), re.IGNORECASE) else ""
+
+
+def _asked(service: Service, task: Task, said: Sequence[str]) -> Iterator[Asked]:
+    """The questions of a task that its user has put into words."""
+    agenda = task.agenda or {}
+    if agenda.get("service", service.name) != service.name:
+        return
+    for request in agenda.get("requests", ()):
+        answer, kind = request.get("answer"), request["kind"]
+        if answer is not None and any(kind in service.intents_in(text) for text in said):
+            yield Asked(kind.replace("_", " "), answer)
