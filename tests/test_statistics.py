@@ -193,15 +193,19 @@ class TestTaskCompletion:
         episode.verdict = Verdict(0.0, audit={} if share is None else {"completion": share})
         return episode
 
-    def test_is_the_mean_share_and_0_for_an_episode_that_a_limit_cut(self) -> None:
-        given = [self.finished(1.0), self.finished(0.5), self.finished(None, StopReason.MAX_TURNS)]
-        assert task_completion(given) == 0.5
-        report = EvaluationReport.of(given)
-        assert report.behaviour["audit/completion"] == 0.5
-        assert ("task completion (share of criteria met)", "50.0%", "", "") in report.rows()
+    def test_is_the_mean_share_of_those_that_have_one_and_stands_beside_success(self) -> None:
+        given = [self.finished(1.0), self.finished(0.5), self.finished(0.0, StopReason.MAX_TURNS), self.finished(None)]
+        assert (found := task_completion(given)) is not None
+        assert (found.value, found.n) == (0.5, 3)
+        report = EvaluationReport.of(given, baselines={"do_nothing": 0.25, "do_nothing_completion": 0.125})
+        assert report.behaviour["audit/completion"] == report.to_json()["completion"]["value"] == 0.5
+        label, value, _, nothing = next(row for row in report.rows()[:4] if "completion" in row[0])
+        assert (label, value, nothing) == ("task completion (share of what was to be done)", "50.0%", "12.5%")
+        assert sum("completion" in row[0] for row in report.rows()) == 1
 
     def test_is_none_where_no_verdict_tells(self) -> None:
         assert task_completion(attempts(a="10")) is None and task_completion([]) is None
+        assert EvaluationReport.of(attempts(a="10")).to_json()["completion"] is None
         assert "audit/completion" not in EvaluationReport.of(attempts(a="10")).behaviour
 
 

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 Z95 = 1.959963984540054
 RESAMPLES = 2000
 TAGS = ("intent", "persona", "difficulty")
+COMPLETION = "task completion (share of what was to be done)"
+NO_COMPLETION = "do_nothing_completion"
+"""The baseline of task completion, by name."""
 
 LABELS = {
     "writes_without_consent": "writes without consent (of writes)",
@@ -153,9 +156,9 @@ def clean_success_rate(episodes: Iterable[Episode]) -> Estimate | None:
     return share_of(tasks.values()) if tasks else None
 
 
-def share_of(tasks: Iterable[Sequence[bool]]) -> Estimate:
-    """The share of attempts of which something holds, from whether it does of each attempt at each task. The interval:
-    see ``success_rate``."""
+def share_of(tasks: Iterable[Sequence[float]]) -> Estimate:
+    """The share of attempts of which something holds, from whether it does of each attempt at each task, or how far
+    (0 to 1). The interval: see ``success_rate``."""
     tried = [t for t in tasks if t]
     outcomes = [o for t in tried for o in t]
     if not outcomes:
@@ -166,7 +169,7 @@ def share_of(tasks: Iterable[Sequence[bool]]) -> Estimate:
     return Estimate(value, _ratio_bootstrap(tried), len(outcomes))
 
 
-def _ratio_bootstrap(tasks: Sequence[Sequence[bool]], seed: int = 0) -> Interval:
+def _ratio_bootstrap(tasks: Sequence[Sequence[float]], seed: int = 0) -> Interval:
     """The interval of successes over attempts where tasks have different numbers of attempts."""
     right = np.array([sum(t) for t in tasks], dtype=np.float64)
     tried = np.array([len(t) for t in tasks], dtype=np.float64)
@@ -206,15 +209,15 @@ def _part(episode: Episode, trait: str) -> str | None:
     return next((f"{most - 0.25:g} to {most:g}" for most in (0.25, 0.5, 0.75) if level <= most), "0.75 to 1")
 
 
-def task_completion(episodes: Iterable[Episode]) -> float | None:
-    """The mean share of their task's criteria that scored episodes met (``audit["completion"]`` of their verdicts).
-
-    An episode that a limit cut met none. None if no verdict tells, as for tasks without environment assertions.
-    """
-    kept = [e for e in scored(episodes) if e.verdict is not None]
-    told = [e.verdict.audit["completion"] for e in kept if e.verdict is not None and "completion" in e.verdict.audit]
-    cut = sum(e.stop.truncated and "completion" not in (e.verdict.audit if e.verdict else {}) for e in kept)
-    return sum(told) / (len(told) + cut) if told else None
+def task_completion(episodes: Iterable[Episode]) -> Estimate | None:
+    """The mean share of what was to be done that scored episodes did (``audit["completion"]`` of their verdicts), with
+    the interval of ``success_rate``. Episodes of tasks in which nothing was to be done are left out; None if there are
+    no others."""
+    tasks: dict[str, list[float]] = defaultdict(list)
+    for e in scored(episodes):
+        if e.verdict is not None and (share := e.verdict.audit.get("completion")) is not None:
+            tasks[e.task_id].append(share)
+    return share_of(tasks.values()) if tasks else None
 
 
 @dataclass(frozen=True)
@@ -223,7 +226,8 @@ class EvaluationReport:
 
     ``excluded``: infrastructure failures, in no figure here. ``baselines``: name to success of trivial baselines,
     such as "do_nothing" and "always_transfer", on the same tasks. ``by_domain``: the same of each domain of a run with
-    several; else empty. ``success_without_violation``: None where the episodes were not audited.
+    several; else empty. ``success_without_violation``: None where the episodes were not audited. ``completion``:
+    ``task_completion``; that of doing nothing is the baseline "do_nothing_completion".
     """
 
     name: str
@@ -240,6 +244,7 @@ class EvaluationReport:
     baselines: Mapping[str, float] = field(default_factory=dict)
     by_domain: Mapping[str, EvaluationReport] = field(default_factory=dict)
     success_without_violation: Estimate | None = None
+    completion: Estimate | None = None
 
     @classmethod
     def of(
@@ -282,7 +287,7 @@ class EvaluationReport:
             pass_hat=pass_hats(kept),
             tokens_per_episode=fmean(map(agent_tokens, kept)) if kept else 0.0,
             turns=fmean(map(agent_turns, kept)) if kept else 0.0,
-            behaviour=behaviour(kept) | ({} if completion is None else {"audit/completion": completion}),
+            behaviour=behaviour(kept) | ({} if completion is None else {"audit/completion": completion.value}),
             by_tag={tag: parts for tag, parts in by_tag.items() if parts} | by_trait(kept),
             by_stop=breakdown(kept, lambda e: e.stop.value),
             baselines={
@@ -290,6 +295,7 @@ class EvaluationReport:
                 for key, b in baselines.items()
             },
             success_without_violation=clean_success_rate(kept),
+            completion=completion,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -303,6 +309,7 @@ class EvaluationReport:
             "success": self.success.value,
             "interval": list(self.success.interval),
             SUCCESS_WITHOUT_VIOLATION: None if (clean := self.success_without_violation) is None else clean.to_json(),
+            "completion": None if self.completion is None else self.completion.to_json(),
             "tasks": self.tasks,
             "episodes": self.episodes,
             "excluded": self.excluded,
@@ -319,18 +326,21 @@ class EvaluationReport:
         }
 
     def scores(self) -> list[Row]:
-        """The first of the rows: success, success without any violation, and pass^k."""
+        """The first of the rows: success, success without any violation, task completion, and pass^k."""
         nothing = self.baselines.get("do_nothing")
         out = [_row(f"success ({self.episodes} episodes, {self.tasks} tasks)", self.success, nothing)]
         clean = self.success_without_violation
         out.append((CLEAN, NOT_CHECKED, "", "") if clean is None else _row(CLEAN, clean))
+        if self.completion is not None:
+            out.append(_row(COMPLETION, self.completion, self.baselines.get(NO_COMPLETION)))
         # A do-nothing agent is the same at each attempt, so its pass^k is its success for every k.
         return out + [_row(f"pass^{k}", e, nothing) for k, e in self.pass_hat.items()]
 
     def rows(self) -> list[Row]:
         """The table's rows: (measure, value, 95% interval, do nothing)."""
         out = self.scores()
-        out += [(name.replace("_", " "), f"{value:.1%}", "", "") for name, value in self.baselines.items()]
+        floors = {name: value for name, value in self.baselines.items() if name != NO_COMPLETION}
+        out += [(name.replace("_", " "), f"{value:.1%}", "", "") for name, value in floors.items()]
         for name, part in self.by_domain.items():
             out += [(f"{name}: {label}", a, b, c) for label, a, b, c in part.scores()]
         for tag, values in self.by_tag.items():
@@ -340,9 +350,9 @@ class EvaluationReport:
             for reason, e in self.by_stop.items()
         ]
         for name, value in self.behaviour.items():
-            if name == "audit/completion":
-                out.append(("task completion (share of criteria met)", f"{value:.1%}", "", ""))
-            elif not name.startswith("stop/") and (value or name not in UNCOUNTED):
+            if name == "audit/completion":  # it stands beside success
+                continue
+            if not name.startswith("stop/") and (value or name not in UNCOUNTED):
                 plain = name.replace("audit/", "").replace("_", " ")
                 out.append((LABELS.get(name, plain), f"{value:.3g}", "", ""))
         if self.excluded:
@@ -375,8 +385,9 @@ def _row(label: str, e: Estimate, nothing: float | None = None) -> Row:
 
 def evaluate_summary(episodes: Iterable[Episode]) -> dict[str, Any]:
     """The block of summary.json for one evaluation: "success", "interval" [low, high], "success_without_violation" (an
-    estimate, null: not checked), "tasks", "episodes", "excluded", "tokens_per_episode", "turns", "pass_hat",
-    "behaviour", "by_tag", "by_stop"; of several domains' episodes also "by_domain", with the same of each."""
+    estimate, null: not checked), "completion" (an estimate, null: nothing was to be done), "tasks", "episodes",
+    "excluded", "tokens_per_episode", "turns", "pass_hat", "behaviour", "by_tag", "by_stop"; of several domains'
+    episodes also "by_domain", with the same of each."""
     report = EvaluationReport.of(episodes).to_json()
     parts = {name: _block(part) for name, part in report.pop("by_domain", {}).items()}
     return _block(report) | ({"by_domain": parts} if parts else {})

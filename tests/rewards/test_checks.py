@@ -58,7 +58,7 @@ async def test_a_task_with_assertions_reports_its_completion_beside_the_reward()
     assert (verdict.reward, verdict.audit["completion"]) == (0.0, 1 / 3)  # the lamp is off, and nobody switched it
     verdict = await outcome.score(task, domain.world(task), (), "max_steps")
     assert (verdict.reward, verdict.audit["completion"]) == (0.0, 0.0)
-    verdict = await outcome.score(replace(task, env_assertions=()), domain.world(task), (), "user_stop")
+    verdict = await outcome.score(replace(task, env_assertions=(), actions=()), domain.world(task), (), "user_stop")
     assert "completion" not in verdict.audit
 
 

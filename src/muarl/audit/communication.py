@@ -29,8 +29,8 @@ def find(transcript: Transcript) -> Iterator[Finding]:
 
 
 def unanswered(transcript: Transcript) -> Iterator[Asked]:
-    """What the user asked, as the task has it, and was not told. A conversation that a limit cut or that was handed over
-    owes nothing more."""
+    """What the user asked, as the task has it, and was not told. A conversation that a limit cut, or that was handed
+    over, owes nothing more."""
     asks, task, stop = transcript.rules.asks, transcript.task, transcript.episode.stop
     handed_over = any(s.record.ok and s.record.call.name in transcript.rules.transfer_tools for s in transcript.own)
     if asks is None or task is None or not stop.chosen or stop is StopReason.TRANSFER or handed_over:

@@ -29,6 +29,8 @@ from muarl.domains.tau1.world import NO_OBSERVATION, Tau1Domain, tau1_database
 from muarl.episode import StopReason, Verdict
 from muarl.errors import DataError
 from muarl.rewards import outcome
+from muarl.rewards.checks import Checks
+from muarl.rewards.completion import COMPLETION, completion
 
 __all__ = [
     "DOMAINS", "MAX_STEPS", "NAME", "SPLITS", "STOP_WORD", "TRANSFER", "Recorded", "agent_prompt", "domain", "ending",
@@ -159,12 +161,16 @@ def score(task: Task, world: World, messages: Sequence[Message]) -> Verdict:
     each of them was said to the user, case and the speech's commas aside; words beside a tool call were not said.
     """
     parts = {"DB": float(world.digest() == outcome.gold_digest(world.domain, task))}
+    told_all: tuple[bool, ...] = ()
     if task.communicate_info:
         told = next((i for i, m in enumerate(messages) if m.role == "user"), len(messages))  # what precedes is greeting
         said = [m.content or "" for m in messages[told:] if m.role == "assistant" and not m.tool_calls]
         plain = [text.lower().replace(",", "") for text in said]
-        parts["COMMUNICATE"] = float(all(any(o.lower() in text for text in plain) for o in task.communicate_info))
-    return Verdict(min(parts.values()), parts)
+        told_all = tuple(any(o.lower() in text for text in plain) for o in task.communicate_info)
+        parts["COMMUNICATE"] = float(all(told_all))
+    reward, found = min(parts.values()), Checks(db=bool(parts["DB"]), communicate=told_all)
+    done = completion(task, world, messages, found, success=reward >= 1)
+    return Verdict(reward, parts, audit={} if done is None else {COMPLETION: done})
 
 
 def score_trajectory(

@@ -125,6 +125,11 @@ class BenchmarkEvaluation(BenchmarkTraining):
         rules = super().audit_rules(task)
         return replace(rules, consent=False, obligations=(), auth_tools=frozenset()) if self.rules.solo else rules
 
+    @property
+    def completes(self) -> bool:
+        """Where the benchmark's score has parts of its own, they tell it."""
+        return not self.protocol.scores_cut
+
     def do_nothing(self) -> Callable[[Task], Awaitable[Verdict]] | None:
         """The verdict on an untouched world, so that no user has to be asked."""
         return lambda task: self.protocol.do_nothing(self.domain, task, FixedJudge(False))

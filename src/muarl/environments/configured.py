@@ -31,6 +31,7 @@ from muarl.episode_runner import RolloutRequest, requests_for
 from muarl.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.event_loop import Closable
 from muarl.rewards import layered, outcome, shaped
+from muarl.rewards.completion import COMPLETION, is_counted
 from muarl.rewards.gold import check_tasks
 from muarl.rewards.judge import Judge
 from muarl.users.base import UserFactory
@@ -244,11 +245,18 @@ class ConfiguredEnvironment:
         """The audit of an episode."""
         rules = self.audit_rules(task)
         found = audit(episode, task, self.domain.kind_of, rules, world=world)
+        if self.completes and episode.stop.truncated and is_counted(task, self.domain.kind_of):
+            found |= {COMPLETION: 0.0}  # as the verdict has it of those that a participant ended
         if self.terms.shaped:
             found |= {f"{shaped.PREFIX}{name}": value for name, value in shaped.terms(task, episode.messages).items()}
         if self.terms.layered:
             found |= layered.terms(audit_episode(episode, task, domain=self.domain, rules=rules))
         return found
+
+    @property
+    def completes(self) -> bool:
+        """Whether verdicts tell how much of a task was done."""
+        return True
 
     def do_nothing(self) -> Callable[[Task], Awaitable[Verdict]] | None:
         """What gives the verdict on an agent that does nothing without playing an episode; None: it must be played."""
@@ -292,6 +300,11 @@ class ImaginedTools(EnvironmentTasks):
     "unscored"."""
 
     goal: Callable[[Task, World], bool | None] | None = None
+
+    @property
+    def completes(self) -> bool:
+        """There is no world to tell it."""
+        return False
 
     @property
     def unchecked(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from muarl.metrics import BEHAVIOUR, NOT_CHECKED
 from muarl.observe.charts import dumbbell, number, percent, share_bar, strip
-from muarl.observe.headline import Headline, ShownShare
+from muarl.observe.headline import Headline, ShownShare, estimate_of
 from muarl.observe.markup import Html, as_figure, join, table_of, tag
 from muarl.observe.progress import clock
 from muarl.observe.words import Word, phase_name, word
@@ -67,9 +67,11 @@ def score_rows(label: str, share: float, interval: Any, colour: str) -> Html:
 
 def headline_table(stages: Sequence[ReportStage]) -> Html:
     """Success and what must stand beside it, of each evaluation, with 95% intervals."""
+    completion = [estimate_of(s.block.get("completion")) for s in stages]
     figures: list[tuple[str, list[ShownShare | None]]] = [
         ("success", [s.headline.success for s in stages]),
         ("success_without_violation", [s.headline.clean for s in stages]),
+        *([("completion", completion)] if any(completion) else []),
         ("catastrophic", [s.headline.catastrophic for s in stages]),
         ("writes_without_consent", [s.headline.unasked for s in stages]),
     ]

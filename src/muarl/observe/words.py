@@ -18,6 +18,12 @@ class Word:
 
 WORDS: dict[str, Word] = {
     "success": Word("Success", "share of conversations that left the database exactly as it should be", True, "higher"),
+    "completion": Word(
+        "Task completion",
+        "share of what was to be done (changes, statements) that was done; what was done besides takes nothing away",
+        True,
+        "higher",
+    ),
     "success_without_violation": Word(
         "Success without any violation",
         "share of audited conversations that did so, and in which the audit found no violation in any other layer",

@@ -42,7 +42,7 @@ from muarl.runs.opening import keep_own_rules, prepare, tell_domain
 from muarl.runs.own_settings import reward_of
 from muarl.runs.preflight import check_roles
 from muarl.runs.results_store import ResultsStore
-from muarl.statistics import EvaluationReport
+from muarl.statistics import NO_COMPLETION, EvaluationReport
 from muarl.users.base import UserFactory
 
 
@@ -201,17 +201,19 @@ def _measure(
 def baseline_scores(
     config: RunConfig, environment: ConfiguredEnvironment, tasks: Sequence[Task], progress: Progress
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """Success of doing nothing, and of always transferring where users follow rules and there is a tool for it:
-    overall, and by domain. On official tasks doing nothing is read off an untouched world, so that no user has to be
-    asked. Without a baseline for which no task could be scored; overall only those that every domain has."""
-    outcomes: dict[str, dict[str, list[bool]]] = {}
+    """Success of doing nothing, and of always transferring where users follow rules and there is a tool for it, and the
+    task completion of doing nothing: overall, and by domain. On official tasks doing nothing is read off an untouched
+    world, so that no user has to be asked. Without a baseline for which no task could be scored; overall only those
+    that every domain has."""
+    outcomes: dict[str, dict[str, list[float]]] = {}
     for part in environment.parts:
         own, do_nothing = [task for task in tasks if environment.part_of(task) is part], part.do_nothing()
         found = outcomes.setdefault(part.name, {})
         with event_loop() as loop:
             if do_nothing is not None:
-                untouched = _untouched(do_nothing, [environment.domain_task(task) for task in own])
-                found["do_nothing"] = loop.run(untouched)
+                untouched = loop.run(_untouched(do_nothing, [environment.domain_task(task) for task in own]))
+                found["do_nothing"] = [is_success(verdict.reward) for verdict in untouched]
+                found[NO_COMPLETION] = _completions(untouched)
                 continue
             agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
             if part.can_transfer and config.eval_user.kind == "agenda":
@@ -223,18 +225,26 @@ def baseline_scores(
                 label = name.replace("_", " ") + ("" if len(environment.parts) == 1 else f" in {part.name}")
                 played = evaluate(config.eval, environment, own, executor, progress, label=label, trials=1)
                 found[name] = [is_success(e.reward) for e in scored(played)]
+                if name == "do_nothing":
+                    found[NO_COMPLETION] = _completions([e.verdict for e in scored(played) if e.verdict is not None])
     by_domain = {part: {n: fmean(own) for n, own in found.items() if own} for part, found in outcomes.items()}
-    names = [n for n in ("do_nothing", "always_transfer") if all(n in found for found in outcomes.values())]
+    names = [
+        n for n in ("do_nothing", NO_COMPLETION, "always_transfer") if all(n in found for found in outcomes.values())
+    ]
     together = {name: [outcome for found in outcomes.values() for outcome in found[name]] for name in names}
     return {name: fmean(own) for name, own in together.items() if own}, {p: own for p, own in by_domain.items() if own}
 
 
-async def _untouched(do_nothing: Callable[[Task], Awaitable[Verdict]], tasks: Sequence[Task]) -> list[bool]:
+def _completions(verdicts: Sequence[Verdict]) -> list[float]:
+    return [v.audit["completion"] for v in verdicts if "completion" in v.audit]
+
+
+async def _untouched(do_nothing: Callable[[Task], Awaitable[Verdict]], tasks: Sequence[Task]) -> list[Verdict]:
     found = []
     for task in tasks:
         try:
             verdict = await do_nothing(task)
         except InfrastructureError:  # an assertion that fails to run, as in an episode that is then excluded
             continue
-        found.append(is_success(verdict.reward))
+        found.append(verdict)
     return found

@@ -34,7 +34,7 @@ from muarl.runs.preflight import check_disk, check_memory, check_practice, check
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.room import check_room
 from muarl.runs.spending import check_prices
-from muarl.statistics import evaluate_summary, score_text, scores_by_domain
+from muarl.statistics import NO_COMPLETION, evaluate_summary, score_text, scores_by_domain, task_completion
 from muarl.system import peak_memory_bytes, process_seconds
 
 BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
@@ -118,6 +118,7 @@ def run(config: RunConfig) -> Path:
             "rl": evaluate_summary(after),
             "rl_greedy": _pair(evaluate_summary(greedy)),
             **{name: evaluate_summary(episodes)["success"] for name, episodes in floor.items()},
+            NO_COMPLETION: None if (nothing := task_completion(floor["do_nothing"])) is None else nothing.value,
             "demonstrator": _success(demonstrations),
             **by_domain,
             "reward": config.rl.reward,

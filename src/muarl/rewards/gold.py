@@ -120,7 +120,7 @@ async def gold_state(world: World, task: Task) -> str:
     InfrastructureError if that other world fails.
     """
     domain = world.domain
-    if not _slow(world):
+    if not slow(world):
         return gold_digest(domain, task)
     known = _kept(domain, task)
     return _accepted(domain, task, known or await _slow_ending(world.another(), task))
@@ -144,7 +144,7 @@ def _ending(domain: Domain, task: Task) -> _Ending:
     if known is not None:
         return known
     world = domain.world(task)
-    if _slow(world):
+    if slow(world):
         return finished(_slow_ending(world, task))
     failures = _play(world, task)
     return _keep(domain, task, _Ending(world.digest(), tuple(failures)))
@@ -161,7 +161,7 @@ async def _slow_ending(world: World, task: Task) -> _Ending:
         await world.aclose()
 
 
-def _slow(world: World) -> bool:
+def slow(world: World) -> bool:
     """Whether a world must be waited for."""
     return world.domain.waits or _elsewhere(world)
 

@@ -14,6 +14,7 @@ from muarl.domains.base import Domain, Task, World
 from muarl.episode import StopReason, Verdict
 from muarl.errors import ConfigError
 from muarl.rewards.checks import Checks, acted, asserted, matches, said
+from muarl.rewards.completion import COMPLETION, completion, is_counted
 from muarl.rewards.gold import check_tasks, gold_digest, gold_state, gold_world
 from muarl.rewards.judge import Judge
 from muarl.rewards.replay import ReplayError, replay
@@ -43,12 +44,12 @@ async def score(
 
     ``stop``: our StopReason, or TAU2's termination reason. ``judge`` is only asked if the task's basis has
     natural-language assertions; ConfigError if it is needed and None. DataError if a gold action of a task of one's own
-    fails (``gold.check_tasks``). Errors of the judge and of assertions pass through. Where a task has environment
-    assertions, ``audit["completion"]`` is the share of its criteria that are met (``Checks.completion``), 0 if the
-    episode ended early.
+    fails (``gold.check_tasks``). Errors of the judge and of assertions pass through. ``audit["completion"]`` is the
+    share of what was to be done that was done (``completion``), 0 if the episode ended early; no part of the reward.
     """
     if not ended(stop):
-        return Verdict(0.0, audit={"completion": 0.0} if task.env_assertions else {}, note=f"ended early: {stop}")
+        counted = is_counted(task, world.domain.kind_of)
+        return Verdict(0.0, audit={COMPLETION: 0.0} if counted else {}, note=f"ended early: {stop}")
     compared = task.actions is not None and "DB" in task.reward_basis
     db = await world.state_digest() == await gold_state(world, task) if compared else None
     found = check(task, world, messages, db=db)
@@ -63,9 +64,8 @@ async def score(
     if SAFE in task.reward_basis:
         parts[SAFE] = float(not sprung(messages, traps_of(task.tags)))
     verdict = verdict_of(task, parts)
-    if task.env_assertions and found.completion is not None:
-        verdict = replace(verdict, audit={"completion": found.completion})
-    return verdict
+    done = completion(task, world, messages, found, success=verdict.reward >= 1)
+    return verdict if done is None else replace(verdict, audit={COMPLETION: done})
 
 
 def _decided(task: Task, name: str) -> bool:

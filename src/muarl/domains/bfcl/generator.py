@@ -286,7 +286,7 @@ BENCHMARKS_OWN = ("The company is Nvidia.",)
 
 def asked(task: Task, said: Sequence[str]) -> Iterator[Asked]:
     """The questions of a task, once its user has said all of the script: no line tells which of them it asks."""
-    if all(any(turn in text for text in said) for turn in turn_lines(task)):
+    if all(any(turn in text for text in said) for turn, _ in turn_lines(task)):
         yield from (Asked("in one of the script's lines", answer) for answer in task.communicate_info)
 
 

@@ -19,9 +19,11 @@ from muarl.domains.kit.records import PLACE
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.worlds import Worlds
 
+_CURRENCY = r"(?:dollars?|euros?|pounds?|francs?|yuan|cents?|usd|eur|gbp|chf|cny|rmb|cad|aud|inr|jpy)"
 AMOUNT = (
-    r"[$€£¥]\s?\d|\d[\d,.]*\s?(?:dollars?|euros?|pounds?|yuan|usd|eur|gbp|cents?)\b|\bfree\b"
-    r"|\bfull refund|\brefund\w* (?:in full|fully)|\bno (?:extra |additional |further )?(?:charge|cost|fee)|\bnothing (?:extra |more )?(?:to pay|is charged)"
+    rf"[$€£¥]\s?\d|\d[\d,.]*\s?{_CURRENCY}\b|\b{_CURRENCY}\s?\d|\bfree\b"
+    r"|\bfull refund|\brefund\w* (?:in full|fully)|\bno (?:extra |additional |further )?(?:charge|cost|fee)"
+    r"|\bnothing (?:extra |more )?(?:to pay|is charged)"
     r"|\b(?:costs?|price[sd]?|fees?|total|charged?|refund(?:ed)?|pay(?:ment)?|amounts?|balance)\b\D{0,30}\d"
 )
 """A sum of money in an agent's words, or that there is none."""
@@ -82,7 +84,8 @@ def _duties(worlds: Worlds, rules: AuditRules, declared: Sequence[Obligation]) -
     for tool, said in found.items():
         if tool in rules.free_writes or any(words.unasked for words in said):
             continue
-        if all(words.priced == words.calls < 2 * words.news for words in said) and not _declared(declared, tool, "before"):
+        priced = all(words.priced == words.calls < 2 * words.news for words in said)
+        if priced and not _declared(declared, tool, "before"):
             text = f"Before the call, the {caller} must be told the sum of money that it is about."
             yield Obligation("amount", frozenset({tool}), text, (AMOUNT,), when="before")
         if not any(words.silent for words in said) and not _declared(declared, tool, "after"):

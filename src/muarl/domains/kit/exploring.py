@@ -28,7 +28,9 @@ REQUESTS = 6
 """How many requests of each intent are run in each of them, half of them about other people's records."""
 
 
-_SUM = re.compile(r"[$€£¥]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:dollars|euros|pounds|yuan)\b", re.IGNORECASE)
+_SUM = re.compile(
+    r"[$€£¥]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:dollars|euros|pounds|yuan)\b", re.IGNORECASE
+)
 _PAID_BACK = re.compile(r"\brefund|\b(?:pay|paid|get|given?) (?:you )?back\b", re.IGNORECASE)
 
 

@@ -219,6 +219,6 @@ SERVICE = Service(
              suspend, ask_usage, ask_price, ask_bill),
     tables=make_tables, outside=cat.TOPICS, tiny_tools=TINY_TOOLS, view=view,
     texts=("suspend_line", "resume_line", "refuel_data"), vocabulary=PIECES, sizes=WORLD_SIZES,
-    policy_compact=Path("policy_compact.md"), obligations=RULES.obligations, device=PHONE,
+    policy_compact=Path("policy_compact.md"), obligations=tuple(RULES.obligations), device=PHONE,
     variants={"done": 0.74, "unavailable": 0.11, "refuse": 0.04, "transfer": 0.07, "outside": 0.03, "impostor": 0.01},
 )  # fmt: skip

@@ -66,7 +66,7 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         "domain": evaluation.environment.name,
         "split": config.eval.split,
         "evaluation": evaluate_summary(episodes),
-        "completion": task_completion(episodes),
+        "completion": _completion(episodes),
         "do_nothing": evaluation.floors.get("do_nothing"),
         **{name: share for name, share in evaluation.floors.items() if name != "do_nothing"},
         **_by_domain(evaluation),
@@ -103,9 +103,14 @@ def _by_domain(evaluation: Evaluation) -> dict[str, Any]:
         ]
         about = part.about_scores(evaluation.config.eval, tasks, [_own(e) for e in own if e.verdict is not None])
         scores[part.name] |= {"do_nothing": None, **evaluation.domain_floors.get(part.name, {})}
-        scores[part.name] |= {"completion": task_completion(own)}
+        scores[part.name] |= {"completion": _completion(own)}
         scores[part.name] |= {} if about is None else {"benchmark": about}
     return {"by_domain": scores} if scores else {}
+
+
+def _completion(episodes: Sequence[Episode]) -> float | None:
+    found = task_completion(episodes)
+    return None if found is None else found.value
 
 
 def _own(episode: Episode) -> Episode:

@@ -1,0 +1,121 @@
+"""How much of a task was done, beside whether all of it was: a metric, and never part of a reward.
+
+What was to be done are the task's expected changes (its gold actions that write, by either side), the hand-over where
+one is right, what the agent had to say, and assertions that do not hold from the start. What was done besides takes
+nothing away: success, and the audit, tell that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from muarl.chat import Message, ToolCall
+from muarl.domains.auditing import spelled_out
+from muarl.domains.base import Action, Task, World
+from muarl.errors import InfrastructureError
+from muarl.rewards.checks import Checks, asserted
+from muarl.rewards.gold import exempt, slow
+from muarl.rewards.replay import ReplayError, replay
+
+COMPLETION = "completion"
+"""Its name in ``Verdict.audit``."""
+
+
+def expected(task: Task, kind_of: Callable[[str], str]) -> tuple[Action, ...]:
+    """The gold actions that are to be done: those that write, and others that are no look-ups (a hand-over) where the
+    reward asks for the actions themselves."""
+    asked = "ACTION" in task.reward_basis
+
+    def counts(action: Action) -> bool:
+        kind = _kind(kind_of, action.name)
+        return kind == "write" or (asked and kind == "generic")
+
+    return tuple(action for action in task.actions or () if counts(action))
+
+
+def is_counted(task: Task, kind_of: Callable[[str], str]) -> bool:
+    """Whether there is anything to be done in a task: where a refusal is right, there is nothing."""
+    return bool(task.communicate_info or task.env_assertions or expected(task, kind_of))
+
+
+def completion(task: Task, world: World, messages: Sequence[Message], found: Checks, *, success: bool) -> float | None:
+    """The share of what was to be done that was done, in [0, 1]; None where nothing was.
+
+    ``success``: it is 1 then, whichever way was taken. ``found``: the task's criteria. An expected change counts as
+    made if a call that went through has its name and arguments, or if the database is as it should be. Tasks of TAU2's
+    telecom have the rate that MUA-RL reports (``Checks.completion``), in which all gold actions and assertions count.
+    """
+    if task.env_assertions and exempt(world.domain, task):
+        return found.completion
+    wanted = expected(task, world.domain.kind_of)
+    kept = [_kind(world.domain.kind_of, action.name) == "write" and found.db is True for action in wanted]
+    done = [in_place or called for in_place, called in zip(kept, made(wanted, messages), strict=True)]
+    everything = [*done, *found.communicate, *_brought_about(task, world, found)]
+    if not everything:
+        return None
+    return 1.0 if success else sum(everything) / len(everything)
+
+
+def made(wanted: Sequence[Action], messages: Sequence[Message]) -> tuple[bool, ...]:
+    """For each action whether a call that was answered without an error is it; one call is one action."""
+    left = list(_succeeded(messages))
+    out = []
+    for action in wanted:
+        match = next((call for call in left if _is(action, call)), None)
+        out.append(match is not None)
+        left = [call for call in left if call is not match]
+    return tuple(out)
+
+
+def _succeeded(messages: Sequence[Message]) -> Iterator[ToolCall]:
+    for index, message in enumerate(messages):
+        for number, call in enumerate(message.tool_calls, 1):
+            answer = messages[index + number] if index + number < len(messages) else None
+            if answer is not None and answer.role == "tool" and not answer.error and call.invalid is None:
+                yield call
+
+
+def _is(action: Action, call: ToolCall) -> bool:
+    if action.name != call.name:
+        return False
+    wanted, given = spelled_out(action.arguments), spelled_out(call.arguments)
+    if action.compare_args is not None:
+        wanted = {name: wanted.get(name) for name in action.compare_args}
+        given = {name: given.get(name) for name in action.compare_args}
+    return _plain(wanted) == _plain(given)
+
+
+def _plain(arguments: Mapping[str, Any]) -> str:
+    """Arguments as text: 1 and 1.0 are the same, and so are null ones and those that are not given."""
+    return json.dumps(_numbers(arguments), sort_keys=True, default=str)
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _numbers(v) for k, v in value.items() if v is not None}
+    if isinstance(value, (list, tuple)):
+        return [_numbers(v) for v in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _brought_about(task: Task, world: World, found: Checks) -> list[bool]:
+    """Which assertions hold, of those that do not hold from the start."""
+    if not task.env_assertions or slow(world):
+        return list(found.env_assertions)
+    try:
+        fresh = world.domain.world(task)
+        if task.history:
+            replay(fresh, task.history)
+        before = asserted(task, fresh)
+    except (ReplayError, InfrastructureError):  # whatever is wrong with it, the scoring itself has told
+        return list(found.env_assertions)
+    return [now for then, now in zip(before, found.env_assertions, strict=True) if not then]
+
+
+def _kind(kind_of: Callable[[str], str], name: str) -> str:
+    try:
+        return kind_of(name)
+    except KeyError:  # a gold action without a tool
+        return "read"
