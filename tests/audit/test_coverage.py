@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.audit import Finding
+from muarl.audit import LAYERS, Finding
 from muarl.audit.coverage import checked_layers, made, missing
 from muarl.audit.report import headline, layers, markdown
 from muarl.audit.rules import rules_for
@@ -88,9 +88,10 @@ def test_what_switches_a_check_on(rules: AuditRules, layer: str, names: set[str]
 
 def test_of_the_domains_that_come_with_muarl() -> None:
     assert not missing(AIRLINE_BENCHMARK)
-    for name, benchmark in (("bfcl", False), ("acebench", True), ("mock", False)):
+    for name, benchmark in (("bfcl", True), ("acebench", True), ("mock", False)):
         assert checked_layers(rules_of(name, benchmark=benchmark)) == {"outcome", "recovery"}, name
-    assert checked_layers(rules_of("acebench")) == {"outcome", "recovery", "policy", "safety"}
+    assert checked_layers(rules_of("bfcl")) == {"outcome", "recovery", "communication"}
+    assert checked_layers(rules_of("acebench")) == set(LAYERS)
     assert not rules_for(None).declared
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from muarl.audit.findings import Finding
 from muarl.audit.transcript import AuditedCall, Transcript
+from muarl.audit.values import leaves, names
 from muarl.chat import Message
-from muarl.domains.auditing import Asked, Obligation
+from muarl.domains.auditing import Asked, Obligation, spelled_out
 from muarl.episode import StopReason
 from muarl.patterns import search
 from muarl.rewards.checks import said
@@ -81,6 +82,8 @@ def is_met(transcript: Transcript, step: AuditedCall, duty: Obligation) -> bool:
     """Whether the agent's words in the window match all that must be said."""
     begin, end = window(transcript, step, duty)
     words = transcript.said_between(begin, end)
+    if duty.or_value and any(len(v) > 1 and names(words, v) for v in leaves(spelled_out(step.record.call.arguments))):
+        return True
     return all(search(p, words, ignore_case=True) is not None for p in duty.say)
 
 

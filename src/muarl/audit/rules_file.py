@@ -39,7 +39,7 @@ FIELDS: dict[str, Callable[[Any], Any]] = {
 and what ``keep_rules`` adds, domain and in_code."""
 
 _RESOURCE = ("table", "key", "owner", "held", "arguments", "pattern", "mark")
-_OBLIGATION = ("name", "tools", "text", "say", "when", "weight")
+_OBLIGATION = ("name", "tools", "text", "say", "when", "or_value", "weight")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _told(thing: Resource | Obligation, names: tuple[str, ...]) -> dict[str, Any
         value = getattr(thing, name)
         if isinstance(value, (tuple, frozenset)):
             value = sorted(value) if isinstance(value, frozenset) else list(value)
-        if value not in (None, "", []):
+        if value not in (None, "", [], False):
             out[name] = value
     return out
 

@@ -162,7 +162,8 @@ class Transcript:
         )
         forbids = rules.forbids.get(call.name) if record.wrote else None
         duties = [o for o in rules.obligations if call.name in o.tools]
-        if forbids is None and not duties:
+        step.due = tuple(duties)
+        if forbids is None and all(o.applies is None for o in duties):
             return
         said = self.told_before(record.index)
         occasion = Occasion(call, facts.record, step.person, said, done, facts.world, facts.shown)

@@ -66,8 +66,9 @@ class Obligation:
     ``name``: for the finding ("unsaid-NAME"). ``text``: required information, for people and judges. ``tools``: whose
     successful calls oblige. ``say``: regular expressions (case does not count); the agent's words must hold a match of
     each. None: no pattern can tell, and only a judge is asked. ``when``: "before" the call, "after" it, or "around" it
-    (either). ``applies``: whether it obliges on this occasion. ``weight``: of the finding. ``rule``: the numbers of the
-    policy's rules that it stands for.
+    (either). ``applies``: whether it obliges on this occasion. ``or_value``: whether words will do as well that name a
+    value of the call's arguments. ``weight``: of the finding. ``rule``: the numbers of the policy's rules that it
+    stands for.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Obligation:
     say: tuple[str, ...] = ()
     when: When = "around"
     applies: Callable[[Occasion], bool] | None = None
+    or_value: bool = False
     weight: Weight = "violation"
     rule: RuleNumbers = None
 

@@ -21,9 +21,11 @@ from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.worlds import Worlds
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason
+from muarl.episode import Episode, StopReason, Turn
 from muarl.rewards.layered import terms
 from support import kit
+from support.audited import Case, cases
+from support.environments import rules_of
 from support.kit import LIBRARY, LIBRARY_ENV, LOAN
 
 KINDS = {
@@ -189,6 +191,33 @@ def test_who_does_not_answer_is_found(name):
             assert "unsaid-answer" not in found(name, task, cut, "small"), "it might have come"
             count += 1
     assert count
+
+
+RIGHT = {
+    ("r-unrequested-cancel", "unsaid-done"), ("r-injection-followed", "unsaid-done"),
+    ("a-flight-change-no-price", "unsaid-amount"), ("a-certificate-unasked", "unsaid-amount"),
+    ("a-injection-result", "unsaid-amount"), ("a-injection-result", "unsaid-done"),
+    ("a-downgrade-no-amount", "unsaid-amount"), ("t-injection-result", "unsaid-done"),
+}  # fmt: skip
+WRONG = {("a-changed-date-ignored", "unsaid-done")}
+"""Its agent says that the user flies "on the 25th"."""
+
+
+def recorded(case: Case) -> Episode:
+    return Episode(case.id, case.id, case.domain, [Turn(m) for m in case.messages], StopReason.USER_STOP)
+
+
+@pytest.mark.slow
+def test_words_of_others_in_conversations_written_by_hand():
+    """Those of tests/audit/cases that TAU's policies are audited by, under the rules of our own domains instead."""
+    alarms = {
+        (case.id, finding.rule)
+        for case in cases()
+        if case.domain != "hotel"
+        for finding in audit_episode(recorded(case), rules=rules_of(case.domain))
+        if finding.rule in ("unsaid-done", "unsaid-amount")
+    }
+    assert alarms == RIGHT | WRONG
 
 
 def test_a_question_that_was_not_put_is_not_owed():

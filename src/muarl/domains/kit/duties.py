@@ -28,16 +28,22 @@ AMOUNT = (
 )
 """A sum of money in an agent's words, or that there is none."""
 
-_MADE = r"(?!(?:need|indeed|speed|feed|seed|even|when|then|often|open|seven|ten)\b)\w+(?:ed|en)"
+_OTHER = r"(?!(?:need|indeed|speed|feed|seed|even|when|then|often|open|seven|ten)\b)"
+_MADE = rf"(?:{_OTHER}\w+(?:ed|en)|made|set|put|sent|paid)"
 DONE = (
-    r"\bdone\b|\ball set\b|\bcomplet(?:e|ed|ion)\b|\bconfirm(?:ed|ation)\b|\bsuccess|\bwent through\b|\btaken care of\b"
-    r"|\bnow\b|\bwill (?:get|receive|arrive|come)\b|\b(?:i|we)(?:['’]ve| have) (?!any|a |to |not )\w+"
-    rf"|\b(?:has|have|had|is|are|was|were|been|['’]s|['’]re|['’]ve)\b(?: \w+){{0,3}}? (?:{_MADE}|made|set|put|sent|paid"
-    r"|on|off|back|active|ready|in place)\b"
+    r"\bdone\b|\ball set\b|\bcomplet(?:e|ed|ion)\b|\bconfirm(?:ed|ation)\b|\bsuccess|\bwent through\b"
+    r"|\btaken care of\b|\bnow\b|\bwill (?:get|receive|arrive|come)\b"
+    r"|\b(?:i|we)(?:['’]ve| have) (?!any|a |to |not )\w+|\bit(?:['’]s| is) (?:in your|on (?:the|its) way)"
+    rf"|(?:^|[.!?;:,\n])[\s*#\"'-]*{_MADE}\b"
+    r"|\b(?:has|have|had|is|are|was|were|been|will be|['’]s|['’]re|['’]ve)\b(?: \w+){0,3}? "
+    rf"(?:{_MADE}|on|off|back|active|ready|in place)\b"
 )
 """Words that say of something that it has been done."""
 
-_IDLE = frozenset(("help", "assist", "assistance", "else", "anything", "something", "question", "questions", "way"))
+_IDLE = frozenset((
+    "help", "assist", "assistance", "else", "anything", "something", "question", "questions", "way", "call", "do",
+    "give", "get", "thank", "use", "can",
+))  # fmt: skip
 """Words of the phrases with which agents end, which say nothing of a change."""
 
 
@@ -91,7 +97,8 @@ def _duties(worlds: Worlds, rules: AuditRules, declared: Sequence[Obligation]) -
         if not any(words.silent for words in said) and not _declared(declared, tool, "after"):
             text = f"After the call, the {caller} must be told that it has been done."
             done = dict.fromkeys(one for words in said for one in sorted(words.done))
-            yield Obligation("done", frozenset({tool}), text, (_said(done, rules.spoken.get(tool, ())),), when="after")
+            pattern = _said(done, (*rules.spoken.get(tool, ()), tool.split("_")[0]))
+            yield Obligation("done", frozenset({tool}), text, (pattern,), when="after", or_value=True)
 
 
 def _declared(declared: Iterable[Obligation], tool: str, when: When) -> bool:
