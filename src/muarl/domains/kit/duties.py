@@ -14,6 +14,7 @@ from typing import overload
 
 from muarl.domains.auditing import Asked, AuditRules, Obligation, When
 from muarl.domains.base import Task
+from muarl.domains.kit import templates
 from muarl.domains.kit.exploring import WrittenWords, explored
 from muarl.domains.kit.records import PLACE
 from muarl.domains.kit.service import Service
@@ -24,7 +25,8 @@ AMOUNT = (
     rf"[$€£¥]\s?\d|\d[\d,.]*\s?{_CURRENCY}\b|\b{_CURRENCY}\s?\d|\bfree\b"
     r"|\bfull refund|\brefund\w* (?:in full|fully)|\bno (?:extra |additional |further )?(?:charge|cost|fee)"
     r"|\bnothing (?:extra |more )?(?:to pay|is charged)"
-    r"|\b(?:costs?|price[sd]?|fees?|total|charged?|refund(?:ed)?|pay(?:ment)?|amounts?|balance)\b\D{0,30}\d"
+    r"|\b(?:costs?|price[sd]?|fees?|total|charged?|refund(?:ed)?|pay(?:ment)?|amounts?|balance)\b"
+    r"[^\d\n]{0,30}(?<![\w#-])\d[\d,.]*(?![\w-])"
 )
 """A sum of money in an agent's words, or that there is none."""
 
@@ -40,11 +42,15 @@ DONE = (
 )
 """Words that say of something that it has been done."""
 
-_IDLE = frozenset((
-    "help", "assist", "assistance", "else", "anything", "something", "question", "questions", "way", "call", "do",
-    "give", "get", "thank", "use", "can",
+ENDINGS = "\n".join((
+    *templates.HELLO,
+    *templates.HOW_ELSE,
+    "Is there anything else that I can help you with?",
+    "What else can I assist you with today? Let me know if you have any further questions.",
+    "Thank you for calling, you are welcome. Have a great day. Goodbye, take care!",
+    "One moment, please. May I help you?",
 ))  # fmt: skip
-"""Words of the phrases with which agents end, which say nothing of a change."""
+"""What agents say when they say nothing of a change: no word that stands in it tells of one."""
 
 
 class LazyList(Sequence[Obligation]):
@@ -108,15 +114,15 @@ def _declared(declared: Iterable[Obligation], tool: str, when: When) -> bool:
 def _said(done: Collection[str], spoken: Iterable[str]) -> str:
     """What finds in an agent's words that something was done: words for that, a form of the action's word, or what the
     plan says itself."""
-    verbs = {word.lower() for phrase in spoken for word in phrase.split()[-1:]} - _IDLE
-    stems = sorted(re.escape(verb[:-1] if verb.endswith(("e", "y")) else verb) for verb in verbs if len(verb) > 2)
-    own = [pattern for text in done if (pattern := _template(text))]
-    return "|".join([DONE, *(rf"\b{stem}\w*" for stem in stems), *own])
+    verbs = {word.lower() for phrase in spoken for word in phrase.split()[-1:]}
+    stems = sorted({re.escape(verb[:-1] if verb.endswith(("e", "y")) else verb) for verb in verbs if len(verb) > 2})
+    telling = [*(rf"\b{stem}\w*" for stem in stems), *filter(None, map(_template, done))]
+    return "|".join([DONE, *(one for one in telling if not re.search(one, ENDINGS, re.IGNORECASE))])
 
 
 def _template(text: str) -> str:
     """A pattern of a text whose places hold anything; empty for one that has no words of its own."""
-    pieces = [re.escape(piece) for piece in PLACE.sub("\n", text.rstrip(".! ")).split("\n")]
+    pieces = [re.escape(piece).replace("\\ ", " ") for piece in PLACE.sub("\n", text.rstrip(".! ")).split("\n")]
     pattern = r"[^\n]{1,200}?".join(pieces).strip()
     return pattern if re.search(r"[a-z]{2}", PLACE.sub("", text), re.IGNORECASE) else ""
 
