@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -73,3 +75,16 @@ async def test_what_cannot_be_played_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("MUARL_USER", "endpoint:m")
     assert Conversations.of_variables() == Conversations(user="endpoint:m", void_is_zero=True)
     assert pickle.loads(pickle.dumps(Conversations.of_variables())) == Conversations.of_variables()
+
+
+def test_what_an_endpoint_holds_open_in_the_background_is_closed_at_exit() -> None:
+    program = """
+import sys
+from muarl.endpoints import Endpoint
+from muarl.integrations.blocking import run
+endpoint = Endpoint(model="m", base_url=sys.argv[1], api_key="")
+print(run(endpoint.chat([{"role": "user", "content": "Hi."}])).content)
+"""
+    with FakeOpenAI(text("Hello.")) as server:
+        ended = subprocess.run([sys.executable, "-c", program, server.url], capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("Hello.\n", "")

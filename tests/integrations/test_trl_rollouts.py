@@ -153,11 +153,24 @@ def test_rollouts_of_a_task_have_customers_of_their_own_and_each_batch_has_other
 def test_a_failure_is_no_reward_and_nothing_to_learn_from(caplog: pytest.LogCaptureFixture) -> None:
     trainer = Scripted([[]])
     columns = UserTurns(users=BrokenUsers(), retries=0)(addresses("retail-generated", 1), trainer)
-    (told,) = caplog.messages
-    assert told.startswith("1 of 1 conversations failed and have no reward. The first: user: ") and "no answer" in told
+    (said,) = caplog.messages
+    assert said.startswith("1 of 1 conversations failed and have no reward. The first: user: ") and "no answer" in said
     assert columns["muarl_reward"] == [None] and columns["env_mask"] == [[0]]
     assert columns["prompt_ids"] == columns["completion_ids"] == [[trainer.processing_class.eos_token_id]]
-    assert episode_reward([None], **columns) == [None]
+    told: dict[str, float] = {}
+    assert episode_reward([None], **columns, log_metric=told.__setitem__) == [None]
+    assert told == {"muarl/failed": 1.0}
+
+
+def test_trl_is_told_how_often_the_task_was_done_and_why_conversations_ended() -> None:
+    stops = ["user_stop", "user_stop", "transfer", "infrastructure", "infrastructure"]
+    told: dict[str, float] = {}
+    rewards = episode_reward([""] * 5, [1.0, 0.5, 0.0, 0.0, None], stops, told.__setitem__, prompts=[""] * 5)
+    assert rewards == [1.0, 0.5, 0.0, 0.0, None]
+    assert told.pop("muarl/failed") == pytest.approx(0.2)
+    assert told.pop("muarl/success") == 0.25  # a benchmark voided one, which counts as 0
+    assert told.pop("muarl/stop/user_stop") == 0.5 and told.pop("muarl/stop/transfer") == 0.25
+    assert set(told.values()) == {0.0} and "muarl/stop/context_full" in told
 
 
 def test_a_failure_ends_the_training_where_that_is_asked_for() -> None:
@@ -213,3 +226,5 @@ def test_trl_trains_with_it(tmp_path: Any) -> None:
         assert int((batch["completion_mask"] * batch["tool_mask"])[row].sum()) == trace.sampled_count
     (entry,) = [entry for entry in trainer.state.log_history if "reward" in entry]
     assert entry["reward"] == sum(e.reward for e in turns.episodes) / 4
+    stops = {e.stop.value: sum(o.stop is e.stop for o in turns.episodes) / 4 for e in turns.episodes}
+    assert {stop: entry[f"muarl/stop/{stop}"] for stop in stops} == stops and entry["muarl/failed"] == 0

@@ -123,3 +123,21 @@ async def test_every_answer_has_the_headers_unless_it_sets_them() -> None:
         answer = await ask(Echo(), headers=headers)
         assert answer.headers["cache-control"] == "no-store" and answer.headers["x-content-type-options"] == "nosniff"
     assert (await ask(Cached(), headers=KEY)).headers.get_list("cache-control") == ["max-age=5"]
+
+
+async def test_every_answer_has_an_id_that_the_log_names(caplog: pytest.LogCaptureFixture) -> None:
+    async def failing(scope: Scope, receive: Receive, send: Send) -> None:
+        status = int(scope["path"].strip("/").split("\n")[0])
+        await PlainTextResponse("no", status)(scope, receive, send)
+
+    caplog.set_level("INFO", logger="muarl.web.guard")
+    answers = [await ask(failing, f"/{status}", headers=KEY) for status in (200, 400, 502, 503)]  # type: ignore[arg-type]
+    answers += [await ask(failing, "/200"), await ask(failing, "/502%0aa?secret=1", headers=KEY)]  # type: ignore[arg-type]
+    ids = [answer.headers["x-request-id"] for answer in answers]
+    assert len(set(ids)) == 6 and all(len(i) > 20 for i in ids)
+    told = [(record.levelname, record.getMessage()) for record in caplog.records]
+    expected = [("/200", 200), ("/400", 400), ("/502", 502), ("/503", 503), ("/200", 401), ("/502%0Aa", 502)]
+    assert told == [
+        ("WARNING" if status == 502 else "INFO", f"GET {path}: {status}, request {request}")
+        for (path, status), request in zip(expected, ids, strict=True)
+    ]

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from muarl.endpoints.failures import HTTPStatusError
 from muarl.version import __version__
@@ -64,6 +64,7 @@ class Connections:
         if self._session is None:
             import aiohttp  # slow to import, and many runs need no endpoint
 
+            _opened_in.setdefault(asyncio.get_running_loop(), WeakSet()).add(self)
             self._session = aiohttp.ClientSession(
                 # No limit of its own: the endpoints' are lower.
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT, ssl=_trusted()),
@@ -96,6 +97,7 @@ class _Shared(Connections):
     users = 0
 
 
+_opened_in: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet[Connections]] = WeakKeyDictionary()
 _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
 
 
@@ -112,3 +114,10 @@ async def shared_connections() -> AsyncIterator[Connections]:
         if not shared.users:
             _of_loop.pop(loop, None)
             await shared.aclose()
+
+
+async def close_all() -> None:
+    """Close all connections that were opened in this event loop, for one that ends with the process. They can be used
+    again afterwards."""
+    for connections in list(_opened_in.get(asyncio.get_running_loop(), ())):
+        await connections.aclose()

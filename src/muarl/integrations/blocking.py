@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import contextlib
 import os
 import threading
 import weakref
@@ -12,6 +14,7 @@ from typing import Any, TypeVar
 
 from muarl.chat import ToolSpec
 from muarl.domains.base import Task
+from muarl.endpoints.connections import close_all
 from muarl.environments.registry import load_task
 from muarl.environments.results import PlayResult
 from muarl.environments.sessions import Observation, Session
@@ -20,6 +23,9 @@ from muarl.integrations.conversations import Conversations
 
 OVER = "The conversation is over."
 """What the policy reads where nothing that it says or does counts any more."""
+
+_LAST_SECONDS = 2.0
+"""At exit, connections have so long to close."""
 
 T = TypeVar("T")
 
@@ -104,4 +110,13 @@ def _loop() -> asyncio.AbstractEventLoop:
         if loop is None:
             loop = _loops[os.getpid()] = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, name="muarl sessions", daemon=True).start()
+            atexit.register(_close_connections, loop, os.getpid())
         return loop
+
+
+def _close_connections(loop: asyncio.AbstractEventLoop, process: int) -> None:
+    """Close what endpoints hold open in the background thread: at exit, which nobody who has such an endpoint sees
+    coming. A forked process has no such thread."""
+    if os.getpid() == process:
+        with contextlib.suppress(Exception):
+            asyncio.run_coroutine_threadsafe(close_all(), loop).result(_LAST_SECONDS)

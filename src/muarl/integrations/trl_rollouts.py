@@ -13,8 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from muarl.extras import require
@@ -29,11 +31,12 @@ from muarl.environments.playing import make_runner
 from muarl.environments.registry import load_task
 from muarl.environments.results import EpisodeFailure, PlayResult
 from muarl.environments.usual import check_playable, configured, usual_users
-from muarl.episode import Episode, TokenTrace
+from muarl.episode import Episode, StopReason, TokenTrace
 from muarl.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.errors import ConfigError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.integrations.blocking import submit
+from muarl.metrics import is_success
 from muarl.rewards.judge import Judge
 from muarl.seeds import derive_seed
 from muarl.users.base import UserFactory
@@ -46,9 +49,23 @@ Generate = Callable[[list[list[int]]], tuple[Sequence[Sequence[int]], Sequence[S
 """Completions of prompts, with their log-probabilities where there are any."""
 
 
-def episode_reward(completions: Sequence[Any], muarl_reward: Sequence[float | None], **_: Any) -> list[float | None]:
+def episode_reward(
+    completions: Sequence[Any],
+    muarl_reward: Sequence[float | None],
+    muarl_stop: Sequence[str] = (),
+    log_metric: Callable[[str, float], None] | None = None,
+    **_: Any,
+) -> list[float | None]:
     """The rewards of ``UserTurns``, as a reward function. None, where something outside the policy failed, makes TRL
-    leave the conversation out of its group."""
+    leave the conversation out of its group.
+
+    TRL's ``log_metric`` is told ``muarl/failed``, the share of such conversations, and of the others
+    ``muarl/success`` and, for every reason, ``muarl/stop/REASON``, the shares that the task was done in and that ended
+    so.
+    """
+    if log_metric is not None:
+        for name, value in _metrics(muarl_reward, muarl_stop).items():
+            log_metric(f"muarl/{name}", value)
     return list(muarl_reward)
 
 
@@ -227,8 +244,20 @@ def _columns(episodes: Sequence[Episode], nothing: int, *, logprobs: bool) -> di
         columns["completion_ids"].append(trace.ids[first:])
         columns["env_mask"].append([int(sampled) for sampled in trace.loss_mask[first:]])
         columns["logprobs"].append(trace.logprobs[first:])
-    rewards = [_reward(episode) for episode in episodes]
-    return {**columns, "logprobs": columns["logprobs"] if logprobs else None, "muarl_reward": rewards}
+    told = {"muarl_reward": [_reward(e) for e in episodes], "muarl_stop": [e.stop.value for e in episodes]}
+    return {**columns, "logprobs": columns["logprobs"] if logprobs else None, **told}
+
+
+def _metrics(rewards: Sequence[float | None], stops: Sequence[str]) -> dict[str, float]:
+    """What ``episode_reward`` tells. All of it in every batch: TRL takes means over those that told something."""
+    counted = [reward for reward in rewards if reward is not None]
+    found = {"failed": 1 - len(counted) / len(rewards)} if rewards else {}
+    if counted:
+        found["success"] = fmean(is_success(reward) for reward in counted)
+    ends = Counter(stop for stop, reward in zip(stops, rewards, strict=False) if reward is not None)
+    if total := ends.total():
+        found |= {f"stop/{r.value}": ends[r] / total for r in StopReason if r is not StopReason.INFRASTRUCTURE}
+    return found
 
 
 def _reward(episode: Episode) -> float | None:

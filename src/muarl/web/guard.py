@@ -3,16 +3,20 @@
 Other programs and other people on this machine are kept out by the token; web pages in a browser by the Host header
 (against names that are pointed at this machine, "DNS rebinding") and the Origin header; no answer allows another site
 to read it (CORS).
+
+Every answer has a header ``x-request-id``, by which its request is found in the log.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
@@ -20,9 +24,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from muarl.web.addresses import ServerAddress
 
+log = logging.getLogger(__name__)
+
 BODY_SECONDS = 60.0
 """A client may take so long to send a request's body."""
 NO_STORE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+REQUEST_ID = "muarl.request_id"
+"""Where a request's id lies in its ASGI scope."""
+SHUTTING_DOWN = 503
+"""The one status from 500 on that is no failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,8 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        send = self._with_headers(send)
+        scope = {**scope, REQUEST_ID: f"req_{uuid.uuid4().hex}"}
+        send = self._with_headers(send, scope)
         answer = self._instead(scope)
         if answer is None:
             body = await self._body(scope, receive)
@@ -152,15 +163,27 @@ class Guard:
             return Refusal(408, "timeout", f"The request's body did not come within {BODY_SECONDS:g} seconds.")
         return bytes(data)
 
-    def _with_headers(self, send: Send) -> Send:
+    def _with_headers(self, send: Send, scope: Scope) -> Send:
+        """``send``, which adds the headers that every answer has, and logs the answer."""
+        always = {**self._access.headers, "x-request-id": scope[REQUEST_ID]}
+
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = Headers(raw=message["headers"])
-                more = [(k.encode(), v.encode()) for k, v in self._access.headers.items() if k not in headers]
+                more = [(k.encode(), v.encode()) for k, v in always.items() if k not in headers]
                 message = {**message, "headers": [*message["headers"], *more]}
+                status = message["status"]
+                level = logging.WARNING if status >= 500 and status != SHUTTING_DOWN else logging.INFO
+                # The path alone: what follows it may hold a token.
+                log.log(level, "%s %s: %d, request %s", scope["method"], _path(scope), status, scope[REQUEST_ID])
             await send(message)
 
         return sent
+
+
+def _path(scope: Scope) -> str:
+    """A request's path, in printable characters."""
+    return quote(scope["path"], errors="replace")[:200]
 
 
 def _same(one: str, other: str) -> bool:

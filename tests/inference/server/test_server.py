@@ -216,6 +216,21 @@ def test_tool_choice() -> None:
         assert "look" in sampler.chat.text(sampler.seen[-1][1])  # the context stays what it is with tools
 
 
+def test_every_answer_has_a_request_id() -> None:
+    _, server = scripted("Hi.")
+    with server as live, client(live) as api:
+        whole = api.chat.completions.create(model="m", messages=asked())
+        assert whole._request_id and whole._request_id.startswith("req_")
+        with api.chat.completions.with_streaming_response.create(model="m", messages=asked(), stream=True) as stream:
+            assert stream.headers["x-request-id"] not in ("", whole._request_id)
+        with pytest.raises(openai.NotFoundError) as refused:
+            api.chat.completions.create(model="other", messages=asked())
+        assert refused.value.request_id and refused.value.request_id.startswith("req_")
+        with client(live, "wrong") as stranger, pytest.raises(openai.AuthenticationError) as unknown:
+            stranger.chat.completions.create(model="m", messages=asked())
+        assert unknown.value.request_id
+
+
 def test_one_call_at_a_time_if_that_is_wanted() -> None:
     sampler, server = scripted(f"{LOOK}\n{CANCEL}", "Done.", pause=0.001)
     with server as live, client(live) as api:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muarl.inference.server import answers
 from muarl.inference.server.service import ChatService
-from muarl.web.guard import Access, Guard
+from muarl.web.guard import REQUEST_ID, Access, Guard
 from muarl.web.json_api import (
     ApiError,
     defect,
@@ -108,11 +108,11 @@ class _Stream(Response):
         gone = asyncio.ensure_future(disconnected(Request(scope, receive)))
         try:
             with contextlib.suppress(ClientDisconnect):
-                await unless(gone, self._send(send))
+                await unless(gone, self._send(send, scope.get(REQUEST_ID)))
         finally:
             gone.cancel()
 
-    async def _send(self, send: Send) -> None:
+    async def _send(self, send: Send, request_id: str | None) -> None:
         async def out(data: bytes, more: bool = True) -> None:
             await send({"type": "http.response.body", "body": data, "more_body": more})
 
@@ -122,8 +122,9 @@ class _Stream(Response):
                 async for event in self._events:
                     await out(event)
             except ApiError as problem:
+                log.warning("a stream broke off, request %s: %s", request_id, problem.message)
                 await out(answers.event(problem.to_json()))
             except Exception as problem:
-                log.exception("a stream broke off")
+                log.exception("a stream broke off, request %s", request_id)
                 await out(answers.event(defect(problem).to_json()))
             await out(b"", more=False)
