@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from muarl.environments.registry import find
 from muarl.episode import Episode
 from muarl.integrations.inspect_ai import conversations
 from muarl.rewards.judge import FixedJudge
-from support.fake_openai import FakeOpenAI, call, completion, status, text
+from support.fake_openai import Answer, FakeOpenAI, call, completion, status, text
 from support.page_examples import example_of
 from support.scripted_replies import BROKEN, Outcome, Replies, by_gold, natively, written
 
@@ -153,6 +154,24 @@ def test_failures_are_errors_of_samples_and_no_zeros(tmp_path: Path) -> None:
     assert "refuses the API key" in failed[0].error.message  # type: ignore[union-attr]
     (score,) = log.results.scores
     assert (score.name, score.scored_samples) == ("reward", 2), "no baselines with users that a model plays"
+
+
+def too_long() -> Answer:
+    error = {"message": "5172 tokens do not fit", "type": "invalid_request_error", "code": "context_length_exceeded"}
+    return Answer(json.dumps({"error": error}).encode(), 400)
+
+
+def test_a_first_request_without_room_is_an_error_of_the_sample_and_a_later_one_is_the_models(tmp_path: Path) -> None:
+    with FakeOpenAI(too_long()) as agent:
+        log = evaluated(conversations(count=1), served(agent), tmp_path)
+    (sample,) = log.samples  # type: ignore[misc]
+    assert sample.error is not None and not sample.scores
+    assert "first request" in sample.error.message and "5172 tokens do not fit" in sample.error.message
+    with FakeOpenAI([text("What is your order?"), too_long()]) as agent:
+        log = evaluated(conversations(count=1), served(agent), tmp_path / "later")
+    (sample,) = log.samples  # type: ignore[misc]
+    assert sample.error is None and sample.store["muarl"]["stop"] == "context_full"
+    assert sample.scores["outcome"].value["reward"] == 0.0  # type: ignore[index]
 
 
 def test_limits_of_inspect_end_a_conversation_with_0_unless_they_are_of_time(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class ChatFormat(Protocol):
     its thoughts go when the user speaks again; else they stay in the history. ``thought_opener``: the ids that thoughts
     begin with. ``stop_ids``: the ids that end a reply, the one for a reply that had to be cut first.
     ``generation_prompt``: the ids that open an agent turn after a user's message; context, never sampled. ``markers``:
-    None where replies are read when they are over.
+    None where replies are read when they are over. ``calls_are_lines``: a call is over where its line is.
     """
 
     name: str
@@ -51,6 +51,7 @@ class ChatFormat(Protocol):
     stop_ids: tuple[int, ...]
     generation_prompt: tuple[int, ...]
     markers: Markers | None
+    calls_are_lines: bool = False
 
     @abstractmethod
     def prompt(self, system: str, tools: Sequence[ToolSpec], messages: Sequence[Message]) -> list[int]:

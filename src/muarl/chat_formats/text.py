@@ -113,6 +113,8 @@ class TextFormat(RenderedFormat):
     the JSON schemas of OpenAI's API, which take three to five times the tokens.
     """
 
+    calls_are_lines = True
+
     def __init__(
         self,
         tokenizer: GuardedTokenizer,

@@ -20,7 +20,7 @@ from muarl.domains.base import Task
 from muarl.environments.registry import load_environment, load_task
 from muarl.environments.results import PlayResult
 from muarl.episode import StopReason
-from muarl.errors import ConfigError
+from muarl.errors import ConfigError, InfrastructureError
 from muarl.extras import missing_extra
 from muarl.integrations.conversations import Conversations
 
@@ -77,8 +77,9 @@ def conversations(
 def conversation(user: str = "agenda", judge: str | None = None, seed: int = 0, void_is_zero: bool = False) -> Solver:
     """muarl's user talks to the model until the conversation is over. Samples are those of ``conversations``.
 
-    A failure of the user, of a judge or of a tool server is raised (InfrastructureError), and inspect makes it an error
-    of the sample, which has no score then.
+    A failure of the user, of a judge or of a tool server is raised (InfrastructureError), and so is a first request
+    that does not fit into the model's context, as the model did nothing then; inspect makes it an error of the sample,
+    which has no score.
     """
     led = Conversations(user, judge, void_is_zero)
     led.check()
@@ -88,11 +89,15 @@ def conversation(user: str = "agenda", judge: str | None = None, seed: int = 0, 
         async with led.session(row) as session:
             system = session.observation.system
             state.messages = [models.ChatMessageSystem(content=system)] if system else []
+            spoken = False
             try:
                 while not session.done:
                     now = session.observation
                     state.messages.extend(_heard(state.messages, now.messages))
-                    state.output = await model.generate(state.messages, tools=[_tool(tool) for tool in now.tools])
+                    output = await model.generate(state.messages, tools=[_tool(tool) for tool in now.tools])
+                    if not spoken and _has_no_room(output):
+                        raise _no_room(output)
+                    state.output, spoken = output, True
                     state.messages.append(state.output.message)
                     await session.step(_said(state.output.message), stop=CUT.get(state.output.stop_reason))
             except LimitExceededError as limit:
@@ -139,6 +144,21 @@ def _sample(task: Task) -> Sample:
         id=task.id,
         metadata={"address": str(task.origin.address), **{k: str(v) for k, v in task.tags.items()}},
     )
+
+
+def _has_no_room(output: models.ModelOutput) -> bool:
+    """Whether a server refused a request as too long, which inspect makes a message of the model's."""
+    sampled = output.usage is not None and output.usage.output_tokens > 0
+    return CUT.get(output.stop_reason) is StopReason.CONTEXT_FULL and not sampled
+
+
+def _no_room(output: models.ModelOutput) -> InfrastructureError:
+    text = (
+        "the first request of the conversation does not fit into the model's context, so that nothing of the model was "
+        f"measured. Its server says: {output.completion.strip() or output.error or 'nothing'}. Serve it with more "
+        "context (--max-context of muarl serve, --max-model-len of vLLM), or evaluate a model that has more"
+    )
+    return InfrastructureError(text, boundary="agent", retryable=False)
 
 
 def _seed(seed: int, state: TaskState) -> int:

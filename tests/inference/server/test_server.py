@@ -11,10 +11,13 @@ import pytest
 
 from loop_kit import RecordingSampler, call_json, small_tokenizer
 from muarl.chat_formats.qwen3 import Qwen3Format
+from muarl.inference.server.engine import ServedEngine
 from muarl.inference.server.http import ChatServer
+from muarl.inference.server.service import ChatService
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import load_policy
-from support.chat_server import TOOLS, TellingSampler, asked, client, serving
+from support.chat_families import WITHOUT_TOOLS, Case, form
+from support.chat_server import TOOLS, TellingSampler, asked, client, serving, serving_service
 from support.waiting import until
 
 BASE = Path("src/muarl/assets/base")
@@ -214,6 +217,40 @@ def test_tool_choice() -> None:
         assert none.message.tool_calls is None
         assert none.message.content == "So: " + LOOK
         assert "look" in sampler.chat.text(sampler.seen[-1][1])  # the context stays what it is with tools
+
+
+@pytest.mark.parametrize("case", WITHOUT_TOOLS, ids=str)
+def test_tool_choice_of_a_model_whose_calls_are_text(case: Case) -> None:
+    """The call begins as it must, is read with its beginning, and is all of the reply where one call is wanted."""
+    chat = form(case)
+    sampler = TellingSampler(chat, 'id="7")\nCALL cancel(id="8")\nCALL cancel(id="9")' + "\nand so on" * 200, pause=0.001)
+    engine = ServedEngine(sampler, most=8, deadline=60)
+    service = ChatService(engine, (chat, None), name="m", max_context=4096)
+    named: Any = {"type": "function", "function": {"name": "cancel"}}
+    with serving_service(service) as live, client(live) as api:
+        ask: dict[str, Any] = dict(model="m", messages=asked(), tools=TOOLS)
+        chosen = api.chat.completions.create(**ask, tool_choice=named)
+        (call,) = chosen.choices[0].message.tool_calls
+        assert (call.function.name, call.function.arguments) == ("cancel", '{"id": "7"}')
+        assert (chosen.choices[0].finish_reason, chosen.choices[0].message.content) == ("tool_calls", None)
+        prompt = sampler.seen[-1][1]
+        assert chat.text(prompt).endswith("CALL cancel(") and chosen.usage.prompt_tokens == len(prompt)
+        assert chosen.usage.completion_tokens < 40, "the reply ends with its first call"
+        streamed, usage = collect(
+            api.chat.completions.create(**ask, tool_choice=named, stream=True, stream_options={"include_usage": True})
+        )
+        assert streamed == put_together(chosen.choices[0]) and usage == chosen.usage
+
+        sampler.replies = (' look(order_id="7")',)
+        required = api.chat.completions.create(**ask, tool_choice="required").choices[0]
+        (call,) = required.message.tool_calls
+        assert (call.function.name, call.function.arguments) == ("look", '{"order_id": "7"}')
+        assert chat.text(sampler.seen[-1][1]).endswith("CALL")
+        before = sampler.seen[-1][1]
+        messages: list[Any] = [*asked(), required.message]
+        messages.append({"role": "tool", "tool_call_id": call.id, "content": "done"})
+        api.chat.completions.create(model="m", messages=messages, tools=TOOLS)
+        assert sampler.seen[-1][1][: len(before)] == before
 
 
 def test_every_answer_has_a_request_id() -> None:

@@ -70,7 +70,7 @@ class ChatTurn(ServedRequest):
         reader: ReplyReader | WholeReplyReader
         if self.chat.markers is None:
             reader = WholeReplyReader(
-                self.chat, self.context.ids, stop=self.wanted.stop, tools=offered, one_call=one_call
+                self.chat, self.context.ids, given=given, stop=self.wanted.stop, tools=offered, one_call=one_call
             )
         else:
             reader = ReplyReader(

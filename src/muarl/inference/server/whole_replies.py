@@ -17,8 +17,9 @@ from muarl.inference.server.replies import Piece
 
 
 class WholeReplyReader:
-    """Reads one reply as ``ReplyReader`` does, but sends all of it at its end. ``tools``: those that were offered,
-    whose calls are read; without any, calls are text."""
+    """Reads one reply as ``ReplyReader`` does, but sends all of it at its end. ``given``: ids that it is made to begin
+    with. ``tools``: those that were offered, whose calls are read; without any, calls are text. With ``one_call`` the
+    reply is over after its first call, of formats whose calls are lines as soon as the line is."""
 
     reasoned = 0
 
@@ -27,6 +28,7 @@ class WholeReplyReader:
         chat: ChatFormat,
         context: Sequence[int],
         *,
+        given: Sequence[int] = (),
         stop: Sequence[str] = (),
         tools: Sequence[ToolSpec] = (),
         one_call: bool = False,
@@ -35,13 +37,15 @@ class WholeReplyReader:
         self._digest = sha256(np.asarray(context, dtype="<u4").tobytes())
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._written = ""
-        self.ends_early = bool(stop)
+        self._first_line_ends = one_call and bool(tools) and chat.calls_are_lines
+        self.ends_early = bool(stop) or self._first_line_ends
         self.ids: list[int] = []
         self.calls: list[ToolCall] = []
         self.content = self.reasoning = ""
         self.with_unread: Message | None = None
         self.done = self.cut = False
         self.finish: FinishReason = "stop"
+        self.feed(given)
 
     def feed(self, ids: Sequence[int]) -> list[Piece]:
         """What these further ids bring; ids after the reply's end are ignored."""
@@ -51,8 +55,10 @@ class WholeReplyReader:
             self.ids.append(i)
             if i in self._chat.stop_ids:
                 return self._read()
-            self._written += self._decoder.decode(self._chat.tokenizer.piece(i))
-            if any(s in self._written for s in self._stop):
+            new = self._decoder.decode(self._chat.tokenizer.piece(i))
+            self._written += new
+            called = self._first_line_ends and "\n" in new and self._has_call()
+            if called or any(s in self._written for s in self._stop):
                 self.cut = True
                 return self._read()
         return []
@@ -70,6 +76,9 @@ class WholeReplyReader:
         if self.finish == "length":
             return "length"
         return "tool_calls" if self.calls else "stop"
+
+    def _has_call(self) -> bool:
+        return any(call.invalid is None for call in self._chat.parse(self.ids, tools=self._tools).tool_calls)
 
     def _read(self) -> list[Piece]:
         self.done = True
