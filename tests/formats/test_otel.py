@@ -153,7 +153,10 @@ import base64, json, sys
 from google.protobuf.json_format import MessageToDict
 from openai import OpenAI
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
+try:
+    from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
+except ImportError:  # as it was called up to 2.4b0
+    from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

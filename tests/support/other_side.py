@@ -17,7 +17,7 @@ DATASETS = "MUARL_TEST_DATASETS_PYTHON"
 """A Python with Hugging Face's ``datasets``."""
 OTEL = "MUARL_TEST_OTEL_PYTHON"
 """A Python with openai, httpx, opentelemetry-sdk, opentelemetry-exporter-otlp-proto-common and
-opentelemetry-instrumentation-openai-v2."""
+opentelemetry-instrumentation-genai-openai."""
 
 
 def ask(variable: str, *arguments: str | Path, env: dict[str, str] | None = None) -> str:
