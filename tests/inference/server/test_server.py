@@ -223,7 +223,8 @@ def test_tool_choice() -> None:
 def test_tool_choice_of_a_model_whose_calls_are_text(case: Case) -> None:
     """The call begins as it must, is read with its beginning, and is all of the reply where one call is wanted."""
     chat = form(case)
-    sampler = TellingSampler(chat, 'id="7")\nCALL cancel(id="8")\nCALL cancel(id="9")' + "\nand so on" * 200, pause=0.001)
+    endless = 'id="7")\nCALL cancel(id="8")' + "\nand so on" * 200
+    sampler = TellingSampler(chat, endless, pause=0.001)
     engine = ServedEngine(sampler, most=8, deadline=60)
     service = ChatService(engine, (chat, None), name="m", max_context=4096)
     named: Any = {"type": "function", "function": {"name": "cancel"}}
