@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from rich.console import Console
 
 from muarl.chat import Message
 from muarl.episode import Episode, StopReason, Turn, Verdict
+from muarl.metrics import BEHAVIOUR
 from muarl.statistics import (
+    LABELS,
     EvaluationReport,
     breakdown,
     cluster_bootstrap,
@@ -173,6 +176,13 @@ class TestReport:
         console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
         console.print(report.to_table())
         assert "excluded (infrastructure)" in console.export_text()
+        assert (
+            "excluded (infrastructure)" in str(report) and "success" in str(report) and "object at" not in str(report)
+        )
+
+    def test_every_figure_of_behaviour_says_of_what_it_is(self) -> None:
+        assert set(BEHAVIOUR) <= set(LABELS)
+        assert all(re.search(r", an episode|, a turn|\(.*of .*\)", LABELS[name]) for name in BEHAVIOUR)
 
     def test_summary_block(self) -> None:
         block = evaluate_summary(attempts(a="1", b="0"))

@@ -11,7 +11,6 @@ import inspect
 import os
 import sys
 import textwrap
-import traceback
 from typing import Annotated, Any
 
 import typer
@@ -46,8 +45,8 @@ from muarl.commands import (
 )
 from muarl.errors import MuarlError, StoppedBySignError
 from muarl.extras import missing_extra
+from muarl.observe.terminal import echo, make_logs_visible, print_trace
 from muarl.stopping import exit_code
-from muarl.untrusted import visible
 from muarl.version import __version__
 
 DEBUG = "MUARL_DEBUG"
@@ -102,7 +101,7 @@ class _Commands(TyperGroup):
             whose = "a defect of muarl" if place is None else f"a defect of your environment ({place})"
             _say(f"Error: {type(problem).__name__}: {problem}\nThis is {whose}; its trace follows.", problem)
             if not _debug():
-                traceback.print_exception(problem)
+                print_trace(problem)
             raise typer.Exit(1) from None
 
 
@@ -132,10 +131,10 @@ def options(
     if debug:
         os.environ[DEBUG] = "1"
     if show_version:
-        typer.echo(f"muarl {__version__}")
+        echo(f"muarl {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        typer.echo(context.get_help())  # with its own colours
 
 
 def version() -> None:
@@ -148,7 +147,7 @@ def version() -> None:
     from muarl.commands.doctor import versions
 
     for name, number in versions().items():
-        typer.echo(f"{name} {number}")
+        echo(f"{name} {number}")
 
 
 COMMANDS = (
@@ -219,6 +218,7 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    make_logs_visible()
     app(prog_name="muarl")
 
 
@@ -248,10 +248,10 @@ def _debug() -> bool:
 def _say(text: str, problem: BaseException) -> None:
     """The message on standard error, then the notes the problem carries (such as where the run folder is)."""
     if _debug():
-        traceback.print_exception(problem)
+        print_trace(problem)
     sys.stdout.flush()
     for line in (text, *_notes(problem)):
-        typer.secho(visible(line), err=True, fg=typer.colors.RED if line is text else None)
+        echo(line, err=True, colour=typer.colors.RED if line is text else None)
 
 
 def _notes(problem: BaseException | None) -> list[str]:

@@ -28,12 +28,15 @@ from muarl.metrics import (
     scored,
     without_violation,
 )
+from muarl.untrusted import visible
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 Z95 = 1.959963984540054
 RESAMPLES = 2000
+PRINTED = 120
+"""Columns of a report as plain text."""
 TAGS = ("intent", "persona", "difficulty")
 COMPLETION = "task completion (share of what was to be done)"
 NO_COMPLETION = "do_nothing_completion"
@@ -41,14 +44,25 @@ NO_COMPLETION = "do_nothing_completion"
 
 LABELS = {
     "writes_without_consent": "writes without consent (of writes)",
+    "needless_transfers": "needless transfers (of episodes)",
+    "grounded": "by the right document (of changes and answers)",
     "tool_error_rate": "tool errors (of calls)",
     "calls": "tool calls, an episode",
-    "calls_general_share": "general tools (of calls)",
+    "calls_general_share": "calculate, think or transfer (of calls)",
     "malformed_calls": "malformed calls, an episode",
+    "audit/searches": "searches of documents, an episode",
+    "audit/documented": "changes and answers by documents, an episode",
+    "audit/repeated_calls": "repeated calls, an episode",
+    "audit/access_before_authentication": "access before authentication, an episode",
+    "audit/foreign_access": "access to others' data, an episode",
+    "audit/questions": "questions to the user, an episode",
+    "audit/writes": "changes to the database, an episode",
+    "audit/transfers": "transfers, an episode",
     "truncated": "cut by a limit (of episodes)",
     "turns": "agent turns, an episode",
-    "agent_tokens": "agent tokens, an episode",
-    "diversity": "diversity (distinct 4-grams)",
+    "agent_tokens": "tokens the agent wrote, an episode",
+    "agent_tokens_per_turn": "tokens the agent wrote, a turn",
+    "diversity": "diversity (distinct of all its 4-grams)",
 }
 """What the table calls figures of behaviour whose names do not say what they are shares or means of."""
 UNCOUNTED = ("agent_tokens", "agent_tokens_per_turn")
@@ -365,8 +379,16 @@ class EvaluationReport:
         lines += ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in self.rows()]
         return "\n".join(lines) + "\n"
 
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(width=PRINTED, color_system=None, force_terminal=False, legacy_windows=False)
+        with console.capture() as text:
+            console.print(self.to_table())
+        return visible(text.get().rstrip())
+
     def to_table(self) -> Table:
-        """The table for a terminal."""
+        """The table for a terminal, as rich prints it; ``print`` of the report gives it as plain text."""
         from rich.table import Table
         from rich.text import Text
 

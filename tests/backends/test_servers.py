@@ -54,7 +54,7 @@ def test_a_missing_server_is_told_with_the_remedy_and_leaves_no_folder(
 def test_a_domain_on_a_server_is_evaluated_by_its_name_alone() -> None:
     result = muarl("eval", "mcp-sqlite", "--agent", "expert", "--dry-run")
     assert result.exit_code == 0, result.output
-    config = yaml.safe_load(result.output)
+    config = yaml.safe_load(result.stdout)
     assert (config["domain"]["name"], config["eval"]["split"]) == ("mcp-sqlite", "test")
     assert config["eval"]["tasks"], "its tasks have no end, so that all of them cannot be meant"
 

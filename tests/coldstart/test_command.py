@@ -19,7 +19,7 @@ Muarl = Callable[..., Any]
 
 def settings(muarl: Muarl, *args: str) -> dict[str, Any]:
     """The configuration that these options lead to."""
-    found: dict[str, Any] = yaml.safe_load(muarl("coldstart", "--dry-run", *args, ok=True).output)
+    found: dict[str, Any] = yaml.safe_load(muarl("coldstart", "--dry-run", *args, ok=True).stdout)
     return found
 
 

@@ -76,6 +76,7 @@ def test_from_its_first_line_to_its_last(tmp_path: Path) -> None:
             env={**os.environ, "MUARL_ENV_TOKEN": TOKEN, "PYTHONUNBUFFERED": "1", "OPENAI_API_KEY": "of-the-server"},
         )
         assert process.stdout is not None
+        assert "Preparing ./own.py:OWN ..." in process.stdout.readline()
         first = process.stdout.readline()
         found = re.fullmatch(r"Serving own at (http://127\.0\.0\.1:\d+)\n", first)
         assert found, first + process.stdout.read()

@@ -56,8 +56,8 @@ def test_tools_of_any_command():
 
     code, output = run("tools", sys.executable, str(FAULTY), "ok", "{folder}")
     assert code == 0 and "put(text)  writes" in output and "look()  reads" in output
-    code, output = run("tools", "--json", sys.executable, str(FAULTY), "ok", "{folder}")
-    assert [row["name"] for row in json.loads(output)][:2] == ["look", "put"]
+    done = CliRunner().invoke(app, ["mcp", "tools", "--json", sys.executable, str(FAULTY), "ok", "{folder}"])
+    assert [row["name"] for row in json.loads(done.stdout)][:2] == ["look", "put"]
 
 
 @needs_sdk

@@ -41,7 +41,7 @@ def test_a_module_may_lie_in_the_current_folder(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("retial-generated", "--domain: there is no environment 'retial-generated'; did you mean retail-generated?"),
+        ("retial-generated", "there is no environment 'retial-generated'; did you mean retail-generated?"),
         ("clinic.py", "say which of its environments: clinic.py:NAME"),
         ("clinic.py:", "must be FILE.py:NAME or package.module:NAME"),
         ("a b:C", "must be FILE.py:NAME or package.module:NAME"),
@@ -51,6 +51,16 @@ def test_what_names_nothing(name: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         approved(name)
     assert said in str(caught.value)
+
+
+def test_a_misspelt_file_of_the_current_folder_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("library.py").write_text("raise RuntimeError('imported')")
+    with pytest.raises(ConfigError) as caught:
+        approved("libary")
+    said = str(caught.value)
+    assert said.startswith("there is no environment 'libary'; did you mean ./library.py:NAME?"), said
+    assert "--domain" not in said, "the person may have given it as an argument"
 
 
 def test_settings_and_scenarios_of_the_command_line_are_approved(

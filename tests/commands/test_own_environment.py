@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from muarl.cli import app
 from muarl.environments import registry
+from muarl.errors import MuarlError
 from support.fake_openai import Answer, FakeOpenAI, call, completion, text
 from support.parking import write_parking
 
@@ -119,6 +120,17 @@ def test_it_is_evaluated_audited_and_viewed(stranger: Path) -> None:
     assert f"Its environment is not loaded: give --domain {whole}" in pages("pages")
     muarl("view", run, "--export", "more", "--domain", PARKING)
     assert "Its environment is not loaded" not in pages("more") and "replaying the episode’s calls" in pages("more")
+
+
+def test_a_base_run_has_the_same_name_for_it(stranger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(*_: object) -> None:
+        raise MuarlError("far enough")
+
+    monkeypatch.setattr("muarl.recipes.pretraining._check_offers", lambda *_: None)
+    monkeypatch.setattr("muarl.recipes.pretraining.conversations", ended)
+    assert "far enough" in muarl("base", "--domain", PARKING, code=2)
+    (listed,) = json.loads(CliRunner().invoke(app, ["runs", "--json"]).stdout)
+    assert (listed["name"], listed["domain"]) == ("base", "parking")
 
 
 def pages(folder: str) -> str:

@@ -223,6 +223,7 @@ def test_from_the_first_line_to_the_last(tmp_path: Path) -> None:
     )
     try:
         assert process.stdout is not None
+        assert process.stdout.readline() == "Loading base ...\n"
         first = process.stdout.readline()
         found = re.fullmatch(r"Serving mine at (http://127\.0\.0\.1:\d+/v1)\n", first)
         assert found, first

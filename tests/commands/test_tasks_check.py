@@ -158,3 +158,11 @@ def test_a_file_of_tau2_is_mended_to_what_it_should_be(
     assert check(str(path), "--domain", "tau2-airline", "--fix", str(out)).exit_code == 1
     bags["arguments"]["nonfree_baggages"] = 0
     assert json.loads(out.read_text(encoding="utf-8")) == [row]
+
+
+def test_a_task_of_somebody_else_does_not_steer_the_terminal(filed: Path) -> None:
+    text = filed.read_text().replace('"wrong"', '"wrong\\u001b[2J\\u202e"').replace("1 A", "1 \\u001b]0;A\\u0007")
+    filed.write_text(text)
+    done = check(str(filed), "--domain", "retail-generated", "--level", "note")
+    assert done.exit_code == 1 and "wrong\\u001b[2J\\u202e" in done.stdout
+    assert not {"\x1b", "\x07", "\u202e"} & set(done.output)

@@ -269,7 +269,18 @@ async def test_a_server_that_goes_away_is_said_at_once_and_once(caplog: pytest.L
     told = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert len(told) == 1
     assert told[0].startswith("agent endpoint m: unreachable (")
-    assert "trying again, until " in told[0]
+    assert "trying again up to 5 times, until " in told[0]
+    assert re.search(r"unreachable \(no connection to 127\.0\.0\.1:\d+: Connection refused\)", told[0]), told[0]
+
+
+async def test_what_is_said_of_an_endpoint_that_is_down_agrees(caplog: pytest.LogCaptureFixture) -> None:
+    with FakeOpenAI() as server:
+        dead = server.url
+    async with endpoint(dead) as client:
+        with pytest.raises(InfrastructureError, match="gave up after 2 attempts"):
+            await client.check(boundary="agent")
+    (told,) = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+    assert "trying again once, until " in told, "of two attempts one is left"
 
 
 async def test_passing_failures_are_said_once_and_an_outage_each_time(caplog: pytest.LogCaptureFixture) -> None:
@@ -283,7 +294,7 @@ async def test_passing_failures_are_said_once_and_an_outage_each_time(caplog: py
         if problem is None:
             outages.over()
         else:
-            outages.note(problem, time.time())
+            outages.note(problem, time.time(), 3)
     assert [r.getMessage().split(";")[0] for r in caplog.records] == [
         "user endpoint m: HTTP 500: no",
         *["user endpoint m: unreachable (refused)"] * 2,

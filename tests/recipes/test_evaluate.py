@@ -35,6 +35,15 @@ def server() -> Iterator[FakeOpenAI]:
         yield fake
 
 
+def test_how_many_conversations_there_will_be_is_said_before_the_first(muarl: Muarl, tmp_path: Path) -> None:
+    for more, planned in ((["--trials", "3"], True), (["--trials", "1"], False)):
+        result = muarl("eval", "--agent", "idle", "--tasks", "2", *more, "--name", f"trials-{more[1]}")
+        assert result.exit_code == 0, result.output
+        said = result.stderr.replace("\n", " ")
+        assert ("6 conversations: each of 2 tasks 3 times (--trials or eval.trials)." in said) == planned
+        assert not planned or said.index("6 conversations") < said.index("evaluation of")
+
+
 # ── budgets ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -63,12 +63,13 @@ def serving(
     body: int = 1 << 20,
     names: tuple[str, ...] = (),
     drops_thoughts: bool = False,
+    name: str = "m",
     **service: Any,
 ) -> Iterator[ChatServer]:
     """A server over this sampler, in a thread of its own. ``drops_thoughts``: as the chat format's."""
     chats = (Qwen3Format(tokenizer), Qwen3Format(tokenizer, thinking=True, drops_thoughts=drops_thoughts))
     engine = ServedEngine(sampler, most=most, deadline=deadline)
-    made = ChatService(engine, chats, name="m", max_context=context, **service)
+    made = ChatService(engine, chats, name=name, max_context=context, **service)
     with serving_service(made, host=host, token=token, grace=grace, body=body, names=names) as server:
         yield server
 

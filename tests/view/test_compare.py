@@ -18,6 +18,16 @@ def test_only_settings_that_differ_are_named() -> None:
     assert differing([one, {**one, "name": "c", "runs_dir": "x"}]) == {}
 
 
+def test_a_section_of_one_side_alone_is_one_row() -> None:
+    asked = {"model": "m", "timeout": 300.0, "retry": {"attempts": 6}}
+    sampled, served = {"eval": {"endpoint": None, "tasks": 20}}, {"eval": {"endpoint": asked, "tasks": 20}}
+    whole = '{"model": "m", "timeout": 300.0, "retry": {"attempts": 6}}'
+    assert differing([sampled, served]) == {"eval.endpoint": ["null", whole]}
+    assert differing([{"eval": {"tasks": 20}}, served]) == {"eval.endpoint": [None, whole]}
+    other = {"eval": {"endpoint": {**asked, "model": "n"}, "tasks": 20}}
+    assert differing([served, other]) == {"eval.endpoint.model": ['"m"', '"n"']}
+
+
 def test_compared_runs_show_their_settings_and_held_out_success(tmp_path: Path) -> None:
     first, second = make_run(tmp_path, "one"), make_run(tmp_path, "two")
     config = second.read_config().replace("tiny", "small")
@@ -25,6 +35,8 @@ def test_compared_runs_show_their_settings_and_held_out_success(tmp_path: Path) 
     library = indexed(tmp_path, first.path, second.path)
     page = overview(ServerLinks(), library)
     assert "Settings that differ" in page and "domain.size" in page and "&quot;small&quot;" in page
+    table = page[page.index('id="settings"') :]
+    assert 'class="n"' not in table[: table.index("</table>")], "heads stand over their values, which are no numbers"
     assert "one, held out" in page and "two, held out" in page
     assert "Settings that differ" not in overview(ServerLinks(), library, library.runs[0])
 

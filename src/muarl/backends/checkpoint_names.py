@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
@@ -77,9 +77,9 @@ def is_shipped(spec: str) -> bool:
     return spec in SHIPPED and (_asset(spec) / "config.json").is_file()
 
 
-def existing_checkpoint(spec: str) -> Path:
+def existing_checkpoint(spec: str, words: Iterable[str] = ()) -> Path:
     """As ``checkpoint_folder``, of a folder that is there and of a kind that can be used. CheckpointError with the
-    nearest run or checkpoint, or with the remedy, if not."""
+    nearest run or checkpoint, or with the remedy, if not. ``words``: what else may have been meant, such as expert."""
     if spec.startswith("endpoint:"):
         raise CheckpointError(
             f"{spec}: is a model behind a server, and what is needed here is a checkpoint: a run or a folder. "
@@ -97,7 +97,7 @@ def existing_checkpoint(spec: str) -> Path:
             "give its folder"
         )
     hosted = _HOSTED.fullmatch(spec) is not None
-    near = [] if hosted else difflib.get_close_matches(spec.rstrip("/"), sorted(_known(folder)), 3, 0.6)
+    near = [] if hosted else difflib.get_close_matches(spec.rstrip("/"), sorted({*words, *_known(folder)}), 3, 0.6)
     if near:
         hint = f"; did you mean {' or '.join(near)}?"
     elif "/" not in spec:

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muarl.commands.named import approved_rules
+from muarl.observe.terminal import echo
 
 if TYPE_CHECKING:
     from muarl.audit import Finding
     from muarl.audit.summary import AuditSummary
     from muarl.commands.audited import AuditedConversation
+    from muarl.observe.progress import Phase
+
+    Audited = tuple[Mapping[str, Any], Sequence[Finding]]
 
 FAILED = 3
 """The exit code where --fail-on has found what it is to fail on."""
@@ -102,7 +106,7 @@ def audit(
     from muarl.errors import ConfigError
     from muarl.files import write_json
     from muarl.formats.logs import what_is_lost
-    from muarl.untrusted import visible
+    from muarl.observe.progress import Progress
 
     if fail_on not in ("catastrophic", "violation", "never"):
         raise ConfigError(f"--fail-on must be catastrophic, violation or never, not {fail_on!r}")
@@ -116,7 +120,7 @@ def audit(
     in_code: dict[str, None] = {}
     unsafe: dict[str, int] = {}
 
-    def audited() -> Iterator[tuple[Mapping[str, Any], Sequence[Finding]]]:
+    def audited() -> Iterator[Audited]:
         for conversation, found, judged in _audited(reader.read(source, tuple(episodes or ())), asked):
             part = str(conversation.where["file"])
             for summary in (whole, parts.setdefault(part, AuditSummary(part))):
@@ -132,11 +136,12 @@ def audit(
                 unsafe[conversation.named] = unsafe.get(conversation.named, 0) + 1
             yield conversation.where, found
 
-    if out is None:
-        for _ in audited():
-            pass
-    else:
-        write_findings(out / "findings.jsonl", audited())
+    with Progress() as progress, progress.phase("auditing", unit="conversations") as phase:
+        if out is None:
+            for _ in audited():
+                phase.advance()
+        else:
+            write_findings(out / "findings.jsonl", _counted(audited(), phase))
     if not whole.episodes and not whole.excluded:
         raise ConfigError(f"{source}: holds no conversation")
     if asked is not None:
@@ -148,16 +153,16 @@ def audit(
                                           "rules_of": used, "in_code": [*in_code], "files": files})  # fmt: skip
     _show(whole, parts, asked)
     for line in _closing(whole, used, tuple(in_code)):
-        typer.echo(visible(line))
+        echo(line)
     if reader.passed_over:
         others = ", ".join(reader.passed_over[:3]) + (", ..." if len(reader.passed_over) > 3 else "")
-        typer.echo(visible(f"Of this run its evaluations alone. Its other episodes: --episodes NAME ({others})."))
+        echo(f"Of this run its evaluations alone. Its other episodes: --episodes NAME ({others}).")
     for line in _not_read(whole, reader.unread):
-        typer.echo(visible(line))
+        echo(line)
     if left := what_is_lost(reader.lost):
-        typer.echo(visible(left))
+        echo(left)
     if out is not None:
-        typer.echo(f"{out / 'findings.jsonl'}, {out / 'summary.json'}")
+        echo(f"{out / 'findings.jsonl'}, {out / 'summary.json'}")
     wanted = {"catastrophic": ("catastrophic",), "violation": ("catastrophic", "violation"), "never": ()}[fail_on]
     if any(count.severity in wanted for count in whole.rules.values()):
         raise typer.Exit(FAILED)
@@ -169,6 +174,12 @@ def audit(
             f"{whole.episodes} conversations (rules: {', '.join(unsafe)}). Say in a file who is identified how, whose "
             "the records are and whether users must agree to changes, and name it with --rules (docs/audit.md)"
         )
+
+
+def _counted(audited: Iterator[Audited], phase: Phase) -> Iterator[Audited]:
+    for one in audited:
+        yield one
+        phase.advance()
 
 
 def _closing(whole: AuditSummary, used: Mapping[str, int], in_code: Sequence[str]) -> Iterator[str]:
@@ -240,7 +251,7 @@ class _Judge:
             self._endpoint.config = replace(self._endpoint.config, price=Price(prompt, completion))
         elif max_cost is not None:
             raise ConfigError("--max-cost needs to know what the judge costs: say --price IN/OUT")
-        typer.echo(f"judge: {self._endpoint.about}", err=True)
+        echo(f"judge: {self._endpoint.about}", err=True)
         if max_cost is not None:
             self._check_counted()
         self._concurrency, self._most = concurrency, max_cost

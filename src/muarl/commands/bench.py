@@ -14,6 +14,7 @@ from muarl.commands import traces
 from muarl.commands.datasets import data
 from muarl.commands.recorded import BENCHMARKS, RecordedWorlds, ScoringJob, conversation, rows, whole_file
 from muarl.errors import ConfigError, DataError
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.benchmarks.tau2.results import Simulation, Tau2Results
@@ -53,30 +54,36 @@ def replay(
     """
     if bench in traces.BENCHMARKS:
         traces.options_are_default(bench, {"--domain": domain is not None, "--split": split is not None})
-        answers = traces.replay_lines(bench, calls)
+        with working(f"Replaying {calls}"):
+            answers = traces.replay_lines(bench, calls)
         _write(out, answers)
-        typer.echo(f"{traces.replay_report(answers)}: {out}")
+        echo(f"{traces.replay_report(answers)}: {out}")
         return
+    from muarl.observe.progress import Progress
+
     worlds = RecordedWorlds(bench, domain, split)
     jobs = []
-    for row, place in rows(calls):
-        found, task = worlds.task(row, place, optional=True)
-        jobs.append((row, place, found, task, [read_call(c, p) for c, p in items(row, "calls", place)]))
+    with working(f"Reading {calls}"):
+        for row, place in rows(calls):
+            found, task = worlds.task(row, place, optional=True)
+            jobs.append((row, place, found, task, [read_call(c, p) for c, p in items(row, "calls", place)]))
     lines = []
-    for row, place, found, task, parsed in jobs:
-        try:
-            world = found.world(task)
-        except DataError as problem:
-            raise DataError(f"{place}: {problem}") from None
-        answered = []
-        for given, call in zip(row["calls"], parsed, strict=True):
-            result = world.call(call.requestor, call)
-            answered.append({**given, "content": result.content, "error": result.error})
-        hashes = {"agent_hash": world.full_hash("assistant"), "user_hash": world.full_hash("user")}
-        lines.append({**row, "calls": answered, **hashes})
+    with Progress() as progress, progress.phase("replaying", len(jobs), "lines") as phase:
+        for row, place, found, task, parsed in jobs:
+            try:
+                world = found.world(task)
+            except DataError as problem:
+                raise DataError(f"{place}: {problem}") from None
+            answered = []
+            for given, call in zip(row["calls"], parsed, strict=True):
+                result = world.call(call.requestor, call)
+                answered.append({**given, "content": result.content, "error": result.error})
+            hashes = {"agent_hash": world.full_hash("assistant"), "user_hash": world.full_hash("user")}
+            lines.append({**row, "calls": answered, **hashes})
+            phase.advance()
     _write(out, lines)
     count = sum(len(r["calls"]) for r in lines)
-    typer.echo(f"{len(lines)} lines, {count} calls, {sum(c['error'] for r in lines for c in r['calls'])} errors: {out}")
+    echo(f"{len(lines)} lines, {count} calls, {sum(c['error'] for r in lines for c in r['calls'])} errors: {out}")
 
 
 def score(
@@ -153,9 +160,10 @@ def score(
         changed = {"--domain": domain is not None, "--split": split is not None, "--judge": judge != "pass"}
         changed |= {"--evaluation": evaluation != "all", "--fresh-tasks": fresh_tasks}
         traces.options_are_default(bench, changed | {"--lenient": lenient, "--details": details})
-        judged, told = traces.score_lines(bench, trajectories)
+        with working(f"Scoring {trajectories}"):
+            judged, told = traces.score_lines(bench, trajectories)
         _write(out, judged)
-        typer.echo(f"{told}: {out}")
+        echo(f"{told}: {out}")
         return
     import asyncio
 
@@ -170,12 +178,14 @@ def score(
         raise ConfigError(f"--verdicts: the judge {judge!r} always says the same; name one with --judge endpoint:MODEL")
     who = FixedJudge(judge == "pass") if model is None else ModelJudge(model)
     if model is not None:
-        typer.echo(f"judge: {model.endpoint.about}", err=True)
+        echo(f"judge: {model.endpoint.about}", err=True)
     worlds = RecordedWorlds(bench, domain, split)
-    jobs = list(_jobs(worlds, trajectories, fresh_tasks))
+    with working(f"Reading {trajectories}"):
+        jobs = list(_jobs(worlds, trajectories, fresh_tasks))
     if jobs and all(job.problem is not None for job in jobs):
         raise DataError(f"{trajectories}: none of its {len(jobs)} conversations can be scored. {jobs[0].problem}")
-    lines = asyncio.run(score_all([job for job in jobs for _ in range(verdicts)], who, how))
+    with working(f"Scoring {len(jobs):,} conversations"):
+        lines = asyncio.run(score_all([job for job in jobs for _ in range(verdicts)], who, how))
     if verdicts > 1:
         lines = [{**line, "verdict": n % verdicts} for n, line in enumerate(lines)]
     _write(out, lines)
@@ -184,7 +194,7 @@ def score(
         raise DataError(
             f"{trajectories}: none of its {len(lines)} conversations could be scored. See {out} for the reasons"
         )
-    typer.echo(f"{report(lines, judge, how)}: {out}")
+    echo(f"{report(lines, judge, how)}: {out}")
 
 
 def _jobs(worlds: RecordedWorlds, path: Path, fresh_tasks: bool) -> Iterator[ScoringJob]:

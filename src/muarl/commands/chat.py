@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muarl.commands.named import Domain, approved_settings, single
+from muarl.observe.terminal import clear, echo, working
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,14 +83,16 @@ def chat(
     """
     import asyncio
 
-    from rich.console import Console
+    from muarl.observe.screen import Screen
 
-    from muarl.recipes.chatting import chat_config
+    with working("Preparing the conversation"):
+        from muarl.recipes.chatting import chat_config
 
-    config, own = chat_config(agent, single(domain), size, split, settings or ())
-    if own is not None and own.values:
-        typer.echo(own.describe(), err=True)
-    asyncio.run(_chat(Console(highlight=False), config, agent, user, task, seed, hints, out, limits=own is not None))
+        config, own = chat_config(agent, single(domain), size, split, settings or ())
+        if own is not None and own.values:
+            echo(own.describe(), err=True)
+        console = Screen(highlight=False)
+        asyncio.run(_chat(console, config, agent, user, task, seed, hints, out, limits=own is not None))
 
 
 async def _chat(
@@ -136,6 +139,7 @@ async def _chat(
         for boundary, endpoint in endpoints.items():
             console.print(f"{boundary}: {endpoint.about}", markup=False, style="dim")
             await endpoint.check(boundary=boundary)
+        clear()
         introduce(
             console,
             task,

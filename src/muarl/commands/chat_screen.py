@@ -11,6 +11,7 @@ from muarl.agents.base import AgentTurn
 from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.episode import StopReason
 from muarl.runs.own_settings import TINY
+from muarl.untrusted import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -125,7 +126,8 @@ def introduce(
     from rich.text import Text
 
     title = f"You are this {caller}" if person else f"The {caller}, played by {user}"
-    console.print(Panel(Text(task.scenario), title=title, subtitle=f"agent: {agent}", title_align="left"))
+    about = Text(f"agent: {agent}")
+    console.print(Panel(Text(visible(task.scenario)), title=Text(title), subtitle=about, title_align="left"))
     if parameters is not None and parameters < TINY:
         console.print(
             f"A model of {parameters / 1e6:.2f}M parameters: it understands sentences like those of its simulated "

@@ -11,6 +11,7 @@ import typer
 from muarl.commands.evaluate import endpoint_settings
 from muarl.commands.named import approved_scenarios
 from muarl.commands.train import DryRun, Name, Overrides, RunsDir, Seed, named, run_recipe
+from muarl.observe.terminal import echo, working
 
 WITH_MODEL = {"teacher": "endpoint", "tools": "imagined", "user": "llm"}
 """What each part's setting says where a model plays it."""
@@ -89,10 +90,11 @@ def coldstart(
       muarl sft sft.demonstrations_file=runs/coldstart/dataset/episodes.jsonl --checkpoint path/to/model
     """
     if check is not None:
-        from muarl.recipes.coldstart_check import check_dataset
+        with working(f"Replaying the conversations of {check}"):
+            from muarl.recipes.coldstart_check import check_dataset
 
-        for line in check_dataset(check):
-            typer.echo(line)
+            for line in check_dataset(check):
+                echo(line)
         return
     settings: dict[str, Any] = {
         "coldstart.count": count,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.observe.terminal import echo, working
+
 if TYPE_CHECKING:
     from muarl.comparison.comparing import Comparison
 
@@ -67,22 +69,22 @@ def compare(
     from muarl.comparison.comparing import Settings
     from muarl.comparison.comparing import compare as compare_runs
     from muarl.comparison.reading import read_all
-    from muarl.untrusted import visible
 
     settings = Settings(
         alpha=alpha, difference=points / 100, power=power, these_tasks=these_tasks, keep_changed=keep_changed
     )
-    found = compare_runs(read_all(runs), settings)
-    if page is not None:
-        from muarl.comparison.page import write_page
+    with working("Reading and comparing"):
+        found = compare_runs(read_all(runs), settings)
+        if page is not None:
+            from muarl.comparison.page import write_page
 
-        write_page(page, found)
+            write_page(page, found)
     if as_json:
-        typer.echo(visible(json.dumps(found.to_json(), indent=2, ensure_ascii=False)))
+        echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
     else:
         _print(found)
     if page is not None:
-        typer.echo(f"Page: {page}", err=True)
+        echo(f"Page: {page}", err=True)
 
 
 def _print(found: Comparison) -> None:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from muarl.observe.terminal import echo, working
+
 data = typer.Typer(no_args_is_help=True, help="Install benchmark data and see what is installed.")
 
 
@@ -32,7 +34,9 @@ def add(
     """
     from muarl.benchmarks import install
 
-    typer.echo(f"{name} is installed in {install.add(name, source)}")
+    with working(f"Checking and copying the files of {name}"):
+        folder = install.add(name, source)
+    echo(f"{name} is installed in {folder}")
 
 
 @data.command("fetch")
@@ -46,9 +50,11 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmar
     from muarl.benchmarks import install
 
     def progress(file: str, number: int, total: int) -> None:
-        typer.echo(f"[{number}/{total}] {file}", err=True)
+        echo(f"[{number}/{total}] {file}", err=True)
 
-    typer.echo(f"{name} is installed in {install.fetch(name, progress)}")
+    with working(f"Fetching {name}"):
+        folder = install.fetch(name, progress)
+    echo(f"{name} is installed in {folder}")
 
 
 @data.command("list")
@@ -67,7 +73,7 @@ def list_data() -> None:
         where = str(store.home() / name) if name in present else f"not installed (muarl data add {name} --from DIR)"
         if name in present and wanted.wheels:
             where += f" ({', '.join(store.parts(name))})"
-        typer.echo(f"{name}  {wanted.repository}@{wanted.commit[:7]}  {where}")
+        echo(f"{name}  {wanted.repository}@{wanted.commit[:7]}  {where}")
 
 
 @data.command("overlap")
@@ -113,19 +119,18 @@ def overlap(
     from muarl.benchmarks.contamination import overlaps
     from muarl.commands.tasksets import benchmarks_of, task_set
 
-    ours = task_set(training, count=count, size=size, seed=seed)
-    theirs = (
-        [task_set(name, count=count, size=size, seed=seed) for name in benchmark] if benchmark else benchmarks_of(ours)
-    )
-    found = overlaps(ours, theirs)
+    with working(f"Reading or making the tasks of {training}, and those of benchmarks"):
+        ours = task_set(training, count=count, size=size, seed=seed)
+        named = [task_set(name, count=count, size=size, seed=seed) for name in benchmark or ()]
+        found = overlaps(ours, named or benchmarks_of(ours))
     for each in found:
-        typer.echo(each.summary())
+        echo(each.summary())
         for pair in each.pairs[:show]:
-            typer.echo(f"  {pair.training} = {pair.benchmark}: {', '.join(name for name, _ in pair.writes)}")
+            echo(f"  {pair.training} = {pair.benchmark}: {', '.join(name for name, _ in pair.writes)}")
         if len(each.pairs) > show:
-            typer.echo(f"  and {len(each.pairs) - show} more")
+            echo(f"  and {len(each.pairs) - show} more")
     if out is not None:
         from muarl.files import write_text
 
         write_text(out, json.dumps([each.to_json() for each in found], indent=1) + "\n")
-        typer.echo(f"Written to {out}")
+        echo(f"Written to {out}")

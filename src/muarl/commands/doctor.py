@@ -17,6 +17,7 @@ import typer
 
 from muarl.commands.doctor_check import DoctorCheck
 from muarl.extras import is_installed
+from muarl.observe.terminal import echo, working
 from muarl.system import usable_cores
 
 CORE = ("pydantic", "aiohttp", "numpy")
@@ -71,14 +72,19 @@ def doctor(
 
     if model is not None and "=" in model and not Path(model).exists():
         raise ConfigError(f"{model}: settings come after the model that they are for: muarl doctor MODEL {model}")
-    told = load_config("cpu", settings).model if settings else None
-    found = list(checks() if model is None else check_model(model, told))
-    if model is not None and speed and is_installed("torch"):
-        found.append(check_formats())
-    elif speed and all(check.status != "problem" for check in found if check.name == "torch") and is_installed("torch"):
-        found += [check_speed(), check_formats()]
+    with working("Looking at this machine" if model is None else f"Looking at {model}"):
+        told = load_config("cpu", settings).model if settings else None
+        found = list(checks() if model is None else check_model(model, told))
+        if model is not None and speed and is_installed("torch"):
+            found.append(check_formats())
+        elif (
+            speed
+            and all(check.status != "problem" for check in found if check.name == "torch")
+            and is_installed("torch")
+        ):
+            found += [check_speed(), check_formats()]
     if as_json:
-        typer.echo(json.dumps({"checks": [asdict(check) for check in found]}, indent=2))
+        echo(json.dumps({"checks": [asdict(check) for check in found]}, indent=2))
     else:
         _print(found, about_machine=model is None)
     if any(check.status == "problem" for check in found):
@@ -301,9 +307,10 @@ def _version(name: str) -> str | None:
 
 
 def _print(found: list[DoctorCheck], *, about_machine: bool) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from muarl.observe.screen import Screen
 
     marks = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("problem", "bold red")}
     table = Table(box=None, pad_edge=False, show_header=False)
@@ -316,13 +323,13 @@ def _print(found: list[DoctorCheck], *, about_machine: bool) -> None:
         if check.remedy:
             says.append(f"\n{check.remedy}", style="dim" if check.status == "ok" else style)
         table.add_row(Text(mark, style=style), check.name, says)
-    Console().print(table)
+    Screen().print(table)
     if not about_machine:
         return
     problems = sum(check.status == "problem" for check in found)
     if problems:
-        typer.echo(f"{problems} problem(s) to fix before muarl can run.")
+        echo(f"{problems} problem(s) to fix before muarl can run.")
     elif is_installed("torch"):
-        typer.echo("This machine is ready: muarl quickstart")
+        echo("This machine is ready: muarl quickstart")
     else:
-        typer.echo("The light core is ready: muarl eval --agent expert. Nothing here can train yet.")
+        echo("The light core is ready: muarl eval --agent expert. Nothing here can train yet.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 
 from muarl.commands.named import approved
 from muarl.errors import ConfigError, MuarlError
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.environments.checks import CheckOutcome
@@ -65,24 +67,24 @@ def list_domains() -> None:
 
 
 def _print() -> None:
-    from rich.console import Console
-
     from muarl.environments.registry import find, names, origin, unused_plugins
     from muarl.observe.narrow import print_narrow
+    from muarl.observe.screen import Screen
 
     rows, broken = [], []
-    for name in names():
-        try:
-            cells = _cells(find(name))
-        except MuarlError as problem:  # a plug-in's defect is no reason not to list the others
-            broken.append(str(problem))
-            cells = ("cannot be imported", *[""] * (len(COLUMNS) - 3))
-        rows.append((name, *cells, origin(name)))
-    console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
+    with working("Looking at the environments"):
+        for name in names():
+            try:
+                cells = _cells(find(name))
+            except MuarlError as problem:  # a plug-in's defect is no reason not to list the others
+                broken.append(str(problem))
+                cells = ("cannot be imported", *[""] * (len(COLUMNS) - 3))
+            rows.append((name, *cells, origin(name)))
+    console = Screen(width=None if sys.stdout.isatty() else PIPE, highlight=False)
     print_narrow(console, COLUMNS, rows, first_to_go=("splits", "checkpoint", "sizes", "red team", "expert", "from"))
     for text in (*broken, *unused_plugins()):
-        typer.echo(text, err=True)
-    typer.echo(
+        echo(text, err=True)
+    echo(
         "Your own: FILE.py:NAME or package.module:NAME wherever a name is asked for (docs/domains.md). "
         "`muarl domains show NAME` prints policy and tools."
     )
@@ -129,20 +131,23 @@ def show(
 
     if policy + tools + as_json > 1:
         raise ConfigError("--policy, --tools and --json: one of them at a time")
-    told = briefing(name, size)
+    with working(f"Making the first test task of {name}"):
+        told = briefing(name, size)
     specs = [spec.to_openai() for spec in told.tools]
     if policy:
-        # To the letter: a line break more is another prompt.
-        typer.echo(told.policy, nl=sys.stdout.isatty())
+        if sys.stdout.isatty():
+            echo(told.policy)
+        else:  # to the letter: a line break more is another prompt
+            typer.echo(told.policy, nl=False)
     elif tools:
-        typer.echo(json.dumps(specs, indent=2, ensure_ascii=False))
+        echo(json.dumps(specs, indent=2, ensure_ascii=False))
     elif as_json:
-        typer.echo(json.dumps({"policy": told.policy, "tools": specs}, indent=2, ensure_ascii=False))
+        echo(json.dumps({"policy": told.policy, "tools": specs}, indent=2, ensure_ascii=False))
     else:
-        typer.echo(f"{told.policy}\n\nTools of {find(name).name}{told.size and f', size {told.size}'}:")
+        echo(f"{told.policy}\n\nTools of {find(name).name}{told.size and f', size {told.size}'}:")
         for spec in told.tools:
             arguments = ", ".join(dict(spec.parameters.get("properties") or {}))
-            typer.echo(f"  {spec.name}({arguments})  {(spec.description or '').strip().partition(chr(10))[0]}")
+            echo(f"  {spec.name}({arguments})  {(spec.description or '').strip().partition(chr(10))[0]}")
 
 
 @domains.command("check")
@@ -186,20 +191,34 @@ def check(
 
       muarl domains check ./clinic.py:CLINIC --page rules.html
     """
-    from muarl.environments.checks import CheckContext, run_checks
     from muarl.environments.registry import find
 
-    environment = find(name)
-    if size is not None and not environment.sizes:
-        raise ConfigError(f"--size: {name} has only one size; remove --size")
-    if size is not None:
-        environment.check_size(size, "--size")
-    if page is not None:
-        _check_page(page)
-    models = [_prompt_model(spec) for spec in checkpoints or ()]
-    context = CheckContext(environment, name, size, tasks, seed, models=models)
+    with working(f"Checking {name}"):
+        environment = find(name)
+        if size is not None and not environment.sizes:
+            raise ConfigError(f"--size: {name} has only one size; remove --size")
+        if size is not None:
+            environment.check_size(size, "--size")
+        if page is not None:
+            _check_page(page)
+        _check(environment, name, size, tasks, seed, checkpoints or (), page)
+
+
+def _check(
+    environment: Environment,
+    name: str,
+    size: str | None,
+    tasks: int,
+    seed: int,
+    checkpoints: Sequence[str],
+    page: Path | None,
+) -> None:
+    """Run the checks, print each when it is done, and write the page. Exit code 1 if anything is wrong."""
+    from muarl.environments.checks import CheckContext, run_checks
+
+    context = CheckContext(environment, name, size, tasks, seed, models=[_prompt_model(spec) for spec in checkpoints])
     shown = f", size {context.size}" if context.size else ""
-    typer.echo(f"{environment.name}{shown}, {tasks} {context.split} tasks, seed {seed}\n")
+    echo(f"{environment.name}{shown}, {tasks} {context.split} tasks, seed {seed}\n")
     wrong, results = [], []
     for result in run_checks(context):
         _print_result(result)
@@ -212,11 +231,11 @@ def check(
 
         checked = CheckPage(environment.name, context.size or "", context.split, tasks, seed, results)
         write_text(page, page_of(checked))
-        typer.echo(f"\nPage: {page}")
+        echo(f"\nPage: {page}")
     if wrong:
-        typer.echo(f"\nProblems: {', '.join(wrong)}")
+        echo(f"\nProblems: {', '.join(wrong)}")
         raise typer.Exit(1)
-    typer.echo("\nNo problems.")
+    echo("\nNo problems.")
 
 
 def _check_page(page: Path) -> None:
@@ -259,16 +278,16 @@ def _print_result(result: CheckOutcome) -> None:
     """A row for a check, and below it what is wrong."""
     count = len(result.problems)
     state = "not checked" if result.skipped else f"{count} problem{'s' * (count > 1)}" if count else "ok"
-    typer.echo(f"{result.check.name:<16} {state:<13} {result.skipped or result.measured}".rstrip())
+    echo(f"{result.check.name:<16} {state:<13} {result.skipped or result.measured}".rstrip())
     if count:
-        typer.echo(f"    {result.check.about}")
+        echo(f"    {result.check.about}")
     for problem in result.problems[:SHOWN]:
         where = f"{problem.where}: " if problem.where else ""
-        typer.echo(f"  - {where}{problem.what}.".replace("..", "."))
+        echo(f"  - {where}{problem.what}.".replace("..", "."))
         if problem.remedy:
-            typer.echo(f"    {problem.remedy}.")
+            echo(f"    {problem.remedy}.")
     if count > SHOWN:
-        typer.echo(f"  - and {count - SHOWN} more")
+        echo(f"  - and {count - SHOWN} more")
     widths = [max(map(len, column)) for column in zip(*result.rows, strict=True)]
     for row in result.rows:
-        typer.echo("    " + "  ".join(map(str.ljust, row, widths)).rstrip())
+        echo("    " + "  ".join(map(str.ljust, row, widths)).rstrip())

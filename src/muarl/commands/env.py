@@ -8,6 +8,7 @@ import typer
 
 from muarl.commands.named import approved
 from muarl.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, Queue, TokenFile, tell_ready
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,29 +94,30 @@ def serve(
     from muarl.web.addresses import token_for
 
     token = token_for(host, read_secret(TOKEN), TOKEN)
-    players = named_users(user, concurrency=concurrency, where="--user")
-    served = ServedEnvironments(
-        environments=_different([find(_named(name)) for name in names]),
-        users=players,
-        judge=None if judge is None else make_judge(judge, {}),
-        split=split,
-        size=size,
-        base_urls=tuple(check_url(prefix) for prefix in allow_base_url or ()),
-        concurrency=concurrency,
-        queue=queue,
-        idle=session_idle,
-    )
-    _check(served)
+    with working(f"Preparing {', '.join(names)}"):
+        players = named_users(user, concurrency=concurrency, where="--user")
+        served = ServedEnvironments(
+            environments=_different([find(_named(name)) for name in names]),
+            users=players,
+            judge=None if judge is None else make_judge(judge, {}),
+            split=split,
+            size=size,
+            base_urls=tuple(check_url(prefix) for prefix in allow_base_url or ()),
+            concurrency=concurrency,
+            queue=queue,
+            idle=session_idle,
+        )
+        _check(served)
 
-    def ready(server: EnvironmentServer) -> None:
-        which = ", ".join(e.name for e in served.environments)
-        exposed = None if server.loopback else host
-        tell_ready(f"{which} at {server.where.url}", token, TOKEN, token_to, exposed=exposed)
-        typer.echo("Users: " + ("by rules" if players is None else players.about))
-        typer.echo("Stop with Ctrl-C.")
+        def ready(server: EnvironmentServer) -> None:
+            which = ", ".join(e.name for e in served.environments)
+            exposed = None if server.loopback else host
+            tell_ready(f"{which} at {server.where.url}", token, TOKEN, token_to, exposed=exposed)
+            echo("Users: " + ("by rules" if players is None else players.about))
+            echo("Stop with Ctrl-C.")
 
-    played = asyncio.run(_serve(served, host, port, token, grace, tuple(allow_host or ()), body << 20, ready))
-    typer.echo(f"Stopped. {played:,} conversation{'' if played == 1 else 's'} played.")
+        played = asyncio.run(_serve(served, host, port, token, grace, tuple(allow_host or ()), body << 20, ready))
+    echo(f"Stopped. {played:,} conversation{'' if played == 1 else 's'} played.")
 
 
 async def _serve(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 from muarl.commands.named import WeightedDomains, approved, approved_settings, domain_name
 from muarl.commands.suite import evaluate_suite, is_suite, resume_suite
 from muarl.commands.train import Checkpoint, DryRun, Name, Named, RunsDir, Seed, run_recipe
+from muarl.observe.terminal import echo, working
 
 Given = Annotated[
     list[str] | None,
@@ -214,9 +216,11 @@ def evaluate(
         resume_suite(resume, settings, overrides)
         return
     if resume is None:
-        own = () if config is not None else _own_settings(place, settings, overrides)
-        overrides = [f"domain.name={json.dumps(chosen)}", *overrides] if several else overrides
-        overrides = ["name=eval", *own, *(() if place is None else _of_benchmark(place, settings)), *overrides]
+        # Code of somebody's own may take long to import.
+        with working(f"Importing {place}") if place is not None and ":" in place else nullcontext():
+            own = () if config is not None else _own_settings(place, settings, overrides)
+            overrides = [f"domain.name={json.dumps(chosen)}", *overrides] if several else overrides
+            overrides = ["name=eval", *own, *(() if place is None else _of_benchmark(place, settings)), *overrides]
     elif names:
         raise typer.BadParameter(f"{names[0]!r}: a resumed run has its own benchmark")
     elif chosen is not None:
@@ -248,7 +252,7 @@ def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequenc
     checkpoint = settings["model.checkpoint"] or said.get("model.checkpoint")
     if checkpoint is None or (settings.get("eval.agent") or said.get("eval.agent", "sampled")) != "sampled":
         return ()
-    existing_checkpoint(checkpoint)
+    existing_checkpoint(checkpoint, SCRIPTED if settings.get("eval.agent") == "sampled" else ())
     domain = name or said.get("domain.name")
     own = own_settings(checkpoint, said if domain is None else {*said, "domain.name"})
     if domain is not None and domain.startswith("["):  # several, of the run's size if they have it
@@ -258,7 +262,7 @@ def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequenc
     elif domain is not None and domain != own.domain:
         own = own.without("domain.size")
     if own.values:
-        typer.echo(own.describe(), err=True)
+        echo(own.describe(), err=True)
     return own.overrides()
 
 

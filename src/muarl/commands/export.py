@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from muarl.observe.terminal import echo, working
+
 EPISODES = {
     "messages": ".jsonl",
     "csv": ".csv",
@@ -74,12 +76,14 @@ def export(
     if form in FORMS and episodes:
         raise ConfigError(f"--episodes: --as {form} writes weights; remove --episodes")
     if form in FORMS:
-        written = export(form, ExportOptions(source, out, dtype))
+        with working(f"Exporting {source}"):
+            written = export(form, ExportOptions(source, out, dtype))
     elif dtype is not None:
         raise ConfigError(f"--dtype: --as {form} writes no weights; remove --dtype")
     else:
-        written = _episodes(source, form, out, episodes or [])
-    typer.echo(f"Written to {written}")
+        with working(f"Exporting the episodes of {source}"):
+            written = _episodes(source, form, out, episodes or [])
+    echo(f"Written to {written}")
 
 
 def _episodes(source: str, form: str, out: Path | None, only: list[str]) -> Path:

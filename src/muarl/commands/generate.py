@@ -12,6 +12,7 @@ import typer
 
 from muarl.commands.named import Domain, approved, single
 from muarl.errors import ConfigError
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.agents.base import Agent
@@ -64,31 +65,34 @@ def generate(
     if name is not None and option not in (None, name):
         raise ConfigError(f"--domain {option}: {name} is given already; remove one of them")
     name = name or option or DEFAULT
-    environment = find(name)
-    size = _checked(environment, size, split)
-    made = environment.make_tasks(split, count, size=size, seed=seed)
-    if not made:
-        raise ConfigError(f"{environment.name} has no tasks in its split {split}")
-    if not environment.replayed:
-        check_tasks(environment.make_domain(size), made)
+    with working(f"Making {count:,} tasks of {name}"):
+        environment = find(name)
+        size = _checked(environment, size, split)
+        made = environment.make_tasks(split, count, size=size, seed=seed)
+        if not made:
+            raise ConfigError(f"{environment.name} has no tasks in its split {split}")
+        if not environment.replayed:
+            check_tasks(environment.make_domain(size), made)
     if out is not None:
         from muarl.files import write_text
 
         write_text(out, "".join(json.dumps(task_row(task), ensure_ascii=False) + "\n" for task in made))
     for task in made[:show]:
-        typer.echo(f"{task.id}  {dict(task.tags)}\n{task.scenario}")
+        echo(f"{task.id}  {dict(task.tags)}\n{task.scenario}")
         for action in task.actions or ():
-            typer.echo(f"  {action.name}({json.dumps(dict(action.arguments), ensure_ascii=False)})")
-        typer.echo()
-    typer.echo(f"{len(made)} {split} tasks of {environment.name}{f', size {size}' if size else ''} (seed {seed})")
+            echo(f"  {action.name}({json.dumps(dict(action.arguments), ensure_ascii=False)})")
+        echo()
+    echo(f"{len(made)} {split} tasks of {environment.name}{f', size {size}' if size else ''} (seed {seed})")
     if intents := Counter(str(task.tags["intent"]) for task in made if "intent" in task.tags):
-        typer.echo("  " + ", ".join(f"{name} {n / len(made):.0%}" for name, n in intents.most_common()))
-    for agent, reward in baselines(made, name, size, seed=seed).items():
-        typer.echo(f"  reward of {agent:<16} {reward:6.1%}")
+        echo("  " + ", ".join(f"{name} {n / len(made):.0%}" for name, n in intents.most_common()))
+    with working(f"Playing {len(made):,} tasks with trivial agents and the expert"):
+        rewards = baselines(made, name, size, seed=seed)
+    for agent, reward in rewards.items():
+        echo(f"  reward of {agent:<16} {reward:6.1%}")
     if environment.rule_based_user is None:
-        typer.echo("  (it has no rule-based user, so that nothing else is played without a language model)")
+        echo("  (it has no rule-based user, so that nothing else is played without a language model)")
     if out is not None:
-        typer.echo(f"Written to {out}")
+        echo(f"Written to {out}")
 
 
 def _checked(environment: Environment, size: str | None, split: str) -> str | None:

@@ -18,6 +18,7 @@ import typer
 
 from muarl.errors import ConfigError, MuarlError
 from muarl.files import clear_disk_errors, why_not_writable
+from muarl.observe.terminal import echo
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def init(
     shown = str(made) if made.is_absolute() else f"./{made}"
     reference = f"{shown}/{name}.py:{name.upper()}"
     said = shlex.quote(reference)
-    typer.echo(
+    echo(
         f"Wrote {shown}: {', '.join(files)}. It runs as it is:\n\n"
         f"  muarl generate {said}\n"
         f"  muarl chat expert --domain {said} --user agenda\n"

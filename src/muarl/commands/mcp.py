@@ -11,6 +11,7 @@ import typer
 from muarl.commands.named import approved
 from muarl.errors import ConfigError, DataError, InfrastructureError
 from muarl.keys import read_secret
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.domains.base import Domain, Task
@@ -44,11 +45,12 @@ def install(
     problems = []
     for found in chosen:
         try:
-            folder = servers.install(found.name, lambda text: typer.echo(text, err=True))
+            with working(f"Installing {found.name}"):
+                folder = servers.install(found.name, lambda text: echo(text, err=True))
         except DataError as problem:  # the others may be had all the same
             problems.append(f"{found.name}: {problem}")
         else:
-            typer.echo(f"{found.name}: {found.package} {found.version} ({found.licence}) in {folder}")
+            echo(f"{found.name}: {found.package} {found.version} ({found.licence}) in {folder}")
     if problems:
         raise DataError(" ".join(problems))
 
@@ -64,7 +66,7 @@ def list_servers() -> None:
     from muarl.domains.mcp import servers
 
     for name, found in servers.SERVERS.items():
-        typer.echo(f"{name:<12} {found.package} {found.version}: {found.missing() or 'ready'}")
+        echo(f"{name:<12} {found.package} {found.version}: {found.missing() or 'ready'}")
 
 
 @mcp.command("tools", context_settings={"allow_interspersed_args": False})
@@ -88,17 +90,18 @@ def tools(
     from muarl.domains.mcp.tools import to_json
 
     try:
-        found = _tools_of(target, token_env)
+        with working("Asking the server"):
+            found = _tools_of(target, token_env)
     except InfrastructureError as problem:
         raise ConfigError(str(problem)) from None
     if as_json:
-        typer.echo(json.dumps(to_json(found.values()), indent=1, ensure_ascii=False))
+        echo(json.dumps(to_json(found.values()), indent=1, ensure_ascii=False))
         return
     for tool in found.values():
         wanted = set(tool.parameters.get("required", ()))
         given = [n if n in wanted else f"{n}?" for n in tool.parameters.get("properties", {})]
         kind = {True: "reads", False: "writes", None: ""}[tool.reads_only]
-        typer.echo(f"{tool.name}({', '.join(given)})  {kind}\n    {' '.join(tool.description.split())[:160]}")
+        echo(f"{tool.name}({', '.join(given)})  {kind}\n    {' '.join(tool.description.split())[:160]}")
 
 
 def _tools_of(target: list[str], token_env: str) -> dict[str, ServerTool]:
@@ -157,8 +160,9 @@ def serve(
     from muarl.domains.mcp.serve import DomainServer, serve_http, serve_stdio
     from muarl.web.addresses import token_for
 
-    found, chosen = pick(domain, task=task, split=split, size=size, seed=seed)
-    served = DomainServer(found, chosen, side=side)
+    with working(f"Making a world of {domain}"):
+        found, chosen = pick(domain, task=task, split=split, size=size, seed=seed)
+        served = DomainServer(found, chosen, side=side)
     if not http:
         asyncio.run(serve_stdio(served))
         return
@@ -166,7 +170,7 @@ def serve(
     token = token_for(host, given, TOKEN)
 
     def say(address: str) -> None:
-        typer.echo(f"{domain} at {address}" + ("" if given else f", token {token}"), err=True)
+        echo(f"{domain} at {address}" + ("" if given else f", token {token}"), err=True)
 
     asyncio.run(serve_http(served, host=host, port=port, token=token, ready=say, signals=True))
 
@@ -191,7 +195,7 @@ def pick(
             if family not in data.installed() and made is not None and not made.is_benchmark:
                 environment = made
                 told = f"The data of {family} are not installed: this is {made.name}, a world made from a seed."
-                typer.echo(told, err=True)
+                echo(told, err=True)
             name = environment.name
     if not is_reference(name) and name not in names():
         raise ConfigError(unknown(name))

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from muarl.observe.terminal import echo, working
+
 model = typer.Typer(no_args_is_help=True, help="Fetch a pretrained model by name, or import a GGUF file.")
 
 
@@ -33,10 +35,11 @@ def fetch(
     from muarl.extras import require
 
     require("train", "muarl model fetch")
-    folder = fetch(name, source=source, agreed=agree, progress=lambda line: typer.echo(line, err=True))
+    with working(f"Fetching {name}"):
+        folder = fetch(name, source=source, agreed=agree, progress=lambda line: echo(line, err=True))
     known = PRETRAINED[name]
-    typer.echo(f"{known.hub} ({known.license}): use it as --checkpoint {name}")
-    typer.echo(str(folder))
+    echo(f"{known.hub} ({known.license}): use it as --checkpoint {name}")
+    echo(str(folder))
 
 
 @model.command("import")
@@ -69,11 +72,12 @@ def import_(
     folder = to or home() / file.stem.lower()
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder}: is there already and not empty; give another folder by --to, or remove it")
-    notice = import_gguf(file, folder, tokenizer=tokenizer, dtype=dtype)
+    with working(f"Making plain numbers of the weights in {file}"):
+        notice = import_gguf(file, folder, tokenizer=tokenizer, dtype=dtype)
     if notice:
-        typer.echo(f"Note: {notice}", err=True)
-    typer.echo(f"use it as --checkpoint {folder if to else folder.name}")
-    typer.echo(str(folder))
+        echo(f"Note: {notice}", err=True)
+    echo(f"use it as --checkpoint {folder if to else folder.name}")
+    echo(str(folder))
 
 
 @model.command("list")
@@ -89,7 +93,7 @@ def list_models() -> None:
     for known in PRETRAINED.values():
         folder = folder_of(known.name)
         where = str(folder) if folder else f"not fetched (muarl model fetch {known.name})"
-        typer.echo(f"{known.name}  {known.hub}  {known.what}  {known.license}  {where}")
+        echo(f"{known.name}  {known.hub}  {known.what}  {known.license}  {where}")
     for folder in sorted(p.parent for p in home().glob("[!.]*/config.json")):
         if folder.name not in PRETRAINED:
-            typer.echo(f"{folder.name}  imported  {folder}")
+            echo(f"{folder.name}  imported  {folder}")

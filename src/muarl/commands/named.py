@@ -39,7 +39,7 @@ def approved(value: str | None) -> str | None:
         return None
     if not is_reference(value):
         if value not in names():
-            raise ConfigError(f"--domain: {unknown(value)}")
+            raise ConfigError(unknown(value))
         return value
     reference = approve(value)
     here = str(Path.cwd())

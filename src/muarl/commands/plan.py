@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from muarl.commands.named import WeightedDomains, approve_from_file, approved_settings, domain_name
+from muarl.observe.terminal import echo, working
 
 Settings = Annotated[
     list[str] | None,
@@ -55,34 +56,36 @@ def plan(
     from muarl.backends.memory_estimate import plan_of, planner
     from muarl.config import load_config
     from muarl.errors import ConfigError
+    from muarl.observe.screen import Screen
     from muarl.planning.assumptions import assume as laid_over
     from muarl.planning.report import print_plan
 
-    named = [] if domain is None else [f"domain.name={json.dumps(domain_name(domain))}"]
-    config, assumptions = load_config(preset, [*(overrides or ()), *named], starts=False), laid_over(assume or ())
-    approve_from_file(config, preset)
-    if config.model.dtype == "auto":
-        from muarl.backends.number_formats import settled
+    with working(f"Planning {preset}"):
+        named = [] if domain is None else [f"domain.name={json.dumps(domain_name(domain))}"]
+        config, assumptions = load_config(preset, [*(overrides or ()), *named], starts=False), laid_over(assume or ())
+        approve_from_file(config, preset)
+        if config.model.dtype == "auto":
+            from muarl.backends.number_formats import settled
 
-        config = settled(config, training=True)
-    if gpus is not None:
-        from muarl.planning.splitting import best_split
+            config = settled(config, training=True)
+        if gpus is not None:
+            from muarl.planning.splitting import best_split
 
-        split = best_split(config, gpus, planner(config, assumptions))
-        if split is None:
-            raise ConfigError(
-                f"--gpus: {config.name} does not fit on {gpus} x {assumptions.gpu} under any of the settings that "
-                "decide about memory: take more GPUs or a smaller model"
-            )
-        found = split[1]
-        fitting: list[str] | None = split[0]
-        changes = " ".join(split[0]) or "as it is"
-        typer.echo(f"With {gpus} x {assumptions.gpu}: {changes} ({found.gpus} used)\n", err=as_json)
-    else:
-        found, fitting = plan_of(config, assumptions)
+            split = best_split(config, gpus, planner(config, assumptions))
+            if split is None:
+                raise ConfigError(
+                    f"--gpus: {config.name} does not fit on {gpus} x {assumptions.gpu} under any of the settings that "
+                    "decide about memory: take more GPUs or a smaller model"
+                )
+            found = split[1]
+            fitting: list[str] | None = split[0]
+            changes = " ".join(split[0]) or "as it is"
+            echo(f"With {gpus} x {assumptions.gpu}: {changes} ({found.gpus} used)\n", err=as_json)
+        else:
+            found, fitting = plan_of(config, assumptions)
     if as_json:
-        typer.echo(json.dumps(found.to_json() | {"nearest": fitting}, indent=2))
+        echo(json.dumps(found.to_json() | {"nearest": fitting}, indent=2))
     else:
-        print_plan(found, fitting)
+        print_plan(found, fitting, Screen(soft_wrap=True, highlight=False))
     if not found.fits:
         raise typer.Exit(1)

@@ -14,13 +14,13 @@ def presets() -> None:
 
       muarl train --config cpu --dry-run
     """
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from muarl.config import all_presets
+    from muarl.observe.screen import Screen
 
     table = Table("preset", "command", "what it is", box=None, pad_edge=False)
     for preset in all_presets():
         table.add_row(Text(preset.name), Text(f"muarl {preset.command}"), Text(preset.text))
-    Console().print(table)
+    Screen().print(table)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from muarl.observe.terminal import echo, working
+
 
 def report(
     run: Annotated[Path, typer.Argument(help="The run's folder, such as runs/quickstart.", show_default=False)],
@@ -30,5 +32,7 @@ def report(
     from muarl.observe.rundir import RunDirectory
 
     directory = RunDirectory.at(run)
-    data = replace(collect(directory), conversations=conversations)
-    typer.echo(str(write_report(out or directory.report, data)))
+    with working(f"Reading {run}"):
+        data = replace(collect(directory), conversations=conversations)
+        page = write_report(out or directory.report, data)
+    echo(str(page))

@@ -10,6 +10,7 @@ import typer
 
 from muarl.commands.seeds import seed_numbers
 from muarl.commands.train import Config, Name, Named, Overrides, RunsDir
+from muarl.observe.terminal import echo, working
 
 
 def reproduce(
@@ -57,17 +58,19 @@ def reproduce(
     numbers = seed_numbers(seeds)
     if resolved.threads:
         os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported
-    from muarl.recipes.reproduce import measuring, page, plan
+    with working("Preparing the stages"):
+        from muarl.recipes.reproduce import measuring, page, plan
 
-    if not page_only:
-        from muarl.recipes.reproduce import running
+        if not page_only:
+            from muarl.recipes.reproduce import running
 
-        with stop_signals():
-            running.run(resolved, numbers, lambda text: typer.echo(text, err=True))
-    elif not plan.root_of(resolved).is_dir():
-        raise ConfigError(
-            f"--page-only: there are no runs in {plan.root_of(resolved)}: leave the option out to make them"
-        )
-    found = measuring.measure(resolved, numbers)
-    typer.echo(f"Page:   {page.write_page(found)}")
-    typer.echo(f"Tables: {plan.root_of(resolved) / page.TABLES}")
+            with stop_signals():
+                running.run(resolved, numbers, lambda text: echo(text, err=True))
+        elif not plan.root_of(resolved).is_dir():
+            raise ConfigError(
+                f"--page-only: there are no runs in {plan.root_of(resolved)}: leave the option out to make them"
+            )
+        found = measuring.measure(resolved, numbers)
+        written = page.write_page(found)
+    echo(f"Page:   {written}")
+    echo(f"Tables: {plan.root_of(resolved) / page.TABLES}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.observe.terminal import echo, working
+
 if TYPE_CHECKING:
     from muarl.observe.listing import Listed
 
@@ -51,13 +53,14 @@ def runs(
 
     if not folder.expanduser().is_dir():
         raise DataError(f"{folder}: no such folder; give the folder that contains the runs")
-    found = list_runs(folder.expanduser(), sort.value)
+    with working(f"Reading the runs in {folder}"):
+        found = list_runs(folder.expanduser(), sort.value)
     if json_:
         import json
 
-        typer.echo(json.dumps([run.to_json() for run in found], indent=2))
+        echo(json.dumps([run.to_json() for run in found], indent=2))
     elif not found:
-        typer.echo(f"There is no run in {folder}.")
+        echo(f"There is no run in {folder}.")
     else:
         _print(found)
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.observe.terminal import echo, working
+
 if TYPE_CHECKING:
     from muarl.config import RunConfig
     from muarl.observe.seeds import Spread
@@ -64,9 +66,11 @@ def seeds(
     for number, config in plan:
         _run(command, given, number, config)
     runs = [RunDirectory.at(config.run_dir) for _, config in plan]
-    page = write_seeds(plan[0][1].runs_dir / f"{name}-seeds.html", name, runs)
-    _print(name, spreads(runs), len(runs))
-    typer.echo(f"Page: {page}")
+    with working("Drawing the curves of all seeds"):
+        page = write_seeds(plan[0][1].runs_dir / f"{name}-seeds.html", name, runs)
+        found = spreads(runs)
+    _print(name, found, len(runs))
+    echo(f"Page: {page}")
 
 
 def seed_numbers(text: str) -> list[int]:
@@ -144,7 +148,7 @@ def _run(command: str, arguments: Sequence[str], number: int, config: RunConfig)
 
     folder = config.run_dir
     if (folder / "status.json").is_file() and RunDirectory.at(folder).read_json("status").get("state") == "finished":
-        typer.echo(f"Seed {number}: finished before.", err=True)
+        echo(f"Seed {number}: finished before.", err=True)
         return
     begun = (folder / "config.yaml").is_file()
     references = [domain.name for domain in config.domains if is_reference(domain.name)]
@@ -152,7 +156,7 @@ def _run(command: str, arguments: Sequence[str], number: int, config: RunConfig)
     words = ["--resume", str(folder), *named]
     if not begun:
         words = [*arguments, "--seed", str(number), "--name", folder.name]
-    typer.echo(f"Seed {number}: muarl {command} {' '.join(words)}", err=True)
+    echo(f"Seed {number}: muarl {command} {' '.join(words)}", err=True)
     code = launch([command, *words])
     if code in (130, 143, -2, -15):
         raise KeyboardInterrupt

@@ -8,6 +8,7 @@ import typer
 
 from muarl.commands.named import Domain, single
 from muarl.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, Queue, TokenFile, tell_ready
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.inference.server.http import ChatServer
@@ -90,20 +91,21 @@ def serve(
     existing_checkpoint(checkpoint)
     token_for(host, read_secret(TOKEN), TOKEN)
     listen(host, port).close()
-    from muarl.recipes.chat_server import ServeOptions, serve, served_name, settings_told, tiny_hint
+    with working(f"Loading {checkpoint}"):
+        from muarl.recipes.chat_server import ServeOptions, serve, served_name, settings_told, tiny_hint
 
-    options = ServeOptions(
-        checkpoint, name, host, port, engine, max_context, slots, queue, thinking, dtype, device, deadline, grace,
-        tuple(allow_host or ()), body, raw_prompts, tuple(settings or ()), single(domain),
-    )  # fmt: skip
+        options = ServeOptions(
+            checkpoint, name, host, port, engine, max_context, slots, queue, thinking, dtype, device, deadline, grace,
+            tuple(allow_host or ()), body, raw_prompts, tuple(settings or ()), single(domain),
+        )  # fmt: skip
 
-    def ready(server: ChatServer, token: str) -> None:
-        exposed = None if server.loopback else host
-        tell_ready(f"{served_name(options)} at {server.address}", token, TOKEN, token_to, exposed=exposed)
-        for line in (settings_told(options), tiny_hint(options)):
-            if line is not None:
-                typer.echo(line)
-        typer.echo("Stop with Ctrl-C.")
+        def ready(server: ChatServer, token: str) -> None:
+            exposed = None if server.loopback else host
+            tell_ready(f"{served_name(options)} at {server.address}", token, TOKEN, token_to, exposed=exposed)
+            for line in (settings_told(options), tiny_hint(options)):
+                if line is not None:
+                    echo(line)
+            echo("Stop with Ctrl-C.")
 
-    answered = serve(options, ready)
-    typer.echo(f"Stopped. {answered:,} request{'' if answered == 1 else 's'} answered.")
+        answered = serve(options, ready)
+    echo(f"Stopped. {answered:,} request{'' if answered == 1 else 's'} answered.")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from muarl.observe.terminal import clear, echo
+
 Host = Annotated[
     str,
     typer.Option("--host", help="Address to listen on. Beyond loopback, other machines can connect with the token."),
@@ -29,12 +31,13 @@ def tell_ready(what: str, token: str, variable: str, token_to: Path | None, *, e
     from muarl.keys import is_named
     from muarl.web.addresses import save_token
 
+    clear()  # it runs from now on
     if token_to is not None:
         save_token(token_to, token)
-    typer.echo(f"Serving {what}")
+    echo(f"Serving {what}")
     if exposed is not None:
-        typer.echo(f"Listening on {exposed}: other machines can reach it, and everything is unencrypted.", err=True)
+        echo(f"Listening on {exposed}: other machines can reach it, and everything is unencrypted.", err=True)
     if token_to is not None:
-        typer.echo(f"The token is in {token_to}")
+        echo(f"The token is in {token_to}")
     elif not is_named(variable):
-        typer.echo(f"Its token: {token}")
+        echo(f"Its token: {token}")

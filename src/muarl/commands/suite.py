@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
+from muarl.observe.terminal import echo, working
 
 PER_BENCHMARK = {
     "eval.split": "--split",
@@ -56,10 +56,11 @@ def evaluate_suite(
         from muarl.backends.number_formats import settled
 
         configs = [settled(one, training=False) for one in configs]
-    for line in recipe.check(configs):
-        typer.echo(line, err=True)
+    with working(f"Preparing {len(configs)} benchmarks"):
+        for line in recipe.check(configs):
+            echo(line, err=True)
     if dry_run:
-        typer.echo("Dry run: the configuration is valid; nothing was started.", err=True)
+        echo("Dry run: the configuration is valid; nothing was started.", err=True)
         return
     folder = recipe.new_folder(configs[0].runs_dir.expanduser(), settings.get("name") or f"suite-{suite}")
     recipe.begin(folder, suite, configs)
@@ -81,7 +82,8 @@ def resume_suite(folder: Path, settings: dict[str, Any], overrides: Sequence[str
     suite, configs = recipe.read(folder)
     bounds = {key.removeprefix("eval."): value for key, value in budget.items()}
     configs = [c.model_copy(update={"eval": c.eval.model_copy(update=bounds)}) for c in configs]
-    recipe.check(configs)
+    with working(f"Preparing {len(configs)} benchmarks"):
+        recipe.check(configs)
     _show(folder, recipe.run(folder, suite, configs))
 
 
@@ -98,6 +100,6 @@ def _show(folder: Path, rows: Sequence[Any]) -> None:
     for line in body:
         table.add_row(*line)
     Screen(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
-    typer.echo(f"Folder: {folder}  (report.md, summary.json, and one evaluation for each benchmark)")
+    echo(f"Folder: {folder}  (report.md, summary.json, and one evaluation for each benchmark)")
     if not is_complete(folder):
-        typer.echo(f"Incomplete. Resume with: muarl eval --resume {folder}", err=True)
+        echo(f"Incomplete. Resume with: muarl eval --resume {folder}", err=True)

@@ -16,7 +16,8 @@ from muarl.commands.named import approved
 from muarl.commands.tasks_check import check
 from muarl.commands.tasks_practise import practise
 from muarl.errors import ConfigError, DataError
-from muarl.untrusted import parse_json, visible
+from muarl.observe.terminal import echo, working
+from muarl.untrusted import parse_json
 
 if TYPE_CHECKING:
     from muarl.endpoints import Endpoint
@@ -89,65 +90,74 @@ def from_log(
     from muarl.environments.log_tasks import Dropped, check_own, shown_by_all, snapshot, task_of
     from muarl.environments.task_files import read_tasks, write_tasks
     from muarl.formats.logs import conversations, what_is_lost
+    from muarl.observe.progress import Progress
 
     world, size = _environment(domain, size)
-    played = world.make_domain(size)
-    own = next(world.iter_tasks("train", size=size)).domain
-    observer = world.seen_in_logs() if database is None or not callable(world.observer) else None
-    given = None if database is None else snapshot(_json(database), observer, str(database))
-    check_own(own, played, observer, given)
+    with working(f"Making a world of {world.name}"):
+        played = world.make_domain(size)
+        own = next(world.iter_tasks("train", size=size)).domain
+        observer = world.seen_in_logs() if database is None or not callable(world.observer) else None
+        given = None if database is None else snapshot(_json(database), observer, str(database))
+        check_own(own, played, observer, given)
     endpoint = None if by is None else _endpoint(by)
     found: dict[str, FiledTask] = {f.task.id: f for f in read_tasks(out)} if out.is_file() else {}
     before = len(found)
     new: list[FiledTask] = []
     dropped: list[Dropped] = []
     lost: Counter[str] = Counter()
-    rows = [row for log in logs for row in conversations(rows_of_file(log), lost)]
-    talks = [(row.place, messages_of_row(row.value, row.place, lost)) for row in rows]
-    if not talks:
-        raise DataError(f"{', '.join(map(str, logs))}: no conversations in it")
-    strict = observer is not None and observer.strict
-    others = shown_by_all((m for _, m in talks), played, observer) if observer is not None and strict else None
-    for place, messages in talks:
-        made = task_of(
-            messages,
-            played,
-            own,
-            source=place,
-            database=given,
-            observer=observer,
-            others=others,
-            transfer_tools=world.rules.transfer_tools,
-            caller=world.caller,
-        )
-        if isinstance(made, Dropped):
-            dropped.append(made)
-        elif made.task.id not in found and made.task.id not in {f.task.id for f in new}:
-            new.append(made)
+    talks = []
+    with Progress() as progress:
+        with progress.phase("reading", unit="conversations") as reading:
+            for row in (row for log in logs for row in conversations(rows_of_file(log), lost)):
+                talks.append((row.place, messages_of_row(row.value, row.place, lost)))
+                reading.advance()
+        if not talks:
+            raise DataError(f"{', '.join(map(str, logs))}: no conversations in it")
+        strict = observer is not None and observer.strict
+        others = shown_by_all((m for _, m in talks), played, observer) if observer is not None and strict else None
+        known = set(found)
+        with progress.phase("making tasks", len(talks), unit="conversations") as making:
+            for place, messages in talks:
+                made = task_of(
+                    messages,
+                    played,
+                    own,
+                    source=place,
+                    database=given,
+                    observer=observer,
+                    others=others,
+                    transfer_tools=world.rules.transfer_tools,
+                    caller=world.caller,
+                )
+                if isinstance(made, Dropped):
+                    dropped.append(made)
+                elif made.task.id not in known:
+                    new.append(made)
+                    known.add(made.task.id)
+                making.advance()
     number = len(talks)
     if endpoint is not None:
         import asyncio
 
         from muarl.environments.log_users import retell
 
-        new = asyncio.run(retell(new, endpoint, caller=world.caller))
-        typer.echo(f"{by} wrote {len(new)} scenarios for ${endpoint.usage.cost:.2f}")
+        with working(f"{by} describes the customers of {len(new):,} tasks"):
+            new = asyncio.run(retell(new, endpoint, caller=world.caller))
+        echo(f"{by} wrote {len(new)} scenarios for ${endpoint.usage.cost:.2f}")
     write_tasks(out, [*found.values(), *new])
     noted = sum(bool(f.notes) for f in new)
-    typer.echo(
-        f"{number} conversations: {len(new)} new tasks, {noted} of them with notes; {out} has {before + len(new)}."
-    )
+    echo(f"{number} conversations: {len(new)} new tasks, {noted} of them with notes; {out} has {before + len(new)}.")
     if same := number - len(new) - len(dropped):
-        typer.echo(f"  {same} left out: the same conversation as another, or one that {out} has")
+        echo(f"  {same} left out: the same conversation as another, or one that {out} has")
     for reason, count in Counter(d.reason.partition(":")[0] for d in dropped).most_common():
         these = [d for d in dropped if d.reason.startswith(reason)]
-        typer.echo(visible(f"  {count} left out: {reason} (the first: {these[0].source})"))
+        echo(f"  {count} left out: {reason} (the first: {these[0].source})")
         for one in (d for d in these if d.reason != reason):
-            typer.echo(visible(f"    {one.source}: {one.reason.partition(': ')[2]}"))
+            echo(f"    {one.source}: {one.reason.partition(': ')[2]}")
     if left := what_is_lost(lost):
-        typer.echo(visible(f"  {left}"))
+        echo(f"  {left}")
     file, of = shlex.quote(str(out)), shlex.join(["--domain", domain, *(["--size", size] if size else [])])
-    typer.echo(f"Next: muarl tasks show {file}, then muarl tasks confirm {file} ID ... {of}")
+    echo(f"Next: muarl tasks show {file}, then muarl tasks confirm {file} ID ... {of}")
 
 
 @tasks.command("show")
@@ -172,9 +182,9 @@ def show(
         task = filed.task
         state = "confirmed" if filed.confirmed else f"{len(filed.notes)} notes" if filed.notes else "to confirm"
         wanted = ", ".join(a.name for a in task.actions or ()) or "nothing changed"
-        typer.echo(visible(f"{task.id:<18} {state:<10} {task.tags['split']:<5} {wanted}"))
+        echo(f"{task.id:<18} {state:<10} {task.tags['split']:<5} {wanted}")
     done = sum(f.confirmed for f in found)
-    typer.echo(f"{len(found)} tasks, {done} confirmed. In full: muarl tasks show {file} ID")
+    echo(f"{len(found)} tasks, {done} confirmed. In full: muarl tasks show {file} ID")
 
 
 @tasks.command("confirm")
@@ -209,13 +219,14 @@ def confirm(
         raise ConfigError("confirm: name the tasks, or say --clean for all without notes")
     chosen = [*_chosen(found, ids or [], file), *(f for f in found if clean and not f.notes and not f.confirmed)]
     world, size = _environment(domain, size)
-    played = world.make_domain(size)
-    for filed in chosen:
-        if not filed.made:  # its goal is its generator's
-            taskfiles.check(filed, played)
+    with working(f"Trying {len(chosen):,} goals in their worlds"):
+        played = world.make_domain(size)
+        for filed in chosen:
+            if not filed.made:  # its goal is its generator's
+                taskfiles.check(filed, played)
     named = frozenset(f.task.id for f in chosen)
     taskfiles.write_tasks(file, taskfiles.confirm(found, named))
-    typer.echo(f"{len(named)} confirmed; {sum(f.confirmed or f.task.id in named for f in found)} of {len(found)} are.")
+    echo(f"{len(named)} confirmed; {sum(f.confirmed or f.task.id in named for f in found)} of {len(found)} are.")
 
 
 def _environment(name: str, size: str | None) -> tuple[Environment, str | None]:
@@ -245,7 +256,7 @@ def _endpoint(spec: str) -> Endpoint:
     from muarl.endpoints import Endpoint, parse_endpoint
 
     found = Endpoint(parse_endpoint(spec))
-    typer.echo(f"--by: {found.about}", err=True)
+    echo(f"--by: {found.about}", err=True)
     return found
 
 
@@ -265,16 +276,16 @@ def _chosen(found: list[FiledTask], ids: list[str], file: Path) -> list[FiledTas
 
 def _in_full(filed: FiledTask) -> None:
     task = filed.task
-    typer.echo(visible(f"{task.id}  {'confirmed' if filed.confirmed else 'not confirmed'}  from {filed.source}"))
-    typer.echo(visible(textwrap.indent(task.scenario, "  ")))
-    typer.echo("  goal:" if task.actions else "  goal: nothing is changed")
+    echo(f"{task.id}  {'confirmed' if filed.confirmed else 'not confirmed'}  from {filed.source}")
+    echo(textwrap.indent(task.scenario, "  "))
+    echo("  goal:" if task.actions else "  goal: nothing is changed")
     for action in task.actions or ():
-        typer.echo(visible(f"    {action.name}({json.dumps(dict(action.arguments), ensure_ascii=False)})"))
+        echo(f"    {action.name}({json.dumps(dict(action.arguments), ensure_ascii=False)})")
     if filed.made:
-        typer.echo(visible(f"  made again from: {filed.made}\n"))
+        echo(f"  made again from: {filed.made}\n")
         return
     tables = {} if task.database is None else task.database.tables
-    typer.echo(visible("  world: " + (", ".join(f"{len(r)} {t}" for t, r in tables.items()) or "the domain's own")))
+    echo("  world: " + (", ".join(f"{len(r)} {t}" for t, r in tables.items()) or "the domain's own"))
     for note in filed.notes:
-        typer.echo(visible(f"  look at: {note}"))
-    typer.echo()
+        echo(f"  look at: {note}")
+    echo()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,6 +13,7 @@ import typer
 
 from muarl.commands.named import approved
 from muarl.errors import ConfigError
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.environments.task_checks import TaskFinding, TaskReport, TaskSource
@@ -90,19 +92,21 @@ def check(
 
       muarl tasks check logged.jsonl --domain retail-generated --json
     """
-    from muarl.environments.task_checks import RULES, check_source, open_source
-
     if guesses and fix is None:
         raise ConfigError("--guesses goes with --fix")
-    unknown = next((name for name in rule or () if name not in RULES), None)
-    if unknown is not None:
-        raise ConfigError(f"--rule: there is no rule {unknown!r}; known: {', '.join(RULES)}")
-    opened = open_source(source, domain=domain, split=split, count=tasks, size=size, seed=seed)
+    with working(f"Reading or making the tasks of {source}"):
+        from muarl.environments.task_checks import RULES, check_source, open_source
+
+        unknown = next((name for name in rule or () if name not in RULES), None)
+        if unknown is not None:
+            raise ConfigError(f"--rule: there is no rule {unknown!r}; known: {', '.join(RULES)}")
+        opened = open_source(source, domain=domain, split=split, count=tasks, size=size, seed=seed)
     if fix is not None and opened.rows is None:
         raise ConfigError(f"--fix: {opened.label} makes its tasks: fix its generator")
-    report = check_source(opened, progress=_told(len(opened.tasks)))
+    with ExitStack() as shown:
+        report = check_source(opened, progress=_told(shown, len(opened.tasks)))
     if as_json:
-        typer.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
         _print(report, level, rule)
     if page is not None:
@@ -110,19 +114,25 @@ def check(
         from muarl.files import write_text
 
         write_text(page, page_of(report))
-        typer.echo(f"Page: {page}", err=as_json)
+        echo(f"Page: {page}", err=as_json)
     if fix is not None:
         _fix(opened, report, fix, guesses, as_json)
     if report.of("error"):
         raise typer.Exit(1)
 
 
-def _told(total: int):  # type: ignore[no-untyped-def]
-    """Says on a terminal how far it is."""
+def _told(shown: ExitStack, total: int) -> Callable[[int], None]:
+    """Says how many tasks are checked, and then that experts play them, until ``shown`` is closed."""
+    from muarl.observe.progress import Progress
+
+    each = shown.enter_context(ExitStack())
+    phase = each.enter_context(each.enter_context(Progress()).phase("checking", total, "tasks"))
 
     def told(done: int) -> None:
-        if sys.stderr.isatty():
-            typer.echo(f"\r{done} of {total} tasks", nl=done == total, err=True)
+        phase.advance(done - phase.done)
+        if done == total:
+            each.close()
+            shown.enter_context(working("Comparing the tasks, and playing them with experts"))
 
     return told
 
@@ -131,52 +141,50 @@ def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
     from muarl.environments.task_checks import LEVELS, OVERALL, RULES
 
     sizes = ", ".join(f"{count} {split}" for split, count in report.tasks.items())
-    typer.echo(f"{report.label}: {report.count} tasks ({sizes})\n")
-    typer.echo("What trivial agents earn (reward 1)")
+    echo(f"{report.label}: {report.count} tasks ({sizes})\n")
+    echo("What trivial agents earn (reward 1)")
     for name, won, judged, total in report.baselines():
         also = f", {judged} more if a judge says so" if judged else ""
-        typer.echo(f"  {name:<16} {won:>4} of {total} ({won / total:.0%}){also}")
+        echo(f"  {name:<16} {won:>4} of {total} ({won / total:.0%}){also}")
     if report.played:
-        typer.echo("\nWhat scripted experts earn with the environment's own users")
+        echo("\nWhat scripted experts earn with the environment's own users")
         for name, won, total in report.experts():
-            typer.echo(f"  {name:<16} {won:>4} of {total} ({won / total:.0%})")
+            echo(f"  {name:<16} {won:>4} of {total} ({won / total:.0%})")
     if report.asking is not None:
-        typer.echo(f"  {report.asking.lost_text}")
+        echo(f"  {report.asking.lost_text}")
     if not report.rules_declared:
-        typer.echo(
-            "\nThe domain declares no task rules (Domain.task_rules): only what holds for any domain was checked."
-        )
-    typer.echo("")
+        echo("\nThe domain declares no task rules (Domain.task_rules): only what holds for any domain was checked.")
+    echo("")
     for overall in report.overall:
-        typer.echo(f"{overall.level} {overall.rule}: {OVERALL[overall.rule]}")
-        typer.echo(f"  - all tasks: {overall.evidence}.")
-        typer.echo(f"    {overall.remedy}.\n")
+        echo(f"{overall.level} {overall.rule}: {OVERALL[overall.rule]}")
+        echo(f"  - all tasks: {overall.evidence}.")
+        echo(f"    {overall.remedy}.\n")
     rows = report.rules()
     together = "".join(f"; of all tasks together: {o.level} {o.rule}" for o in report.overall)
     if not rows:
-        typer.echo(f"No findings in single tasks{together}." if together else "No findings.")
+        echo(f"No findings in single tasks{together}." if together else "No findings.")
         return
-    typer.echo(f"{'level':<8} {'rule':<24} {'tasks':>5}  about")
+    echo(f"{'level':<8} {'rule':<24} {'tasks':>5}  about")
     for rule, at, _, count in rows:
-        typer.echo(f"{at:<8} {rule:<24} {count:>5}  {RULES[rule]}")
+        echo(f"{at:<8} {rule:<24} {count:>5}  {RULES[rule]}")
     shown = LEVELS[: LEVELS.index(level) + 1]
     for rule, at, total, _ in rows:
         if rule not in only if only else at not in shown:
             continue
-        typer.echo(f"\n{at} {rule}: {RULES[rule]}")
+        echo(f"\n{at} {rule}: {RULES[rule]}")
         found = [f for f in report.findings if f.rule == rule and f.level == at]
         _print_findings(found if only else found[:SHOWN])
         if total > SHOWN and not only:
-            typer.echo(f"  - and {total - SHOWN} more: --rule {rule}, --json or --page")
+            echo(f"  - and {total - SHOWN} more: --rule {rule}, --json or --page")
     flagged = Counter((f.split, f.task) for f in report.of("error", "warning"))
     wrong = {(f.split, f.task) for f in report.of("error")}
-    typer.echo(f"\n{len(wrong)} of {report.count} tasks have errors, {len(flagged)} errors or warnings{together}.")
+    echo(f"\n{len(wrong)} of {report.count} tasks have errors, {len(flagged)} errors or warnings{together}.")
 
 
 def _print_findings(found: list[TaskFinding]) -> None:
     for finding in found:
-        typer.echo(f"  - task {finding.task}: {finding.evidence}.")
-        typer.echo(f"    {finding.remedy}.")
+        echo(f"  - task {finding.task}: {finding.evidence}.")
+        echo(f"    {finding.remedy}.")
         for fix in finding.fixes:
             sure = "" if fix.settled else " (a guess: confirm it)"
             told = {
@@ -185,7 +193,7 @@ def _print_findings(found: list[TaskFinding]) -> None:
                 "basis": f"reward_basis {json.dumps(fix.value)}",
                 "say": f"add {fix.value!r} to the scenario",
             }[fix.what]
-            typer.echo(f"    Fixed: {told}{sure}.")
+            echo(f"    Fixed: {told}{sure}.")
 
 
 def _fix(source: TaskSource, report: TaskReport, out: Path, guesses: bool, quiet: bool) -> None:
@@ -194,7 +202,7 @@ def _fix(source: TaskSource, report: TaskReport, out: Path, guesses: bool, quiet
     rows = fixed(source, report.findings, guesses=guesses)
     write_fixed(out, source, rows)
     left = {f.task for f in report.of("error")} - set(rows)
-    typer.echo(f"Fixed: {len(rows)} of {report.count} tasks, in {out}; read them before use.", err=quiet)
+    echo(f"Fixed: {len(rows)} of {report.count} tasks, in {out}; read them before use.", err=quiet)
     if left:
         names = ", ".join(sorted(left)[:12])
-        typer.echo(f"Errors left to a person: tasks {names}{' ...' if len(left) > 12 else ''}", err=quiet)
+        echo(f"Errors left to a person: tasks {names}{' ...' if len(left) > 12 else ''}", err=quiet)

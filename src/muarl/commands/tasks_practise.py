@@ -12,6 +12,7 @@ import typer
 
 from muarl.commands.named import approved
 from muarl.errors import ConfigError, DataError
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.domains.base import Task
@@ -78,7 +79,8 @@ def practise(
     environment = _environment(sections, domain, run)
     check_makes(environment)
     size = _size(sections, environment)
-    played = _episodes(folder, episodes, environment)
+    with working(f"Reading the episodes of {run}"):
+        played = _episodes(folder, episodes, environment)
     record = record_by_kind(played)
     if not record:
         raise DataError(
@@ -91,19 +93,20 @@ def practise(
         raise DataError(f"{run}: nothing failed in {total} episodes, so there is nothing to practise")
     known: dict[str, FiledTask] = {f.task.id: f for f in read_tasks(out)} if out.is_file() else {}
     seen = {e.task_id for e in played} | known.keys()
-    made = make_tasks(environment, wanted, size=size, seed=practice_seed(seed), known=seen)
+    with working(f"Making {count:,} tasks of {environment.name} of the kinds that failed"):
+        made = make_tasks(environment, wanted, size=size, seed=practice_seed(seed), known=seen)
     if not made:
         kinds = ", ".join(map(str, wanted))
         raise ConfigError(f"{environment.name} makes no tasks of the kinds that failed in {run}: {kinds}")
     source = f"failures in {folder.name}"
     write_tasks(out, [*known.values(), *(filed(task, source) for task in made)])
     _say(record, made)
-    typer.echo(f"{len(made)} new tasks of {environment.name}; {out} has {len(known) + len(made)}.")
+    echo(f"{len(made)} new tasks of {environment.name}; {out} has {len(known) + len(made)}.")
     if len(made) < count:
-        typer.echo(f"  {count - len(made)} fewer than asked for: the generator makes too few of some kinds")
+        echo(f"  {count - len(made)} fewer than asked for: the generator makes too few of some kinds")
     words = ["--checkpoint", _model(folder), f"domain.name={domain or environment.name}"]
     words += [*([f"domain.size={size}"] if size else []), f"domain.tasks={out}"]
-    typer.echo(f"Next: muarl train {shlex.join(words)}")
+    echo(f"Next: muarl train {shlex.join(words)}")
 
 
 def _model(folder: RunDirectory) -> str:
@@ -197,4 +200,4 @@ def _say(record: Mapping[Kind, Record], made: list[Task]) -> None:
     failed = {kind: found for kind, found in record.items() if found.failed}
     width = max(len(str(kind)) for kind in failed)
     for kind, found in sorted(failed.items(), key=lambda item: (-item[1].failed, item[0])):
-        typer.echo(f"  {kind!s:<{width}}  failed {found.failed} of {found.episodes}, new tasks {got[kind]}")
+        echo(f"  {kind!s:<{width}}  failed {found.failed} of {found.episodes}, new tasks {got[kind]}")

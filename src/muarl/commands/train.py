@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muarl.commands.named import WeightedDomains, approve_from_file, approved_settings, domain_name
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.config import RunConfig
@@ -302,10 +303,9 @@ def run_recipe(
 
     ``assume``: what a dry run plans with instead of what it sees. Ctrl-C and SIGTERM stop the recipe where it can be
     resumed."""
-    from muarl.config import dump_config, load_config
+    from muarl.config import load_config
     from muarl.errors import ConfigError
-    from muarl.runs.changes import check_folder, check_place, check_resume
-    from muarl.stopping import stop_signals
+    from muarl.runs.changes import check_folder
 
     if assume and not dry_run:
         raise ConfigError("--assume: applies only to a dry run; add --dry-run")
@@ -322,6 +322,17 @@ def run_recipe(
     resolved = load_config(config if resume is None else resume / "config.yaml", [*(overrides or ()), *given])
     if isinstance(config, Named):
         approve_from_file(resolved, config)
+    with working(f"Preparing muarl {COMMANDS[recipe]}"):
+        _run_resolved(recipe, resolved, dry_run, resume, assume or ())
+
+
+def _run_resolved(recipe: str, resolved: RunConfig, dry_run: bool, resume: Path | None, assume: Sequence[str]) -> None:
+    """Check a configuration, and run the recipe or say what would run."""
+    from muarl.config import dump_config
+    from muarl.errors import ConfigError
+    from muarl.runs.changes import check_place, check_resume
+    from muarl.stopping import stop_signals
+
     if resolved.model.dtype == "auto":
         from muarl.backends.number_formats import settled
 
@@ -336,9 +347,9 @@ def run_recipe(
     if recipe not in ("rl", "sft") and resolved.cluster.address is not None:
         raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; remove it here")
     if dry_run:
-        typer.echo(dump_config(resolved), nl=False)
+        echo(dump_config(resolved), nl=False)
         if recipe in TRAINING:
-            _say_what_would_run(resolved, recipe, assume or ())
+            _say_what_would_run(resolved, recipe, assume)
         elif recipe == "evaluate":
             from muarl.runs.beforehand import check_evaluation
 
@@ -351,34 +362,35 @@ def run_recipe(
     from muarl.runs.preflight import asked_once
 
     if resume is None and (note := made_elsewhere(resolved, recipe)) is not None:
-        typer.echo(note, err=True)
+        echo(note, err=True)
     with stop_signals(), asked_once():
         check_beforehand(resolved, recipe, f"muarl {COMMANDS[recipe]}")
         folder: Path = importlib.import_module(f"muarl.recipes.{recipe}").run(resolved)
-    typer.echo(f"Run folder: {folder}")
+    echo(f"Run folder: {folder}")
     if (folder / "report.html").is_file():
-        typer.echo(f"Report:     {folder / 'report.html'}")
+        echo(f"Report:     {folder / 'report.html'}")
     if recipe in ("quickstart", "rl"):
         named = "".join(f" --domain {domain.name}" for domain in resolved.domains if is_reference(domain.name))
-        typer.echo(f"Next:       muarl view {folder}{named}    (browse its conversations and their effects)")
+        echo(f"Next:       muarl view {folder}{named}    (browse its conversations and their effects)")
         several = len(resolved.domains) > 1
         one = f" --domain {resolved.domains[0].name}" if several else named  # a conversation is in one domain
         caller = find(resolved.domains[0].name).caller
-        typer.echo(f"            muarl chat {folder}{one}    (be the {caller} of this agent)")
+        echo(f"            muarl chat {folder}{one}    (be the {caller} of this agent)")
 
 
 def _say_what_would_run(config: RunConfig, recipe: str, assume: Sequence[str]) -> None:
     """Build and check the run without weights or a GPU; on standard error, since the configuration goes to standard
     output."""
+    from muarl.observe.screen import Screen
     from muarl.planning.assumptions import assume as laid_over
     from muarl.planning.report import print_plan
     from muarl.recipes.dry_run import complain, dry_run
 
     lines, plan, fitting = dry_run(config, recipe, laid_over(assume))
     for line in lines:
-        typer.echo(line, err=True)
+        echo(line, err=True)
     if recipe != "sft":
-        typer.echo("", err=True)
-        print_plan(plan, fitting, error=True, explain=False)
+        echo("", err=True)
+        print_plan(plan, fitting, Screen(stderr=True, soft_wrap=True, highlight=False), explain=False)
         complain(plan, fitting)
-    typer.echo("Dry run: the configuration is valid; nothing was started.", err=True)
+    echo("Dry run: the configuration is valid; nothing was started.", err=True)

@@ -12,6 +12,7 @@ import typer
 from muarl.commands.named import WeightedDomains, approved_settings, domain_name
 from muarl.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, TokenFile, tell_ready
 from muarl.commands.user_fit import fit
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.config import RunConfig
@@ -111,20 +112,19 @@ def check(
     from muarl.errors import ConfigError
     from muarl.files import write_text
     from muarl.stopping import stop_signals
-    from muarl.untrusted import visible
 
     if fail_on not in ("unfit", "reservations", "never"):
         raise ConfigError(f"--fail-on must be unfit, reservations or never, not {fail_on!r}")
-    people = _people(logs) if logs else None
-    config = _config(who, settings, domain, size, split, tasks, trials, seed, judge, concurrency, max_cost, price)
-    with stop_signals():
+    with working("Preparing the check"), stop_signals():
+        people = _people(logs) if logs else None
+        config = _config(who, settings, domain, size, split, tasks, trials, seed, judge, concurrency, max_cost, price)
         figures = _measured(config, agents.split(",") if agents else [], agent or (), people)
     if page is not None:
         from muarl.recipes.usercheck.page import check_page
 
         write_text(page, check_page(figures))
     if json_out:
-        typer.echo(visible(json.dumps(figures, indent=2, ensure_ascii=False)))
+        echo(json.dumps(figures, indent=2, ensure_ascii=False))
     else:
         _tell(figures, page)
     name = figures["verdict"]["name"]
@@ -199,7 +199,7 @@ def _user(who: str) -> Iterator[tuple[str, Any]]:
     elif who == "agenda":
         yield "eval_user.kind", "agenda"
     else:
-        existing_checkpoint(who)
+        existing_checkpoint(who, ("agenda",))
         yield "eval_user.kind", "sampled"
         yield "eval_user.checkpoint", who
 
@@ -254,38 +254,38 @@ def _tell(figures: dict[str, Any], page: Path | None) -> None:
 
     Screen().print(check_table(figures))
     verdict, cost, logs = figures["verdict"], figures["cost"], figures.get("logs")
-    typer.echo(f"Verdict: {verdict['name']}")
+    echo(f"Verdict: {verdict['name']}")
     for reason in verdict["reasons"]:
-        typer.echo(visible(f"  - {reason}"))
-    typer.echo(
+        echo(f"  - {reason}")
+    echo(
         f"{figures['conversations']:,} conversations on {figures['tasks']:,} tasks with {len(figures['by_agent'])} "
         f"kinds of agents, {figures['messages']:,} messages of the user"
     )
     for name, why in figures["missing_agents"].items():
-        typer.echo(f"Not played: {name}: {why}")
+        echo(f"Not played: {name}: {why}")
     if figures["lost"]["conversations"]:
         first = visible(str(figures["lost"]["first"]))
-        typer.echo(f"Lost: {figures['lost']['conversations']} conversations. The first: {first}")
+        echo(f"Lost: {figures['lost']['conversations']} conversations. The first: {first}")
     if figures["ended"] != "complete":
         from muarl.budgets import RolloutEnd
 
-        typer.echo(f"Not all conversations were played: {RolloutEnd(figures['ended']).why}.")
+        echo(f"Not all conversations were played: {RolloutEnd(figures['ended']).why}.")
     solved = figures["solved_with_expert"]
     if solved is not None:
-        typer.echo(f"With this user the expert solves {solved['value']:.1%} of its conversations")
+        echo(f"With this user the expert solves {solved['value']:.1%} of its conversations")
     if logs is not None:
         people = logs["people"]
-        typer.echo(
+        echo(
             f"From the logs: length {logs['length']:.2f} (people among themselves {people['length']:.2f}), words "
             f"{logs['vocabulary']:.2f} ({people['vocabulary']:.2f})"
         )
     paid = f", ${cost['dollars']:.4f}" if cost["dollars"] else ""
-    typer.echo(
+    echo(
         f"A conversation: {cost['requests']:.1f} requests, {cost['prompt_tokens']:,.0f} + "
         f"{cost['completion_tokens']:,.0f} tokens{paid}, {cost['seconds']:.3g} s of waiting for the user"
     )
     if page is not None:
-        typer.echo(f"Page: {page}")
+        echo(f"Page: {page}")
 
 
 @user.command("proxy")
@@ -345,12 +345,12 @@ def proxy(
         server = ProxyServer(guarding, listener, host=host, token=token, grace=grace, names=names, body=body << 20)
         exposed = None if server.loopback else host
         tell_ready(f"a guard of {model or 'any model'} at {server.address}", token, TOKEN, token_to, exposed=exposed)
-        typer.echo(f"Upstream: {upstream} {'with' if key else 'without'} a key")
-        typer.echo("Stop with Ctrl-C.")
+        echo(f"Upstream: {upstream} {'with' if key else 'without'} a key")
+        echo("Stop with Ctrl-C.")
         asyncio.run(server.run(signals=True))
     done = guarding.totals
     left = ", ".join(f"{rule} {n}" for rule, n in done.left.most_common()) or "none"
-    typer.echo(
+    echo(
         f"Stopped. {done.requests:,} requests, asked again {done.asked_again:,} times, {done.fixed:,} messages "
         f"fixed; faults that went through: {left}."
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from muarl.commands.named import approved
+from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.chat import Message
@@ -64,15 +65,16 @@ def fit(
         environment.check_size(size, "--size")
     if environment.is_benchmark:
         raise ConfigError(f"--domain: {domain} is a benchmark; name a generated domain (muarl domains)")
-    place = configured(environment, size)
-    given = environment.make_tasks("train", tasks, size=size)
-    check_traits(place, given[0])
-    said = _conversations(logs)
-    typer.echo(f"{len(said)} conversations. Playing {tasks} tasks of {environment.name} at each level ...", err=True)
-    found = fit_traits(said, place, given, seed=seed, say=lambda text: typer.echo(text, err=True))
+    with working(f"Making {tasks:,} tasks of {environment.name} and reading the logs"):
+        place = configured(environment, size)
+        given = environment.make_tasks("train", tasks, size=size)
+        check_traits(place, given[0])
+        said = _conversations(logs)
+    with working(f"{len(said):,} conversations. Playing {tasks:,} tasks of {environment.name} at each level"):
+        found = fit_traits(said, place, given, seed=seed, say=lambda text: echo(text, err=True))
     _show(found)
     _write(out, found, environment.name, extends)
-    typer.echo(f"\nWritten to {out}: muarl eval --config {out} ...")
+    echo(f"\nWritten to {out}: muarl eval --config {out} ...")
 
 
 def _conversations(logs: list[Path]) -> list[tuple[Message, ...]]:
@@ -80,14 +82,13 @@ def _conversations(logs: list[Path]) -> list[tuple[Message, ...]]:
     from muarl.commands.log_messages import messages_of_row
     from muarl.errors import DataError
     from muarl.formats.logs import conversations, what_is_lost
-    from muarl.untrusted import visible
 
     lost: Counter[str] = Counter()
     found = [
         messages_of_row(row.value, row.place, lost) for log in logs for row in conversations(rows_of_file(log), lost)
     ]
     if told := what_is_lost(lost):
-        typer.echo(visible(told), err=True)
+        echo(told, err=True)
     named = ", ".join(map(str, logs))
     if not found:
         raise DataError(f"{named}: no conversations in it")
@@ -118,9 +119,9 @@ def _show(found: Fit) -> None:
     about = (
         f"A message has {found.logs.words:.1f} words, a conversation {found.logs.messages:.1f} of the user's messages."
     )
-    typer.echo(about)
+    echo(about)
     if found.beyond:
-        typer.echo("* outside of what these users show at any level: the nearest end is taken.")
+        echo("* outside of what these users show at any level: the nearest end is taken.")
 
 
 def _write(out: Path, found: Fit, domain: str, extends: str) -> None:

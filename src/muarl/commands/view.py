@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from muarl.commands.named import Domains
+from muarl.observe.terminal import echo, working
 
 
 def view(
@@ -44,7 +45,8 @@ def view(
     from muarl.environments.recorded import replay_recorded
     from muarl.view.runs import Library
 
-    library = Library(runs, replay=replay_recorded, rules=RulesOfRuns())
+    with working(f"Reading {', '.join(map(str, runs))}"):
+        library = Library(runs, replay=replay_recorded, rules=RulesOfRuns())
     if export is not None:
         import time
         from contextlib import ExitStack
@@ -69,16 +71,14 @@ def view(
                 writing[0].advance(done - writing[0].done)
 
             pages = write_pages(library, export, episodes=episodes, told=told)
-        typer.echo(f"{pages:,} pages. Open {export / 'index.html'}")
+        echo(f"{pages:,} pages. Open {export / 'index.html'}")
         return
     from muarl.view.server import ViewServer
 
     with ViewServer(library, host=host, port=port) as server:
         if not server.loopback:
-            typer.echo(
-                f"Listening on {host}: other machines can reach it, and the token travels unencrypted.", err=True
-            )
-        typer.echo(f"Open {server.address}\nStop with Ctrl-C.")
+            echo(f"Listening on {host}: other machines can reach it, and the token travels unencrypted.", err=True)
+        echo(f"Open {server.address}\nStop with Ctrl-C.")
         library.watch()
         if open_:
             import webbrowser
@@ -87,5 +87,5 @@ def view(
         try:
             server.serve()
         finally:
-            typer.echo("")
+            echo("")
             library.close()

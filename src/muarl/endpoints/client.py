@@ -329,6 +329,7 @@ class _Request:
         self.response: object = None
         self.last: EndpointFailure | None = None
         self.until = 0.0
+        self.most = self.most_of_nobody = 1
 
     async def run(self, attempts: int, calls: int) -> Any:
         """What was read. ``attempts``: how often it is asked at most; ``calls``: the same where nobody listens."""
@@ -336,6 +337,7 @@ class _Request:
 
         config = self.endpoint.config
         self.until = time.time() + config.deadline
+        self.most, self.most_of_nobody = attempts, min(attempts, calls)
 
         ends = stop_after_attempt(attempts) | stop_before_delay(config.deadline)
 
@@ -425,4 +427,5 @@ class _Request:
     def _note(self, state: RetryCallState) -> None:
         log.info("%s; trying again in %.1f s (attempt %d)", self.last, state.upcoming_sleep, state.attempt_number)
         if self.last is not None:
-            self.endpoint.outages.note(self.last, self.until)
+            most = self.most_of_nobody if self.last.nobody else self.most
+            self.endpoint.outages.note(self.last, self.until, max(1, most - state.attempt_number))

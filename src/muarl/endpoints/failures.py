@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -104,6 +105,18 @@ class PromptRefused(EndpointFailure):
         self.too_long = too_long
 
 
+def _said(problem: Exception) -> str:
+    """What an error of the connection says; of one that was never made, in words of the system's."""
+    import aiohttp
+
+    if not isinstance(problem, aiohttp.ClientConnectorError) or isinstance(problem, aiohttp.ClientSSLError):
+        return str(problem)
+    refused = problem.os_error
+    number = refused.errno or 0
+    why = os.strerror(number) if number > 0 else refused.strerror or str(refused)
+    return f"no connection to {problem.host}:{problem.port}: {why}"
+
+
 def classify(problem: Exception, where: Where, boundary: str, *, secret: str) -> EndpointFailure | None:
     """The failure that an exception of ``Connections.post`` means, or None if it is not one of its errors.
 
@@ -117,7 +130,7 @@ def classify(problem: Exception, where: Where, boundary: str, *, secret: str) ->
     if isinstance(problem, aiohttp.ClientPayloadError):
         return failure("the connection broke off in the middle of the answer", again=True)
     if isinstance(problem, aiohttp.ClientError | OSError):
-        cause = brief(str(problem) or "connection lost", secret)
+        cause = brief(_said(problem) or "connection lost", secret)
         text = f"unreachable ({cause}); check that the server runs and that the address is right"
         return failure(text, again=True, nobody=isinstance(problem, aiohttp.ClientConnectorError))
     if not isinstance(problem, HTTPStatusError):

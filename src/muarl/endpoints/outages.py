@@ -18,16 +18,16 @@ class Outages:
     def __init__(self) -> None:
         self._told = self._down = False
 
-    def note(self, failure: EndpointFailure, until: float) -> None:
-        """A request has failed and is tried again, at most until then (seconds since 1970)."""
+    def note(self, failure: EndpointFailure, until: float, left: int) -> None:
+        """A request has failed and is tried again: so many times at most, and until then (seconds since 1970)."""
         if self._down or (self._told and not failure.nobody):
             return
         self._told, self._down = True, failure.nobody
         who = NAMES.get(failure.boundary, failure.boundary)
         clock = time.strftime("%H:%M:%S", time.localtime(until))
-        log.warning(
-            "%s endpoint %s: %s; trying again, until %s at most", who, failure.where.model, failure.reason, clock
-        )
+        times = "once" if left == 1 else f"up to {left} times"
+        what = f"{who} endpoint {failure.where.model}: {failure.reason}"
+        log.warning("%s; trying again %s, until %s at most", what, times, clock)
 
     def over(self) -> None:
         """A request has been answered."""

@@ -83,8 +83,8 @@ async def evaluate(
     each task, turns, tokens, behaviour.
 
     ``tasks``: how many of the ``split``, or the tasks themselves; for the rest see ``play_tasks``. The report's
-    ``to_json`` gives it to programs, ``to_table`` to people (print that with ``rich.print``). ``muarl eval`` does the
-    same with a run folder, baselines, audits and resuming.
+    ``to_json`` gives it to programs; ``print`` of it shows the table. ``muarl eval`` does the same with a run folder,
+    baselines, audits and resuming.
     """
     chosen = environment.make_tasks(split, tasks, size=size, seed=seed) if isinstance(tasks, int) else tasks
     episodes = await play_tasks(

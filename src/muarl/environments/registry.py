@@ -25,6 +25,7 @@ import traceback
 from functools import cache
 from importlib import import_module, metadata
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from muarl.domains.base import Task
     from muarl.environments.environment import Environment
 
+MOST_FILES = 1000
+"""Python files of the current folder that a misspelt name is compared with."""
 GROUP = "muarl.environments"
 """The entry point group of plug-ins."""
 
@@ -203,8 +206,9 @@ def _named(name: str) -> Environment:
 
 def unknown(name: str) -> str:
     """What to say of a name that nobody has: the nearest one, where there is one, and where all are listed."""
-    near = difflib.get_close_matches(name, names(), 1, 0.6)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    files = {path.stem: f"./{path.name}:NAME" for path in islice(Path().glob("*.py"), MOST_FILES)}
+    near = difflib.get_close_matches(name, [*names(), *files], 1, 0.6)
+    hint = f"; did you mean {files.get(near[0], near[0])}?" if near else ""
     if name.endswith(".py"):
         hint = f"; say which of its environments: {name}:NAME"
     return f"there is no environment {name!r}{hint} (`muarl domains` lists them; your own: FILE.py:NAME)"

@@ -23,6 +23,7 @@ from rich.text import Text
 
 from muarl.observe.screen import Screen
 from muarl.observe.stages import JobStages, clock
+from muarl.observe.terminal import clear
 
 __all__ = ["MARK_EVERY", "PLAIN_EVERY", "Phase", "Progress", "clock", "figure", "rate_text"]
 
@@ -168,6 +169,7 @@ class Progress:
         opened = False
         if self.live:
             if self._bars is None:
+                clear()
                 self._bars = Bars(
                     TextColumn("{task.description}", markup=False),
                     BarColumn(bar_width=24),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from muarl.observe.terminal import aside
 from muarl.untrusted import visible
 
 
@@ -18,3 +20,8 @@ class Screen(Console):
         """The segments of a renderable, in which texts are visible."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else visible(text), style, control)
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """As rich prints, above a sign of work if one is shown."""
+        with aside():
+            super().print(*objects, **how)

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.plan import ProcessMemory, ResourcePlan
 
-
-def print_plan(plan: ResourcePlan, fitting: Sequence[str] | None, *, error: bool = False, explain: bool = True) -> None:
-    """Print a plan; on standard error if ``error``. ``explain``: with the assumptions it stands on."""
+if TYPE_CHECKING:
     from rich.console import Console
 
-    console = Console(stderr=error, soft_wrap=True, highlight=False)
+
+def print_plan(plan: ResourcePlan, fitting: Sequence[str] | None, console: Console, *, explain: bool = True) -> None:
+    """Print a plan. ``explain``: with the assumptions it stands on."""
+
+    def say(line: str, style: str = "") -> None:
+        console.print(line, style=style, markup=False)
+
     for line in heading(plan):
-        console.print(line)
+        say(line)
     for place in plan.places:
         console.print()
         console.print(_place(place))
     if plan.host:
         held = ", ".join(f"{name} {_bytes(size)}" for name, size in plan.host.items())
-        console.print(f"\nOf the machines' own memory: {held}")
+        say(f"\nOf the machines' own memory: {held}")
     console.print()
     console.print(_figures(plan))
     for note in plan.notes:
-        console.print(f"Note: {note}")
+        say(f"Note: {note}")
     for problem in plan.problems:
-        console.print(f"Does not fit: {problem}", style="bold red")
+        say(f"Does not fit: {problem}", "bold red")
     for line in remedy(fitting) if not plan.fits else ():
-        console.print(line)
+        say(line)
     if explain:
-        console.print(f"\n[dim]{_assumed(plan.assumptions)}[/dim]")
+        say(f"\n{_assumed(plan.assumptions)}", "dim")
 
 
 def heading(plan: ResourcePlan) -> list[str]:

@@ -34,7 +34,7 @@ def chat_config(
     if agent in NAMED:
         given.append(f"eval.agent={NAMED[agent]}")
     elif not agent.startswith("endpoint:"):
-        existing_checkpoint(agent)
+        existing_checkpoint(agent, NAMED)
         options = [name for name, value in (("domain.name", domain), ("domain.size", size)) if value is not None]
         said = {*options, *(word.partition("=")[0] for word in settings)}
         own = own_settings(agent, said).without(*PER_CHAT)

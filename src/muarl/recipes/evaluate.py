@@ -29,7 +29,7 @@ from muarl.metrics import is_success, scored
 from muarl.observe.headline import cost_text
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
-from muarl.recipes.evaluation.measuring import LABEL, evaluate, play_all, some_scored
+from muarl.recipes.evaluation.measuring import LABEL, conversations_text, evaluate, play_all, some_scored
 from muarl.recipes.evaluation.next_turns import check_experts, next_turns
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
 from muarl.recipes.evaluation.report import Evaluation, needs_judge, report_text, summary_of
@@ -137,6 +137,8 @@ def _measure(
     still = results.open(requests)
     if results.kept:
         progress.say(f"{len(results.kept)} of {len(requests)} episodes were finished before.")
+    elif trials > 1 and grid is None:
+        progress.say(conversations_text(len(tasks), trials))
     before = results.spent
 
     def besides() -> Usage:  # in this process, of models that are neither agent nor user

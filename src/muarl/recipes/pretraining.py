@@ -52,7 +52,7 @@ from muarl.recipes.tiny_extension import (
     spare_tokens,
 )
 from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import prepare
+from muarl.runs.opening import prepare, tell_domain
 from muarl.runs.preflight import check_roles
 from muarl.runs.resuming import go_back, resume_point
 from muarl.stopping import held
@@ -80,6 +80,7 @@ def run(config: RunConfig) -> Path:
     environment = configure_environment(config, with_rl=False)
     check_roles(config, "user")
     with open_context(config, "base") as context:
+        tell_domain(context.folder, config.domain_text, environment)
         context.loop.closes(environment)
         episodes = conversations(context, config, environment)
         policy = _begin(config, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS], names=config.base.words), start)

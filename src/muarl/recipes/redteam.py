@@ -31,13 +31,13 @@ from muarl.files import write_json, write_text
 from muarl.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION, is_success, scored, usage_metrics
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import FILE
-from muarl.recipes.evaluation.measuring import play_all
+from muarl.recipes.evaluation.measuring import conversations_text, play_all
 from muarl.rewards.traps import Sprung, sprung, traps_of
 from muarl.rollout import Budget, RolloutEnd, requests_for
 from muarl.rules import Rules
 from muarl.runs.context import open_context
 from muarl.runs.eval_agent import former_name, has_models, make_eval_agent, with_prices
-from muarl.runs.opening import prepare
+from muarl.runs.opening import prepare, tell_domain
 from muarl.runs.preflight import check_roles
 from muarl.runs.results_store import ResultsStore
 from muarl.statistics import Estimate, EvaluationReport, evaluate_summary, share_of
@@ -66,12 +66,15 @@ def run(config: RunConfig) -> Path:
     users = make_red_team_users(playing, environment)
     requests = requests_for(tasks, playing.eval.trials, seed=playing.eval.seed, label=LABEL)
     with open_context(config, "eval", logs=False) as context:
+        tell_domain(context.folder, config.domain_text, environment)
         run, progress = context.folder, context.progress
         context.loop.closes(environment, agent, users)
         run.write_tasks(tasks)
         results = ResultsStore(run)
         results.check(requests, agent.name, users.name, former=former_name(playing))
         still = results.open(requests)
+        if not results.kept and playing.eval.trials > 1:
+            progress.say(conversations_text(len(tasks), playing.eval.trials))
         end = RolloutEnd.COMPLETE
         if still:
             before = results.spent

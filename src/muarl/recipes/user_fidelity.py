@@ -22,7 +22,7 @@ from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.rewards.user_errors import RULES, find_user_errors
 from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import prepare
+from muarl.runs.opening import prepare, tell_domain
 from muarl.statistics import wilson
 from muarl.users.base import UserFactory
 
@@ -38,6 +38,7 @@ def run(config: RunConfig) -> Path:
     environment = configure_environment(config, with_rl=False)
     policy = load_model(config.model)
     with open_context(config, "sft-user", logs=False) as context:
+        tell_domain(context.folder, config.domain_text, environment)
         context.loop.closes(environment)
         measure(context, config, environment, policy)
     return context.folder.path

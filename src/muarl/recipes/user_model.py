@@ -24,7 +24,7 @@ from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.sft import check_demonstrations, fit, read_demonstrations
 from muarl.recipes.user_fidelity import measure
 from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import prepare
+from muarl.runs.opening import prepare, tell_domain
 from muarl.runs.task_seeds import demonstration_seed
 from muarl.users.sampled import from_the_users_chair
 
@@ -42,6 +42,7 @@ def run(config: RunConfig) -> Path:
     check_demonstrations(config)
     policy = load_model(config.model)
     with open_context(config, "sft-user") as context:
+        tell_domain(context.folder, config.domain_text, environment)
         context.loop.closes(environment)
         chat = chat_format(policy.tokenizer, config.model.chat_format)
         samples = user_samples(dialogues(context, config.sft, config.user, environment), chat)

@@ -6,29 +6,33 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from muarl.observe.markup import Html, table_of, tag
+from muarl.observe.markup import Child, Html, table_of, tag
 from muarl.view.runs import Run
 
 OWN = ("name", "resume", "runs_dir")
 """Settings in which runs differ without being different experiments."""
 SHOWN = 60
 """Settings shown at most."""
+LONG = 80
+"""Characters of a value that are shown at once."""
+MISSING = object()
+"""Stands for the value of a setting that a run does not have."""
 
 
 def differing(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]:
-    """Dotted key to each run's value as JSON, for the keys that differ; None where a run does not have the key."""
-    flat = [dict(_leaves(config)) for config in configs]
-    keys = dict.fromkeys(key for values in flat for key in values)
-    found = {key: [values.get(key) for values in flat] for key in keys if key.partition(".")[0] not in OWN}
-    return {key: values for key, values in found.items() if len(set(values)) > 1}
+    """Dotted key to each run's value as JSON, for the keys that differ; None where a run does not have the key. A
+    section that one of the runs does not have, such as its endpoint, is one key."""
+    return dict(_differing([{k: v for k, v in config.items() if k not in OWN} for config in configs]))
 
 
-def _leaves(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping) and value:
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{prefix}.{key}" if prefix else str(key))
-    elif prefix:
-        yield prefix, json.dumps(value, ensure_ascii=False, default=str)
+def _differing(values: Sequence[Any], key: str = "") -> Iterator[tuple[str, list[str | None]]]:
+    if all(isinstance(value, Mapping) and value for value in values):
+        for name in dict.fromkeys(name for value in values for name in value):
+            yield from _differing([value.get(name, MISSING) for value in values], f"{key}.{name}" if key else str(name))
+        return
+    told = [None if v is MISSING else json.dumps(v, ensure_ascii=False, default=str) for v in values]
+    if len(set(told)) > 1:
+        yield key, told
 
 
 def settings_section(runs: Sequence[Run]) -> Html | None:
@@ -45,10 +49,10 @@ def settings_section(runs: Sequence[Run]) -> Html | None:
         for key, values in list(found.items())[:SHOWN]
     ]
     more = tag("p", f"and {len(found) - SHOWN:,} more", class_="soft") if len(found) > SHOWN else None
-    table = table_of(["Setting", *(run.name for run in known)], rows, "figures")
+    table = table_of(["Setting", *(run.name for run in known)], rows, "figures", words=1 + len(known))
     return tag("section", title, tag("div", table, class_="scroll"), more, id="settings")
 
 
-def _short(value: str | None) -> str:
+def _short(value: str | None) -> Child:
     text = "–" if value is None else value
-    return text if len(text) <= 80 else f"{text[:80]} …"
+    return text if len(text) <= LONG else tag("details", tag("summary", f"{text[:LONG]} …"), text)

@@ -315,7 +315,7 @@ def _cells(site: Site, run: Run, kind: str | None, part: Mapping[str, Any], k: s
     where = (*(_kind_filter(kind) if kind else ()), ("severity", "catastrophic"))
     grave: Child = text(part.get("catastrophic"), alone)
     if worst is not None and worst.value:
-        grave = link(site, episodes_at(run, *where), grave)
+        grave = tag("span", link(site, episodes_at(run, *where), grave), class_="grave")
     main: list[Child] = [text(part.get("success")), text(mapping(part.get("pass_hat")).get(k)), grave]
     idle = text(floors.get("do_nothing"))
     if not alone:

@@ -57,6 +57,16 @@ def test_strangers_are_refused() -> None:
         assert httpx.get(f"{root}/v1/models/m").status_code == 401
 
 
+def test_a_run_may_be_called_by_its_own_name_alone() -> None:
+    _, server = made("Hi", "Hi", name="runs/mine")
+    with server as live:
+        for name, code in (("runs/mine", 200), ("mine", 200), ("ine", 404), ("", 404), ("others/mine", 404)):
+            answer = post(live, json={"model": name, "messages": asked()})
+            assert answer.status_code == code, (name, answer.text)
+        assert "this server has 'runs/mine'" in answer.text
+        assert httpx.get(f"{live.address}/models/mine", headers=KEY).json()["id"] == "runs/mine"
+
+
 def test_beyond_loopback_only_health_is_open() -> None:
     _, server = made(host="0.0.0.0")
     with server as live:

@@ -95,8 +95,9 @@ class ChatService:
         return answers.model_json(self.served.name, self._created, self.served.context)
 
     def check_model(self, name: str) -> None:
-        """ApiError if the model that is served has another name."""
+        """ApiError if the model that is served has another name. A run or folder may be called by the end of its path:
+        ``mine`` is ``runs/mine``."""
         mine = self.served.name
-        if name != mine:
+        if name != mine and not (name and mine.endswith(f"/{name}")):
             text = f"The model {name!r} does not exist; this server has {mine!r}."
             raise ApiError(404, text, code="model_not_found", param="model")

@@ -55,6 +55,11 @@ def evaluate(
     return episodes
 
 
+def conversations_text(tasks: int, trials: int) -> str:
+    """How many conversations an evaluation has, for who asked for so many tasks."""
+    return f"{tasks * trials:,} conversations: each of {tasks:,} tasks {trials} times (--trials or eval.trials)."
+
+
 def play_all(
     executor: BoundedExecutor,
     requests: Sequence[RolloutRequest],

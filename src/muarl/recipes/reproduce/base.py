@@ -38,7 +38,7 @@ from muarl.recipes.sft import fit
 from muarl.recipes.tiny import make_model, make_tokenizer
 from muarl.rollout import rollout
 from muarl.runs.context import open_context
-from muarl.runs.opening import prepare
+from muarl.runs.opening import prepare, tell_domain
 from muarl.runs.task_seeds import pretraining_seed
 from muarl.statistics import scores_by_domain
 
@@ -70,6 +70,7 @@ def run(config: RunConfig) -> Path:
         checkpoint_every=CHECKPOINT_EVERY,
     )
     with open_context(config, "reproduce") as context:
+        tell_domain(context.folder, config.domain_text, environment)
         context.loop.closes(environment)
         folder = context.folder
         episodes = conversations(config, environment, context.progress)

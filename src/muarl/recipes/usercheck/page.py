@@ -212,7 +212,7 @@ def check_table(figures: Figures) -> Table:
     """The rules that found something, for a terminal; all grave ones together first."""
     table = Table(title=f"{figures['user']}: {figures['verdict']['name']}")
     for name in ("rule", "found", "per 100 messages", "conversations"):
-        table.add_column(name, justify="left" if name == "rule" else "right")
+        table.add_column(name, justify="left" if name == "rule" else "right", no_wrap=name == "rule")
     rows: Sequence[tuple[str, Figures]] = [
         ("any grave fault", figures["grave"]),
         *((n, f) for n, f in figures["rules"].items() if f["findings"]),
