@@ -44,7 +44,7 @@ def muarl(*arguments: object, **options: Any) -> Result:
 def played(bookshop: Environment, task: Task, errors: ErrorProfile) -> Episode:
     """One conversation of the expert with the customer, scored."""
     domain = bookshop.make_domain()
-    world, expert = domain.world(task), ExpertAgent(errors, bookshop.expert)
+    world, expert = domain.world(task), ExpertAgent(errors, make=bookshop.expert)
     user = bookshop.needed_user()(task, seed=0)
     episode = asyncio.run(run_episode(task, world, expert, user, rules=bookshop.rules))
     episode.verdict = asyncio.run(score(task, world, episode.messages, episode.stop))

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import muarl
-from muarl.agents.expert import ExpertAgent
 from muarl.episode import StopReason
 from muarl.errors import ConfigError
 from muarl.extras import MissingExtra
@@ -185,15 +184,15 @@ async def test_an_environment_of_ones_own_is_played_without_any_registration() -
 
 
 async def test_what_cannot_be_played_is_refused() -> None:
-    benchmark = muarl.load_environment("tau2-retail")
+    benchmark, shop = muarl.load_environment("tau2-retail"), muarl.load_environment("retail-generated")
+    expert = muarl.ExpertAgent(make=shop.needed_expert())
     with pytest.raises(ConfigError, match="muarl eval tau2-retail"):
-        await muarl.play_tasks(benchmark, ExpertAgent(), [])
-    shop = muarl.load_environment("retail-generated")
+        await muarl.play_tasks(benchmark, expert, [])
     worded = replace(shop.make_tasks("train", 1)[0], nl_assertions=("was polite",), reward_basis=("NL_ASSERTION",))
     with pytest.raises(muarl.MuarlError, match="was polite.*give a judge"):
-        await muarl.play_tasks(shop, muarl.ExpertAgent(make=shop.needed_expert()), [worded])
+        await muarl.play_tasks(shop, expert, [worded])
     lonely = muarl.Environment(name="lonely", domain=muarl.Domain, tasks={})
     with pytest.raises(ConfigError, match="lonely has no rule-based user"):
-        await muarl.play_tasks(lonely, ExpertAgent(), [])
+        await muarl.play_tasks(lonely, expert, [])
     with pytest.raises(ConfigError, match="did you mean retail-generated"):
         muarl.load_environment("retail-generatd")

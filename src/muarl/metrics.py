@@ -37,6 +37,9 @@ could be checked (``audit.summary.violations``)."""
 LOOP = 4
 """Equal calls (name and arguments) of an episode from which on it counts as one that goes round in circles."""
 
+NOISE_TAG = "noise"
+"""The tag of an episode that was played for ``eval.noise`` (recipes/evaluation/noise.py): {"user_seed", "repeat"}."""
+
 DOMAIN = "domain"
 """The tag of episodes of a run with several domains: which one it is of. Figures of such a run are given by domain,
 too; those of one domain are called ``domain/NAME/FIGURE``."""

@@ -190,13 +190,15 @@ class TestExperts:
 
     @pytest.mark.parametrize(("error", "expected"), [(0.0, 0.0), (1.0, 1.0)])
     async def test_consent(self, error: float, expected: float) -> None:
-        domain = find("retail-generated").make_domain("tiny")
-        tasks = find("retail-generated").make_tasks("validation", 40, size="tiny")
+        shop = find("retail-generated")
+        domain = shop.make_domain("tiny")
+        tasks = shop.make_tasks("validation", 40, size="tiny")
         writes = without = early = 0.0
         for task in tasks:
             world = domain.world(task)
-            agent = ExpertAgent(ErrorProfile(skip_confirmation=error))
-            played = await run_episode(task, world, agent, AgendaUserFactory(seed=3)(task, seed=1), Limits())
+            agent = ExpertAgent(ErrorProfile(skip_confirmation=error), make=shop.needed_expert())
+            user = AgendaUserFactory(shop.needed_user(), seed=3)(task, seed=1)
+            played = await run_episode(task, world, agent, user, Limits())
             found = audit(played, task, domain.kind_of, RETAIL)
             writes += found["writes"]
             without += found["writes_without_consent"]

@@ -13,10 +13,11 @@ import pytest
 from muarl import data
 from muarl.benchmarks import install, tau2
 from muarl.chat import Message, ToolCall
-from muarl.domains.banking.retrieval import policy, variant
+from muarl.domains.banking.retrieval import policy
 from muarl.errors import ConfigError, DataError
 from muarl.retrieval import GrepSearch
 from muarl.retrieval.shell import files_of
+from muarl.retrieval.variants import variant
 from muarl.rewards.outcome import check, do_nothing, gold_world, replay
 
 NAME = "banking_knowledge"

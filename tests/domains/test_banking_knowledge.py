@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from muarl.chat import ToolCall
-from muarl.domains.banking.retrieval import VARIANTS, policy, variant
+from muarl.domains.banking.retrieval import policy
 from muarl.endpoints import Endpoint
 from muarl.errors import ConfigError, DataError
 from muarl.metering import metered
 from muarl.retrieval import Document, EndpointEmbedder, GrepSearch, Knowledge, RatingReranker
+from muarl.retrieval.variants import VARIANTS, variant
 from support.fake_openai import FakeOpenAI, json_answer, text
 from support.small_bank import DOCUMENTS, bank, use
 

@@ -16,7 +16,6 @@ from muarl.domains.telecom.official import official_agenda
 from muarl.domains.telecom.steps import PHONE
 from muarl.domains.telecom.troubles import HOME, NOTHING
 from muarl.domains.telecom.view import view
-from muarl.environments.official import official
 from muarl.environments.registry import find
 from muarl.errors import ConfigError
 from muarl.rewards import outcome
@@ -150,7 +149,8 @@ def test_an_official_scenario_becomes_an_agenda():
 def test_with_its_user_the_expert_solves_every_official_base_task(shared_data, tmp_path, monkeypatch, name):
     monkeypatch.setenv("MUARL_DATA", str(tmp_path))
     install.add("tau2", shared_data / "tau2")
-    source, environment = official(name), find(name)
+    environment = find(name)
+    source = environment.official()
     domain, tasks = source.domain("official"), source.tasks("base")
     runner = EpisodeRunner(
         make_world=domain.world,

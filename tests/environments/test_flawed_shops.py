@@ -63,7 +63,7 @@ def earned(shop: Environment, agent: Agent) -> int:
 
 
 def expert(shop: Environment, errors: ErrorProfile = ErrorProfile()) -> ExpertAgent:
-    return ExpertAgent(errors, shop.expert)
+    return ExpertAgent(errors, make=shop.expert)
 
 
 def reward(shop: Environment, task: Task, actions: Sequence[Action]) -> float:

@@ -20,8 +20,9 @@ from muarl.chat import GREETING, Message, ToolCall
 from muarl.conversation import run_episode
 from muarl.domains.base import Domain, Task, tool
 from muarl.endpoints import Endpoint, EndpointSettings
-from muarl.environments.official import NAMES, Official, has_ticket, official, trial_seeds
-from muarl.environments.official.tau import DONE
+from muarl.environments.official.base import Official, has_ticket
+from muarl.environments.official.tau import DONE, trial_seeds
+from muarl.environments.registry import find, names
 from muarl.episode import Episode, StopReason
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.rollout import Budget, Usage
@@ -30,7 +31,7 @@ from support.fake_openai import FakeOpenAI, completion, text
 from support.fake_openai import call as sent_call
 from support.toy_shop import Lines, Toy, toy_task
 
-TAU2, TAU1 = official("tau2-retail"), official("tau1-retail")
+TAU2, TAU1 = find("tau2-retail").official(), find("tau1-retail").official()
 
 
 class Phone(Domain):
@@ -60,14 +61,14 @@ def test_bfcls_tools_for_qwen_outlive_the_file_that_an_episode_is_kept_in() -> N
         def specs_for(self, task: Task) -> tuple[Any, ...]:
             return tuple(replace(s, doc={"name": s.name, "own": "words"}) for s in super().specs_for(task))
 
-    domain, source = Documented(), official("bfcl-v4", "qwen")
+    domain, source = Documented(), find("bfcl-v4").official("qwen")
     offered = tuple(source.offered(domain, toy_task()))
     assert [t.to_openai() for t in offered] == [{"name": t.name, "own": "words"} for t in offered]
     episode = asyncio.run(run_episode(toy_task(), domain.world(), Puppet("Hi."), Lines("a"), tools=offered))
     again = Episode.from_json(json.loads(json.dumps(episode.to_json(context=True))))
     assert again == episode and again.tools is not None
     assert [t.to_openai() for t in again.tools] == [t.to_openai() for t in offered]
-    usual = official("bfcl-v4", "native").offered(domain, toy_task())
+    usual = find("bfcl-v4").official("native").offered(domain, toy_task())
     assert all(t.to_openai()["type"] == "function" for t in usual)
 
 
@@ -281,8 +282,8 @@ def test_which_tasks_an_agent_can_work_on_alone(fields: dict[str, Any], fits: bo
 
 def test_only_some_domains_have_a_mode_for_an_agent_alone() -> None:
     with pytest.raises(ConfigError, match="tau2-retail has no solo mode; tau2-telecom"):
-        official("tau2-retail").solo_policy()
-    prompt = official("tau2-telecom").prompt("Be {kind}.", solo=True)
+        find("tau2-retail").official().solo_policy()
+    prompt = find("tau2-telecom").official().prompt("Be {kind}.", solo=True)
     assert "<policy>\nBe {kind}.\n</policy>\n<ticket>\n{ticket}\n</ticket>" in prompt
     assert DONE.to_openai()["function"]["parameters"] == {"properties": {}, "title": "parameters", "type": "object"}
 
@@ -367,11 +368,10 @@ def test_tau1_has_no_seeds_so_each_episode_has_its_own() -> None:
     assert len({r.seed for r in requests}) == 4
 
 
-def test_every_name_is_known_and_others_are_told() -> None:
-    assert {official(name).family for name in NAMES} == {"tau1", "tau2", "bfcl", "acebench"}
-    assert official("tau2-telecom-workflow").own_name == "telecom-workflow"
-    with pytest.raises(ConfigError, match="tau2-retial.*tau2-retail"):
-        official("tau2-retial")
+def test_every_benchmark_is_an_environment() -> None:
+    benchmarks = [environment.official() for environment in map(find, names()) if environment.is_benchmark]
+    assert {benchmark.family for benchmark in benchmarks} == {"tau1", "tau2", "bfcl", "acebench"}
+    assert find("tau2-telecom-workflow").official().own_name == "telecom-workflow"
 
 
 def test_a_budget_counts_what_was_used_besides() -> None:

@@ -22,8 +22,8 @@ from muarl.cli import app
 from muarl.config import load_config
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.environments.official import official
 from muarl.environments.playing import local_executor
+from muarl.environments.registry import find
 from muarl.episode import Episode, StopReason
 from muarl.rollout import RolloutRequest, rollout
 from muarl.runs.preflight import check_may_train
@@ -108,18 +108,18 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def test_gold_agents_by_function_calling_earn_everything(name: str) -> None:
     environment = environment_of(name)
-    tasks = official(name).tasks("test")
+    tasks = find(name).official().tasks("test")
     episodes = play(environment, Gold(tasks), tasks)
     wrong = [e.id for e in episodes if e.reward < 1]
     assert wrong == (["gold/multi_turn_base_154#0"] if name == "bfcl-v3" else [])
     assert all(e.verdict is not None and e.verdict.audit["strict"] == e.reward for e in episodes)
-    figures = official(name).figures(episodes)
+    figures = find(name).official().figures(episodes)
     assert figures["overall"] == pytest.approx(1.0 if name == "bfcl-v4" else (3 + 199 / 200) / 4)
 
 
 def test_missing_functions_come_as_tools_with_the_benchmarks_own_sentence(name: str) -> None:
     environment = environment_of(name)
-    task = next(t for t in official(name).tasks("miss_func"))
+    task = next(t for t in find(name).official().tasks("miss_func"))
     ((turn, names),) = (task.agenda or {})["brings"].items()
     agent = Gold([task])
     (episode,) = play(environment, agent, [task])
@@ -133,7 +133,7 @@ def test_missing_functions_come_as_tools_with_the_benchmarks_own_sentence(name: 
 def test_in_words_the_documents_stand_in_the_message(name: str) -> None:
     environment = environment_of(name, "eval.mode=text")
     named = re.compile(r"\w+\((\w+\s*=.*)?\)")  # BFCL's decoding drops positional arguments
-    entries = official(name).tasks("miss_func")
+    entries = find(name).official().tasks("miss_func")
     task = next(t for t in entries if all(named.fullmatch(c) for turn in bfcl.ground_truth(t) for c in turn))
     ((turn, names),) = (task.agenda or {})["brings"].items()
     inner = Gold([task], text=True)
@@ -163,7 +163,9 @@ def test_an_agent_that_never_stops_calling_is_cut_after_twenty_one_messages(name
             return session
 
     task = next(
-        t for t in official(name).tasks("base") if "GorillaFileSystem" in (t.initial_data or {})["involved_classes"]
+        t
+        for t in find(name).official().tasks("base")
+        if "GorillaFileSystem" in (t.initial_data or {})["involved_classes"]
     )
     (episode,) = play(environment_of(name), Restless([task]), [task])
     assert episode.stop is StopReason.MAX_TURNS
@@ -173,7 +175,7 @@ def test_an_agent_that_never_stops_calling_is_cut_after_twenty_one_messages(name
 
 def test_a_call_that_cannot_be_read_ends_the_turn_and_nothing_is_run(name: str) -> None:
     broken = ToolCall("bad", "ls", {}, invalid="not valid JSON", raw="{")
-    task = next(t for t in official(name).tasks("base"))
+    task = next(t for t in find(name).official().tasks("base"))
     (episode,) = play(environment_of(name), Gold([task], extra=[broken]), [task])
     assert not [m for m in episode.messages if m.role == "tool"]
     assert episode.reward == 0.0 and episode.stop is StopReason.USER_STOP
@@ -193,7 +195,7 @@ def test_training_is_scored_strictly_and_needs_a_flag(name: str) -> None:
 
 def test_a_checkpoint_is_told_the_documents_as_they_are(name: str) -> None:
     environment = environment_of(name, "eval.agent=sampled")
-    task = official(name).tasks("base")[0]
+    task = find(name).official().tasks("base")[0]
     told = [t.to_openai() for t in environment.tools(task)]
     assert told[0]["parameters"]["type"] == "dict" and "function" not in told[0]
 
@@ -204,7 +206,7 @@ def test_the_commands_replay_and_score_recorded_calls(name: str, tmp_path: Path)
         assert result.exit_code == 0, result.output
         return [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()], result.output
 
-    task = official(name).tasks("base")[0]
+    task = find(name).official().tasks("base")[0]
     calls = [[list(bfcl.ground_truth(task)[n])] for n in range(len((task.agenda or {})["turns"]))]
     rows = [
         {"id": task.id, "calls": calls},

@@ -12,7 +12,8 @@ import pytest
 from muarl.config import load_config
 from muarl.environments import draws
 from muarl.environments.configure import configure_environment
-from muarl.environments.official import draw_tasks, official
+from muarl.environments.official.draws import draw_tasks
+from muarl.environments.registry import find
 from muarl.errors import ConfigError
 
 LLM = ["eval_user.kind=llm", "eval_user.endpoint.model=m", "eval_user.endpoint.base_url=http://127.0.0.1:9/v1"]
@@ -75,7 +76,7 @@ def test_benchmark_data_that_are_not_installed_are_told(
     assert not (tmp_path / "runs").exists()
 
 
-draw_official = draw_tasks(official("tau2-retail"))
+draw_official = draw_tasks(find("tau2-retail").official())
 
 
 class FakeTasks:
@@ -109,7 +110,7 @@ def test_a_benchmark_without_validation_tasks_gives_some_of_its_training_tasks(m
     with pytest.raises(ConfigError, match="rl.eval_every=0"):
         draw_official("validation", 1, 0, 0)
     FakeTasks(monkeypatch)
-    validating = draw_tasks(official("tau2-retail"), validating=True)
+    validating = draw_tasks(find("tau2-retail").official(), validating=True)
     train, held = set(validating("train", 32, 0, 0)), set(validating("validation", 32, 0, 0))
     assert (len(train), len(held)) == (8, 2) and train | held == {f"t{i}" for i in range(10)}
     assert held == set(validating("validation", 32, 9, 0)), "the same ones in every run"

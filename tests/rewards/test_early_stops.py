@@ -128,7 +128,10 @@ def test_users_who_leave_in_their_second_message_are_found_though_the_task_has_a
     assert sum(found) / len(found) > 0.8
 
 
-@pytest.mark.parametrize("agent", [ExpertAgent(), IdleAgent(), TransferAgent()], ids=lambda a: a.name)
+EXPERT = ExpertAgent(make=find("retail-generated").needed_expert())
+
+
+@pytest.mark.parametrize("agent", [EXPERT, IdleAgent(), TransferAgent()], ids=lambda a: a.name)
 def test_users_who_play_their_agenda_to_its_end_are_left_alone(agent: Agent) -> None:
     environment, users = _setting("retail-generated")
     assert not any(_found(environment, agent, users))

@@ -55,7 +55,7 @@ def play(agent: Agent, tasks: Sequence[Task], size: str = "tiny") -> list[Episod
 
 
 def expert(tasks: Sequence[Task], size: str = "tiny", **error_profile: float) -> list[Episode]:
-    return play(ExpertAgent(ErrorProfile(**error_profile), BfclExpert), tasks, size)
+    return play(ExpertAgent(ErrorProfile(**error_profile), make=BfclExpert), tasks, size)
 
 
 BEFORE = {

@@ -113,7 +113,7 @@ def play(
 
 def expert(name: str | Environment, tasks: Sequence[Task], size: str = "medium", **errors: float) -> list[Episode]:
     make = (env(name) if isinstance(name, str) else name).expert
-    return play(name, ExpertAgent(ErrorProfile(**errors), make), tasks, size)
+    return play(name, ExpertAgent(ErrorProfile(**errors), make=make), tasks, size)
 
 
 def mean(episodes: Sequence[Episode]) -> float:

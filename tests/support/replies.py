@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from muarl.agents.expert import ExpertAgent
 from muarl.chat import Message
 from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.environment import Environment
 from muarl.episode import Episode
 from muarl.language.acts import asks_for_yes
@@ -115,7 +114,7 @@ def answered_with(environment: Environment, reply: str, tasks: Sequence[Task]) -
     size = environment.sizes[0] if environment.sizes else None
     runner = EpisodeRunner(
         make_world=environment.make_domain(size).world,
-        agent=ExpertAgent(ErrorProfile(), environment.needed_expert()),
+        agent=ExpertAgent(make=environment.needed_expert()),
         make_user=Answers(environment, reply),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
         rules=environment.rules,

@@ -71,7 +71,7 @@ def written(environment: Environment, tasks: Sequence[Task], seed: int = 5) -> d
     """What an expert that makes mistakes says about each task: some with a call that cannot be read, some not
     to the end."""
     profile = ErrorProfile(skip_confirmation=0.3, needless_transfer=0.2, wrong_id=0.3)
-    agent = ExpertAgent(profile, environment.needed_expert())
+    agent = ExpertAgent(profile, make=environment.needed_expert())
     said = {}
     for number, (task_id, episode) in enumerate(natively(environment, tasks, agent, seed).items()):
         messages = [replace(m, reasoning=None) for m in episode.messages if m.role == "assistant"][1:]

@@ -47,7 +47,7 @@ def play(tasks: tuple[Task, ...], size: str = "tiny", **errors: float) -> list[E
     domain, rules = TELECOM.make_domain(size), TELECOM.audit_rules()
     runner = EpisodeRunner(
         make_world=domain.world,
-        agent=ExpertAgent(ErrorProfile(**errors), TELECOM.expert),
+        agent=ExpertAgent(ErrorProfile(**errors), make=TELECOM.expert),
         make_user=AgendaUserFactory(TELECOM.rule_based_user, seed=1),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
         audit=lambda task, world, episode: audit(episode, task, domain.kind_of, rules),

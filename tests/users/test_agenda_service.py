@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from muarl.chat import GREETING, STOP_WORDS, Message
 from muarl.domains.base import Task
+from muarl.environments.registry import find
 from muarl.errors import ConfigError
 from muarl.language.consent import is_affirmative
 from muarl.users.agenda import PATIENCE, AgendaUserFactory
@@ -24,6 +25,8 @@ TOTAL = {"order": "F-10003"}
 FORGOT = {"order": "F-10001", "described order": "Golden Wok", "reason": "changed plans"}
 ASK_WHO = "May I have your full name and phone number?"
 PROPOSE = "I will cancel order F-10001 (changed plans). Shall I go ahead?"
+
+RETAIL_USER = find("retail-generated").needed_user()
 
 
 def request(kind: str, goal: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -264,10 +267,10 @@ def test_an_answer_is_no_part_of_another_number(text, told):
 
 def test_a_persona_that_there_is_not_is_refused():
     with pytest.raises(ConfigError, match="persona must be one of terse, chatty, confused, impatient, not 'rude'"):
-        AgendaUserFactory(persona="rude")
-    assert AgendaUserFactory(seed=3, persona="terse").name == "agenda(seed=3, persona=terse)"
+        AgendaUserFactory(RETAIL_USER, persona="rude")
+    assert AgendaUserFactory(RETAIL_USER, seed=3, persona="terse").name == "agenda(seed=3, persona=terse)"
 
 
 def test_it_needs_an_agenda():
     with pytest.raises(ConfigError, match="has no agenda"):
-        AgendaUserFactory()(Task("x", "retail", "", None), seed=0)
+        AgendaUserFactory(RETAIL_USER)(Task("x", "retail", "", None), seed=0)

@@ -154,7 +154,7 @@ def test_what_a_faithful_user_says_is_hardly_ever_refused(name: str, errors: flo
     environment = find(name)
     tasks = drawn(name)
     profile = ErrorProfile(**dict.fromkeys(ErrorProfile.__dataclass_fields__, errors))
-    agent = ExpertAgent(profile, environment.expert)
+    agent = ExpertAgent(profile, make=environment.expert)
     played = asyncio.run(play_tasks(environment, agent, tasks, size="tiny"))
     known = {t.id: t for t in tasks}
     refused, count = [], 0

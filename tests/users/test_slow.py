@@ -9,7 +9,9 @@ import pytest
 
 from muarl.backends.users import make_users
 from muarl.chat import Message
+from muarl.config import load_config
 from muarl.config.section import UserConfig
+from muarl.environments.configure import configure_environment
 from muarl.users.scripted import ScriptedUserFactory
 from muarl.users.slow import SlowUserFactory
 from support.toy_shop import Lines, toy_task
@@ -78,9 +80,10 @@ def test_what_a_user_holds_is_freed() -> None:
 
 
 def test_any_kind_of_user_may_be_slow() -> None:
-    made = make_users(UserConfig(kind="agenda", delay=(0.5, 3.0)))
+    shop = configure_environment(load_config("quickstart"))
+    made = make_users(UserConfig(kind="agenda", delay=(0.5, 3.0)), shop)
     assert isinstance(made, SlowUserFactory)
-    assert made.name == make_users(UserConfig(kind="agenda")).name
+    assert made.name == make_users(UserConfig(kind="agenda"), shop).name
     with pytest.raises(ValueError, match="low, high"):
         UserConfig(delay=(3.0, 0.5))
 

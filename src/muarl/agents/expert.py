@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from muarl.agents.base import AgentTurn, TakesTools
 from muarl.chat import Message, ToolSpec
 from muarl.domains.error_profile import ErrorProfile, Expert
 from muarl.domains.generated import MakeExpert
-from muarl.domains.kit.expert import ServiceExpert
-from muarl.domains.retail.intents import SERVICE
 from muarl.episode import TokenTrace
 from muarl.errors import ConfigError
 
@@ -48,13 +45,12 @@ class ExpertSession:
 class ExpertAgent:
     """An agent of rules that solves the tasks of a domain.
 
-    ``make``: makes a domain's scripted expert (``environment.needed_expert()``), None for retail's. ``error_profile``:
-    which errors it makes.
+    ``make``: makes a domain's scripted expert (``environment.needed_expert()``). ``error_profile``: which errors it
+    makes.
     """
 
-    def __init__(self, error_profile: ErrorProfile = ErrorProfile(), make: MakeExpert | None = None) -> None:
-        self._error_profile = error_profile
-        self._make: MakeExpert = partial(ServiceExpert, SERVICE) if make is None else make
+    def __init__(self, error_profile: ErrorProfile = ErrorProfile(), *, make: MakeExpert) -> None:
+        self._error_profile, self._make = error_profile, make
         self.name = "expert" if error_profile == ErrorProfile() else "expert with errors"
 
     def open(self, system: str, tools: Sequence[ToolSpec], *, seed: int, session: str) -> ExpertSession:

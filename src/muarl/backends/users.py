@@ -27,7 +27,7 @@ USER_SLOTS = 256
 """Conversations that a user model holds at once."""
 
 
-def make_users(config: UserConfig, environment: ConfiguredEnvironment | None = None) -> UserFactory:
+def make_users(config: UserConfig, environment: ConfiguredEnvironment) -> UserFactory:
     """The simulated users of one section of the configuration, with the tools that users have in this environment.
 
     A benchmark's own users, where it has some, are made whatever the section says, but for the model that plays them,
@@ -52,7 +52,7 @@ def _mixed(config: UserConfig, environment: Mixture) -> UserFactory:
     return UsersByDomain({name: _guarded(config, _users(config, part, client, sampled), part) for name, part in parts})
 
 
-def _guarded(config: UserConfig, users: UserFactory, environment: ConfiguredEnvironment | None) -> UserFactory:
+def _guarded(config: UserConfig, users: UserFactory, environment: ConfiguredEnvironment) -> UserFactory:
     """The users behind the section's guard, if it is active."""
     guard = config.guard
     if not guard.active:
@@ -61,7 +61,7 @@ def _guarded(config: UserConfig, users: UserFactory, environment: ConfiguredEnvi
 
     return GuardedUserFactory(
         users,
-        tools=(lambda task: ()) if environment is None else environment.user_tools,
+        tools=environment.user_tools,
         rules=guard.rules,
         retries=guard.retries,
         exclude=guard.exclude,
@@ -70,20 +70,19 @@ def _guarded(config: UserConfig, users: UserFactory, environment: ConfiguredEnvi
 
 def _users(
     config: UserConfig,
-    environment: ConfiguredEnvironment | None,
+    environment: ConfiguredEnvironment,
     client: Callable[[], Endpoint] | None = None,
     sampled: Callable[[], SampledUserFactory] | None = None,
 ) -> UserFactory:
     """``client``, ``sampled``: make the endpoint's client, and users of a model in this process."""
     client = client or (None if config.endpoint is None else partial(make_endpoint, config.endpoint))
-    if environment is not None:
-        own = environment.own_users(client)
-        if own is not None:
-            if trait_ranges(config):
-                raise ConfigError(
-                    f"user.traits: {environment.name} has users of its own, who have no traits: leave the setting out"
-                )
-            return own
+    own = environment.own_users(client)
+    if own is not None:
+        if trait_ranges(config):
+            raise ConfigError(
+                f"user.traits: {environment.name} has users of its own, who have no traits: leave the setting out"
+            )
+        return own
     if config.kind == "agenda":
         return rule_based_users(config, environment)
     if config.kind == "scripted":
@@ -99,13 +98,13 @@ def _users(
     return model_users(client(), environment, guidelines, trait_ranges(config))
 
 
-def rule_based_users(config: UserConfig, environment: ConfiguredEnvironment | None) -> UserFactory:
+def rule_based_users(config: UserConfig, environment: ConfiguredEnvironment) -> UserFactory:
     """The users that play a task's goal and facts from rules, whatever kind the section names. ConfigError if the
     environment has none."""
     from muarl.users.agenda import AgendaUserFactory
 
-    make = None if environment is None else environment.rule_based_user()
-    return AgendaUserFactory(make, seed=config.seed, persona=config.persona, traits=trait_ranges(config))
+    make, traits = environment.rule_based_user(), trait_ranges(config)
+    return AgendaUserFactory(make, seed=config.seed, persona=config.persona, traits=traits)
 
 
 def trait_ranges(config: UserConfig) -> TraitRanges:

@@ -64,22 +64,15 @@ def _parts(name: str) -> tuple[str, str]:
 def benchmarks_of(training: TaskSet) -> list[TaskSet]:
     """The official tasks of the training tasks' domain in every installed benchmark. ConfigError if there are none."""
     from muarl import data
-    from muarl.environments.official import FAMILIES
+    from muarl.environments.registry import find, names
 
-    names = {task.domain for task in training.tasks}
-    installed = data.installed()
-    found = [
-        f"{family}-{name}"
-        for family, domains in FAMILIES.items()
-        if family in installed
-        for name in domains
-        if name in names
-    ]
-    sets = [task_set(name) for name in found]
+    domains, installed = {task.domain for task in training.tasks}, data.installed()
+    benchmarks = [found.official() for found in map(find, names()) if found.is_benchmark]
+    sets = [task_set(b.name) for b in benchmarks if b.family in installed and b.own_name in domains]
     sets = [s for s in sets if s.name != training.name]
     if not sets:
         raise ConfigError(
-            f"no installed benchmark has the domain {', '.join(sorted(names))}: name one with --benchmark"
+            f"no installed benchmark has the domain {', '.join(sorted(domains))}: name one with --benchmark"
         )
     return sets
 

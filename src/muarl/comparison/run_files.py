@@ -13,7 +13,7 @@ from muarl.audit.findings import read_findings
 from muarl.comparison.attempts import Excluded, PlayedTask, Results
 from muarl.episode import Episode, StopReason, read_episodes
 from muarl.errors import DataError, MuarlError
-from muarl.metrics import DOMAIN, is_success, without_violation
+from muarl.metrics import DOMAIN, NOISE_TAG, is_success, without_violation
 from muarl.observe import listing, status
 from muarl.observe.headline import AFTER, ALONE, BEFORE, audit_of, clean_of
 from muarl.observe.rundir import RunDirectory
@@ -30,8 +30,6 @@ ENDS = {
     status.RUNNING: "is still running",
 }
 """How a run stands that has not come to its end."""
-NOISE_TAG = "noise"
-"""The tag of an episode that was played for ``eval.noise`` (recipes/evaluation/noise.py): {"user_seed", "repeat"}."""
 
 
 def is_run(path: Path) -> bool:

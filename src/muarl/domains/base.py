@@ -331,6 +331,11 @@ class World:
         views = [kit.db for kit in self._kits.values() if kit is not None]
         return views[0].digest() if len(views) == 1 else "-".join(v.digest() for v in views)
 
+    def json_state(self) -> Mapping[str, Mapping[str, Any]] | None:
+        """Hook: the whole state as JSON values, by what holds it and by name, for worlds whose state is no database;
+        None: the tables are the state."""
+        return None
+
     def full_hash(self, requestor: Requestor = "assistant") -> str | None:
         """TAU2's sha256 over one side's whole state; None if that side has none."""
         kit = self._kits.get(requestor)

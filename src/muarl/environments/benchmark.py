@@ -15,7 +15,8 @@ from muarl.domains.base import Domain, Task, World
 from muarl.endpoints import Endpoint
 from muarl.environments.configured import ConfiguredEnvironment
 from muarl.environments.environment import Environment
-from muarl.environments.official import Official, draw_tasks, has_ticket, held_out
+from muarl.environments.official.base import Official, has_ticket
+from muarl.environments.official.draws import draw_tasks, held_out
 from muarl.environments.retrieval import searched
 from muarl.episode import Episode, Verdict
 from muarl.episode_runner import RolloutRequest

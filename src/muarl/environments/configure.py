@@ -20,7 +20,7 @@ from muarl.environments.configured import (
 from muarl.environments.draws import Draw, by_database, draw_of, with_red_team
 from muarl.environments.environment import GENERATED_RULES, Environment
 from muarl.environments.mixture import Mixture
-from muarl.environments.official import draw_tasks
+from muarl.environments.official.draws import draw_tasks
 from muarl.environments.practice_tasks import made_again
 from muarl.environments.registry import find
 from muarl.environments.retrieval import searched

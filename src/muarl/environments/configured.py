@@ -147,7 +147,7 @@ class ConfiguredEnvironment:
 
     def experts(self, errors: ErrorProfile = ErrorProfile()) -> Agent:
         """The agent that the expert is, with these errors. ConfigError if there is none."""
-        return ExpertAgent(errors, self.expert())
+        return ExpertAgent(errors, make=self.expert())
 
     def rule_based_user(self) -> MakeUser:
         """The simulated user that needs no model. ConfigError if there is none."""

@@ -204,7 +204,7 @@ class Mixture(ConfiguredEnvironment):
 
     def experts(self, errors: ErrorProfile = ErrorProfile()) -> Agent:
         """Each domain's expert. ConfigError if one has none."""
-        return AgentByDomain({name: ExpertAgent(errors, part.expert()) for name, part in self.by_domain.items()})
+        return AgentByDomain({name: ExpertAgent(errors, make=part.expert()) for name, part in self.by_domain.items()})
 
     @property
     def reviews_users(self) -> bool:

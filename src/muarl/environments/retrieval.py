@@ -10,7 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 from muarl.config.retrieval import RetrievalConfig
 from muarl.config.section import EndpointConfig
 from muarl.data import home
-from muarl.domains.banking.retrieval import DEFAULT, EMBEDDINGS, RERANKER, VARIANTS
 from muarl.domains.base import Domain
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.endpoints.config import endpoint_config
@@ -27,6 +26,7 @@ from muarl.retrieval import (
     Reranker,
 )
 from muarl.retrieval.reranking import RATING_FORMAT
+from muarl.retrieval.variants import DEFAULT, EMBEDDINGS, RERANKER, VARIANTS
 
 
 @runtime_checkable

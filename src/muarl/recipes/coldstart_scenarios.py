@@ -110,7 +110,7 @@ def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStart
                 f"{made.name} has no scripted expert to make conversations with: let a model serve (--teacher "
                 "endpoint:MODEL), or give it an expert (docs/domains.md)"
             )
-        agent = ExpertAgent(ErrorProfile(**wanted.error_profile.model_dump()), made.expert)
+        agent = ExpertAgent(ErrorProfile(**wanted.error_profile.model_dump()), make=made.expert)
     return ColdStartSource(name, environment, agent, make_users(config.user, environment), size)
 
 

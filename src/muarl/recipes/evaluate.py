@@ -16,7 +16,6 @@ from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit.report import tables
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
-from muarl.comparison.run_files import NOISE_TAG
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
@@ -25,7 +24,7 @@ from muarl.episode import Episode, Usage, Verdict
 from muarl.errors import ConfigError, InfrastructureError
 from muarl.event_loop import event_loop
 from muarl.files import write_text
-from muarl.metrics import is_success, scored
+from muarl.metrics import NOISE_TAG, is_success, scored
 from muarl.observe.headline import cost_text
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits

@@ -127,8 +127,8 @@ def run(config: RunConfig) -> Path:
             "seconds": round(process_seconds(), 1),
             "peak_memory_bytes": peak_memory_bytes(),
             "seed": config.seed,
-            "user_train": make_users(config.user).name,
-            "user_eval": make_users(config.eval_user).name,
+            "user_train": make_users(config.user, environment).name,
+            "user_eval": users.name,
         }
         run.write_summary(summary)
         progress.console.print(before_and_after(summary))

@@ -144,15 +144,9 @@ def _answers(world: World, messages: list[Message]) -> Iterator[tuple[tuple[int,
 
 def _state(world: World) -> State:
     """What may have changed in a world, by table and key."""
-    instances = getattr(world, "instances", None)
-    if instances is not None and hasattr(instances, "state"):
-        from muarl.domains.bfcl.environment import json_state
-
-        return _flat(json_state(instances.state()))
-    if instances is not None and hasattr(world, "state"):
-        from muarl.domains.acebench.execute import json_form
-
-        return _flat(json_form(world.state()))
+    whole = world.json_state()
+    if whole is not None:
+        return _flat(whole)
     out: State = {}
     for side in ("assistant", "user"):
         kit = world.toolkit(side)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from muarl.domains.base import Task
-from muarl.domains.retail.intents import SERVICE
 from muarl.errors import ConfigError, attributed
 from muarl.seeds import derive_seed
-from muarl.users.agenda_service import ServiceAgendaUser
 from muarl.users.agenda_user import PATIENCE
 from muarl.users.base import User
 from muarl.users.traits.levels import TraitRanges
 
 
 class AgendaUserFactory:
-    """Makes rule-based users. ``make``: an environment's (``Environment.rule_based_user``); None: retail's.
+    """Makes rule-based users. ``make``: an environment's (``Environment.rule_based_user``).
 
     ``seed`` sets this simulator apart from others (training and evaluation use different ones). ``persona``: play every
     task as this persona instead of its own. ``traits``: levels that every user's own are drawn from (users/traits), but
@@ -25,7 +22,7 @@ class AgendaUserFactory:
 
     def __init__(
         self,
-        make: Callable[..., User] | None = None,
+        make: Callable[..., User],
         *,
         seed: int = 0,
         persona: str | None = None,
@@ -33,7 +30,7 @@ class AgendaUserFactory:
     ) -> None:
         if persona is not None and persona not in PATIENCE:
             raise ConfigError(f"persona must be one of {', '.join(PATIENCE)}, not {persona!r}")
-        self._make: Callable[..., User] = make or partial(ServiceAgendaUser, service=SERVICE)
+        self._make = make
         self._seed, self._persona = seed, persona
         self._traits = traits or None
         told = "" if persona is None else f", persona={persona}"

@@ -167,7 +167,7 @@ def tasks(provider: Environment, count: int) -> list[Task]:
 def play(provider: Environment, made: list[Task], **errors: float) -> list[Any]:
     runner = EpisodeRunner(
         make_world=provider.domain("small").world,
-        agent=ExpertAgent(ErrorProfile(**errors), provider.expert),
+        agent=ExpertAgent(ErrorProfile(**errors), make=provider.expert),
         make_user=AgendaUserFactory(provider.rule_based_user, seed=1),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
         rules=GENERATED_RULES,

@@ -162,7 +162,7 @@ ENV = environment(SERVICE, domain=lambda size: Rehearsal(policy="Keep the notebo
 
 
 def expert(tasks, **errors):
-    return play(ENV, ExpertAgent(ErrorProfile(**errors), ENV.expert), tasks, "large")
+    return play(ENV, ExpertAgent(ErrorProfile(**errors), make=ENV.expert), tasks, "large")
 
 
 def test_tasks_are_made_without_the_server():

@@ -43,7 +43,7 @@ def served(policy: Policy) -> Iterator[Any]:
 async def episode(agent: Agent, number: int, seed: int) -> Episode:
     task = WORLD.make_tasks("test", 1, size="tiny", start=number)[0]
     world = WORLD.make_domain("tiny").world(task)
-    user = AgendaUserFactory()(task, seed=seed)
+    user = AgendaUserFactory(WORLD.needed_user())(task, seed=seed)
     return await run_episode(
         task, world, agent, user, Limits(turns=30), seed=seed, episode_id=f"e{number}", rules=GENERATED_RULES
     )

@@ -12,7 +12,7 @@ ZOO = load_environment(f"{Path(__file__).with_name('zoo.py')}:ZOO")
 
 
 def test_the_expert_serves_the_rule_based_users() -> None:
-    report = asyncio.run(evaluate(ZOO, ExpertAgent(make=ZOO.expert), tasks=100))
+    report = asyncio.run(evaluate(ZOO, ExpertAgent(make=ZOO.needed_expert()), tasks=100))
     assert report.success.value >= 0.98
 
 

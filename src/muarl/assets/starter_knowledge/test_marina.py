@@ -12,7 +12,7 @@ MARINA = load_environment(f"{Path(__file__).with_name('marina.py')}:MARINA")
 
 
 def test_the_expert_serves_the_rule_based_users() -> None:
-    report = asyncio.run(evaluate(MARINA, ExpertAgent(make=MARINA.expert), tasks=50))
+    report = asyncio.run(evaluate(MARINA, ExpertAgent(make=MARINA.needed_expert()), tasks=50))
     assert report.success.value >= 0.98
 
 

@@ -175,6 +175,11 @@ class AceWorld(World):
         """64 hex digits of the whole state, equal if and only if two states are."""
         return hashlib.sha256(canonical(json_form(self.state())).encode()).hexdigest()
 
+    def json_state(self) -> Mapping[str, Mapping[str, Any]]:
+        """All attributes, by class."""
+        found: Mapping[str, Mapping[str, Any]] = json_form(self.state())
+        return found
+
     def full_hash(self, requestor: Requestor = "assistant") -> str | None:
         """``digest``; None for the user, who has no state."""
         return self.digest() if requestor == "assistant" else None

@@ -11,7 +11,7 @@ from typing import Any
 from muarl.domains.banking.agent_tools import KnowledgeTools, recorded_reads
 from muarl.domains.banking.customer import KnowledgeUserTools
 from muarl.domains.banking.records import BankView, banking_database, laid_over
-from muarl.domains.banking.retrieval import DEFAULT, LEAST_RATING, policy, variant
+from muarl.domains.banking.retrieval import policy
 from muarl.domains.banking.search_tools import (
     NAMES,
     BankSearch,
@@ -26,6 +26,7 @@ from muarl.domains.database import Database
 from muarl.episode import Usage
 from muarl.errors import ConfigError, DataError
 from muarl.retrieval import Document, Embedder, EmbeddingCache, Knowledge, Reranker
+from muarl.retrieval.variants import DEFAULT, LEAST_RATING, variant
 
 FOLDER = "domains/banking_knowledge"
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import cast
 
-from muarl.domains.banking.retrieval import EMBEDDINGS, LEAST_RATING, RERANKER, Variant
 from muarl.domains.base import Domain, tool
 from muarl.endpoints import Endpoint
 from muarl.episode import Usage
@@ -29,6 +28,7 @@ from muarl.retrieval import (
     Search,
 )
 from muarl.retrieval.shell import Shell, files_of
+from muarl.retrieval.variants import EMBEDDINGS, LEAST_RATING, RERANKER, Variant
 
 NAMES = ("KB_search", "grep", "KB_search_bm25", "KB_search_dense", "shell")
 """All search tools, in TAU2's order."""

@@ -17,7 +17,7 @@ from muarl.domains.base import Domain, Renderer, Semantics, Task, World
 from muarl.domains.bfcl.api import Api, LongContext, Revision
 from muarl.domains.bfcl.apis import APIS, CLASSES
 from muarl.domains.bfcl.calls import call_text
-from muarl.domains.bfcl.environment import Instances, class_tools, load_apis, tool_names
+from muarl.domains.bfcl.environment import Instances, class_tools, json_state, load_apis, tool_names
 from muarl.errors import ConfigError, DataError
 
 __all__ = ["Bfcl", "BfclWorld", "classes_of", "offered_specs", "withheld"]
@@ -173,6 +173,10 @@ class BfclWorld(World):
     def digest(self) -> str:
         """64 hex digits of the state that BFCL compares, equal for states that it takes for equal."""
         return self.instances.digest()
+
+    def json_state(self) -> Mapping[str, Mapping[str, Any]]:
+        """The public attributes of every object, by class."""
+        return json_state(self.instances.state())
 
     def full_hash(self, requestor: Requestor = "assistant") -> str | None:
         """The same over the whole state, what BFCL does not compare included; None for the user, who has none."""

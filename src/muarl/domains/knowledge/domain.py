@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any, ClassVar, Self, cast
 
 from muarl.chat import ToolSpec
-from muarl.domains.banking.retrieval import LEAST_RATING
 from muarl.domains.base import Domain, Kind, World, tool
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, discoverables_of, shown
 from muarl.domains.knowledge.sources import as_knowledge
@@ -19,6 +18,7 @@ from muarl.domains.tooling import Tool
 from muarl.episode import Usage
 from muarl.errors import ConfigError
 from muarl.retrieval import BM25Search, Document, EmbeddingCache, GrepSearch, Hit, Knowledge, Search
+from muarl.retrieval.variants import LEAST_RATING
 from muarl.untrusted import parse_json
 
 _DISCOVERY = (UNLOCK, CALL)

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
-from muarl.domains.banking.retrieval import EMBEDDINGS, LEAST_RATING, RERANKER, VARIANTS, Variant
 from muarl.endpoints import Endpoint
 from muarl.episode import Usage
 from muarl.errors import ConfigError
@@ -22,6 +21,7 @@ from muarl.retrieval import (
     Reranker,
     Search,
 )
+from muarl.retrieval.variants import EMBEDDINGS, LEAST_RATING, RERANKER, VARIANTS, Variant
 
 SEARCHES = ("KB_search", "grep")
 OFFERED = tuple(name for name, one in VARIANTS.items() if one.tools and set(one.tools) <= set(SEARCHES))

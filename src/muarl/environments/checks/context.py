@@ -140,7 +140,7 @@ class CheckContext:
         """Its scripted expert. NotChecked where it has none."""
         if self.environment.expert is None:
             raise NotChecked("it has no expert")
-        return ExpertAgent(errors, self.environment.expert)
+        return ExpertAgent(errors, make=self.environment.expert)
 
     def expert_episodes(
         self,

@@ -199,6 +199,14 @@ class Official:
         return None
 
 
+def has_ticket(task: Task) -> bool:
+    """Whether an agent can work on a task alone: TAU2's own test, and a ticket to work from."""
+    if task.history:
+        return all(m.role != "user" and (m.role != "assistant" or bool(m.tool_calls)) for m in task.history)
+    begun = task.initial_data is not None or bool(task.initial_actions)
+    return task.ticket is not None and (begun or bool(task.actions))
+
+
 class LenientRules(Rules):
     """A message that is empty, that was cut, or with a call that cannot be read is as good as words: the user is next
     (BFCL, ACEBench)."""

@@ -298,11 +298,3 @@ def trial_seeds(seed: int, trials: int) -> list[int]:
     """The seed of each trial, as TAU2 draws them."""
     draw = random.Random(seed)
     return [draw.randint(0, 1_000_000) for _ in range(trials)]
-
-
-def has_ticket(task: Task) -> bool:
-    """Whether an agent can work on a task alone: TAU2's own test, and a ticket to work from."""
-    if task.history:
-        return all(m.role != "user" and (m.role != "assistant" or bool(m.tool_calls)) for m in task.history)
-    begun = task.initial_data is not None or bool(task.initial_actions)
-    return task.ticket is not None and (begun or bool(task.actions))

@@ -39,7 +39,7 @@ def play_experts(source: TaskSource) -> Mapping[str, Mapping[Key, ExpertPlay]]:
     users = AgendaUserFactory(environment.rule_based_user)
     found: dict[str, dict[Key, ExpertPlay]] = {}
     for name, errors in PROFILES.items():
-        agent = ExpertAgent(errors, environment.expert)
+        agent = ExpertAgent(errors, make=environment.expert)
         episodes = asyncio.run(play(place, agent, users, tasks, 1, seed=0)).episodes
         plays = zip(keys, expert_plays(source.domain, episodes), strict=True)
         found[name] = {key: play for key, play in plays if play is not None}
