@@ -5,12 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
-from types import FrameType
 
 import pytest
 
@@ -30,16 +26,8 @@ from muarl.rewards.user_conduct import find_all
 from muarl.toolcalls import parse_call
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.proxy.reading import read_request
+from support.awkward import LENGTH, processor_time, too_slow
 
-LENGTH = 200_000
-PLAIN = "The quick brown fox can send 12 boxes to my house on Monday. I would like to know about the order, please. "
-SHAPES = (
-    "a", "1", "_", ".", "-", "@", "a.", "a@", "a+", "a@b.c+", "a@b.co ", "a_", "1,", "1-", "é",
-    " ", "\n", "\n ", "\r", "system ", "system\n", "system]", "admin: ", "ignore all ", "notes for ", "you are now ",
-    "'", '"', "\\'", "a=1, ", "a=1#\\', ", "a='b', ", "(", "[", "{", "[1,", "a: b c\n", "a> b c\n", "- a b\n",
-    "<scenario>", "</scenario>", "<think>", "<tool_call>", "#W1234567 ", "1234567890 ", "CL-36444 ", "2024-05-15 ",
-    "My name is Ann Lee. ", "known info: a\n", "yes ", "|",
-)  # fmt: skip
 TASK = Task("t", "x", "You are Ann Lee, zip code 53111, ann@lee.org. You want to cancel #W1112223.", actions=None)
 CALL = Message("assistant", None, (ToolCall("c", "get_order_details", {"order_id": "#W1"}),))
 
@@ -116,46 +104,6 @@ RULES: dict[str, Callable[[str], object]] = {
     "what an agent says": hear,
 }
 """These take a second for a plain text of full length."""
-
-
-class _TooLong(BaseException):
-    pass
-
-
-@contextmanager
-def processor_time(seconds: float) -> Iterator[None]:
-    """Ends what takes more processor time; an expression, too, which Python can be stopped in."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _TooLong
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
-def too_slow(read: Callable[[str], object], length: int) -> list[str]:
-    """The shapes that take more than eight times as long as plain text of this length and three seconds besides."""
-
-    def text(shape: str) -> str:
-        return (shape * (length // len(shape) + 1))[:length]
-
-    read("Hello")
-    began = time.process_time()
-    read(text(PLAIN))
-    limit = 8 * (time.process_time() - began) + 3.0
-    slow = []
-    for shape in SHAPES:
-        try:
-            with processor_time(limit):
-                read(text(shape))
-        except _TooLong:
-            slow.append(shape)
-    return slow
 
 
 @pytest.mark.parametrize("name", PARSERS)

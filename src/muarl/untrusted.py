@@ -76,6 +76,14 @@ def _finite(text: str) -> float:
     return found
 
 
+def to_float(value: float, place: str) -> float:
+    """A number of JSON as a float. DataError names the place of a whole number that is too large to be one."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise DataError(f"{place}: a whole number of more than 300 digits is too large.") from None
+
+
 def levels(text: str | bytes) -> int:
     """How deep the lists and objects of a JSON text are nested, without reading it (so that no depth is a danger)."""
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text

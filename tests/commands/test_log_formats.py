@@ -216,3 +216,10 @@ def test_what_is_wrong_is_named_with_file_line_and_field(tmp_path: Path) -> None
         assert done.exit_code == 2
         assert "line 2, input[0].role: must be one of" in " ".join(done.output.split()), done.output
     assert not (tmp_path / "tasks.jsonl").exists()
+
+
+def test_a_reward_that_no_number_can_hold_is_refused_by_line(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "Hi"}, SPOKEN]
+    log = lines(tmp_path / "log.jsonl", [{"id": "a", "messages": said, "reward": 10**400}])
+    found = muarl("audit", log)
+    assert found.exit_code == 2 and "reward: a whole number of more than 300 digits" in found.output

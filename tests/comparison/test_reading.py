@@ -375,6 +375,17 @@ def test_rewards_of_another_scale_are_refused(tmp_path: Path) -> None:
     assert outcomes(read(written(file, {"task_id": "a", "reward": -(10**400)}))) == [("a", 0, False)], "a penalty"
 
 
+def test_rewards_that_no_number_can_hold_are_refused_by_place(tmp_path: Path) -> None:
+    large = "1" + 400 * "0"
+    text = json.dumps(tau2_run(("1", 0, "user_stop", 0.25))).replace("0.25", large)
+    (tmp_path / "tau2.json").write_text(text)
+    traj = [{"role": "user", "content": "Hi"}]
+    (tmp_path / "tau1.json").write_text(f'[{{"task_id": 3, "reward": {large}, "traj": {json.dumps(traj)}}}]')
+    for name, place in (("tau2.json", "reward_info.reward"), ("tau1.json", "entry 0: reward")):
+        with pytest.raises(DataError, match=rf"{name}.*{place}: a whole number of more than 300 digits is too large"):
+            read(tmp_path / name)
+
+
 def test_copies_of_an_attempt_are_no_trials(tmp_path: Path) -> None:
     one = {"task_id": "a", "trial": 0, "seed": 5, "success": True}
     other = {**one, "task_id": "b"}

@@ -183,6 +183,22 @@ def test_so_do_scenarios_with_all_that_is_in_them(write: Write, tmp_path: Path) 
         load_config(write(coldstart={"scenarios": [str(tmp_path)]}))
 
 
+def test_what_a_file_extends_is_held_to_the_same_and_must_be_a_configuration(write: Write, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "policy.md").write_text("mine")
+    (mine / "secrets.yaml").write_text("password: hunter2\n")
+    with pytest.raises(ConfigError, match="there is no key 'password'"):
+        load_config(write(extends=str(mine / "secrets.yaml")))
+    (mine / "own.yaml").write_text("extends: cpu\nseed: 7\n")
+    assert load_config(write(extends="../mine/own.yaml")).seed == 7
+    for more in (f"domain: {{policy: {mine / 'policy.md'}}}", "runs_dir: /elsewhere"):
+        (mine / "own.yaml").write_text(f"extends: cpu\n{more}\n")
+        name = more.split(":")[0].replace("domain", "domain.policy")
+        with pytest.raises(ConfigError, match=rf"own\.yaml: {name} names .* on the command line"):
+            load_config(write(extends=str(mine / "own.yaml")))
+
+
 def test_pipes_are_not_read(write: Write) -> None:
     folder = write().parent
     os.mkfifo(folder / "pipe")

@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from muarl.endpoints import EndpointSettings, Price, parse_endpoint
+from muarl.endpoints.config import check_url
 from muarl.errors import ConfigError
 
 
@@ -50,6 +51,11 @@ def test_a_secret_in_the_url_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(ConfigError, match="environment") as caught:
         EndpointSettings(model="m", base_url=url)
     assert "sesame" not in str(caught.value)
+
+
+def test_what_a_server_would_never_see_is_no_part_of_an_address() -> None:
+    with pytest.raises(ConfigError, match="must look like"):
+        check_url("http://host/v1/ok#/../admin")  # the path of a request would go behind the mark
 
 
 @pytest.mark.parametrize("field", ["concurrency", "timeout", "deadline", "attempts"])

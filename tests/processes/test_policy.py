@@ -215,7 +215,7 @@ def test_auto_is_one_for_each_thread_where_several_can_play(monkeypatch: pytest.
 
 
 def test_a_gpu_is_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "_free_on_device", lambda device: (True, 1 << 40))
+    monkeypatch.setattr(preflight, "free_on_device", lambda device: (True, 1 << 40))
     config = load_config("quickstart", ["engine.processes=2"])
     with pytest.raises(ConfigError, match=r"engine\.processes=1, or model\.device=cpu"):
         preflight.check_memory(config)

@@ -21,6 +21,7 @@ from muarl.learning.checkpoints import load_policy
 from muarl.recipes.chatting import chat_config
 from muarl.runs.eval_agent import make_eval_agent
 from support.trained import make_run
+from support.viewing import make_run as viewed_run
 
 
 def export(*arguments: str) -> Any:
@@ -51,6 +52,22 @@ def test_another_program_says_what_muarl_says(tmp_path: Path) -> None:
         said = model.generate(**ids, max_new_tokens=64, do_sample=False)[0].tolist()
         assert said == session.tokens.ids
         assert ours.message.content and ours.message.content in tokenizer.decode(said)
+
+
+@pytest.mark.parametrize("form", ["messages", "csv", "atif", "rows"])
+def test_halves_of_characters_in_a_conversation_do_not_stop_an_export(tmp_path: Path, form: str) -> None:
+    run = viewed_run(tmp_path / "runs", "theirs").path
+    for file in (run / "episodes").glob("*.jsonl"):
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        for row in rows:
+            row["turns"][0]["message"]["content"] = "half \ud800"
+            row["error"] = "half \udfff"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / ("out" if form == "atif" else "out.jsonl")
+    result = export(str(run), "--as", form, "--out", str(out))
+    assert result.exit_code == 0, result.output
+    told = out.read_text() if out.is_file() else next(out.iterdir()).read_text()
+    assert "half \\ud" in told
 
 
 def test_weights_in_another_number_format(tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from muarl.config import load_config
+from muarl.domains.base import Task
 from muarl.environments import draws
 from muarl.environments.configure import configure_environment
+from muarl.environments.environment import Environment
 from muarl.environments.official.draws import draw_tasks
 from muarl.environments.registry import find
 from muarl.errors import ConfigError
+from support.toy_shop import Toy
 
 LLM = ["eval_user.kind=llm", "eval_user.endpoint.model=m", "eval_user.endpoint.base_url=http://127.0.0.1:9/v1"]
 TAU2 = ["domain.name=tau2-retail", *LLM]
@@ -43,9 +46,25 @@ def test_an_unknown_intent_is_told_with_the_known_ones() -> None:
         configure_environment(config)
 
 
+def test_intents_are_looked_for_until_all_are_seen() -> None:
+    made = list[int]()
+
+    def tasks(split: str, index: int) -> Task:
+        made.append(index)
+        return Task(
+            f"{split}-{index}", "toy", "", actions=None, tags={"intent": ("cancel", "return", "cancel")[index % 3]}
+        )
+
+    shop = Environment(name="shop", domain=Toy, tasks=tasks)
+    assert draws.known_intents(shop, "official", ("return",)) == {"cancel", "return"} and len(made) == 2
+    assert (
+        draws.known_intents(shop, "official", ("retrun",)) == {"cancel", "return"} and len(made) < draws.TRIES_PER_TASK
+    )
+
+
 def test_an_intent_that_hardly_occurs_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draws, "TRIES_PER_TASK", 2)
-    monkeypatch.setattr(draws, "known_intents", lambda environment, size: {"outside"})
+    monkeypatch.setattr(draws, "known_intents", lambda environment, size, wanted: {"outside"})
     environment = configure_environment(load_config("quickstart", ["domain.intents=[outside]"]))
     with pytest.raises(ConfigError, match="too seldom"):
         environment.draw("train", 4, 0, 0)

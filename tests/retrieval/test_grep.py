@@ -95,6 +95,16 @@ def test_plain_words_need_no_process():
     assert matching.counts("k", TEXTS, "FEE|card", ignore_case=True) == [2, 2, 0, 0] and matching._process is None
 
 
+@pytest.mark.parametrize(("pattern", "letter"), [("|" * 64, "x"), ("a|" * 32, "x"), ("a" * 63 + "b", "a")])
+def test_a_short_pattern_over_much_text_is_counted_where_it_can_be_stopped(pattern, letter):
+    matching = Matching(seconds=0.05)
+    try:
+        with pytest.raises(SearchError, match="stopped"):
+            matching.counts("k", [letter * 3_000_000], pattern, ignore_case=True)
+    finally:
+        matching.close()
+
+
 def test_an_agent_is_told_that_its_pattern_was_too_much(monkeypatch):
     hostile = Matching(seconds=0.02)
     monkeypatch.setattr("muarl.retrieval.grep.MATCHING", hostile)

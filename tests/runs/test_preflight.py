@@ -17,7 +17,7 @@ from muarl.cli import app
 from muarl.config import load_config
 from muarl.errors import ConfigError
 from muarl.planning import PUBLISHED
-from muarl.runs import preflight
+from muarl.runs import packs, preflight
 
 MIB = 1 << 20
 
@@ -202,6 +202,39 @@ def test_packs_follow_the_context_where_they_are_automatic() -> None:
     for context in ("many", "-3"):
         with pytest.raises(ConfigError, match="model.max_context"):
             load_config("cpu", [f"model.max_context={context}"])
+
+
+def test_automatic_packs_are_smaller_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    def packed(mib: int, *settings: str, total: int | None = None, sampling: bool = True) -> tuple[int, str]:
+        memory_of(monkeypatch, mib * MIB)
+        monkeypatch.setattr(packs, "total_memory", lambda: (total or mib) * MIB)
+        config, said = packs.within_memory(
+            load_config("quickstart", ["model.device=cpu", "engine.processes=1", *settings]), sampling=sampling
+        )
+        return config.learner.pack_tokens, said
+
+    for preset in ("quickstart", "cpu"):
+        for sampling in (True, False):
+            memory_of(monkeypatch, 512 * MIB)  # other programs take memory for the moment
+            monkeypatch.setattr(packs, "total_memory", lambda: 8192 * MIB)
+            config = load_config(preset, ["model.device=cpu"])
+            assert packs.within_memory(config, sampling=sampling) == (config, "")
+    tokens, said = packed(780)
+    assert 768 <= tokens < 4096 and f"learner.pack_tokens: auto is {tokens} here instead of 4096" in said
+    assert tokens < packed(800)[0] < 4096
+    assert packed(700) == (768, packed(700)[1]), "an episode may have as many"
+    assert packed(0) == (4096, ""), "nobody knows what is free"
+    assert packed(780, "model.max_context=4096") == (4096, "")
+
+
+def test_a_run_says_that_memory_made_its_packs_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    smaller = lambda config, *, sampling: (load_config("cpu", ["learner.pack_tokens=1024"]), "made smaller")  # noqa: E731
+    monkeypatch.setattr(packs, "within_memory", smaller)
+    monkeypatch.setattr("muarl.commands.train._say_what_would_run", lambda *given: None)
+    result = dry("model.device=cpu")
+    assert "made smaller" in result.stderr and yaml.safe_load(result.stdout)["learner"]["pack_tokens"] == 1024
+    result = dry("model.device=cpu", "learner.pack_tokens=4096")
+    assert "made smaller" not in result.stderr
 
 
 def test_a_dry_run_looks_at_the_tensors_of_a_checkpoint_that_is_here(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from muarl.chat import Message, ToolCall
 from muarl.domains.tau1 import Tau1Airline, Tau1Retail
 from muarl.episode import StopReason
 from muarl.errors import DataError
-from muarl.untrusted import parse_json
+from muarl.untrusted import parse_json, to_float
 
 STOP_WORD = "###STOP###"
 TRANSFER = "transfer_to_human_agents"
@@ -83,7 +83,7 @@ def recorded(row: Any, place: str) -> Recorded:
     return Recorded(
         index,
         trial,
-        None if reward is None else float(reward),
+        None if reward is None else to_float(reward, f"{place}: reward"),
         _domain_of(messages, given),
         messages[:end],
         "unexpected_error" if error is not None and not messages else stop,

@@ -15,7 +15,7 @@ from muarl.commands.log_files import is_lines, lines_of, parquet_rows, rows_in, 
 from muarl.commands.log_messages import conversation_of, stop_of
 from muarl.errors import ConfigError, DataError, MuarlError
 from muarl.formats.logs import LogRow, conversations
-from muarl.untrusted import parse_json, read_lines, read_yaml
+from muarl.untrusted import parse_json, read_lines, read_yaml, to_float
 
 if TYPE_CHECKING:
     from muarl.audit.rules_file import RulesFile
@@ -250,7 +250,10 @@ class ConversationReader:
         identity = str(row.get("id", row.get("task_id", f"{path.stem}:{number}")))
         task_id = str(row.get("task_id", identity))
         reward = row.get("reward")
-        scored = isinstance(reward, (int, float)) and not isinstance(reward, bool)
+        verdict = None
+        if isinstance(reward, (int, float)) and not isinstance(reward, bool):
+            value = to_float(reward, f"{place}: reward")
+            verdict = Verdict(value, {"reward": value})
         stop = stop_of(row.get("termination_reason", row.get("stop")))
         episode = Episode(
             identity,
@@ -258,7 +261,7 @@ class ConversationReader:
             (name or "") if known is None else known.domain,
             [Turn(m) for m in messages],
             StopReason(stop),
-            verdict=Verdict(float(reward), {"reward": float(reward)}) if scored else None,  # type: ignore[arg-type]
+            verdict=verdict,
             system=next((m.content for m in messages if m.role == "system"), None),
         )
         where = {"file": path.stem, "episode": identity, "task_id": task_id}

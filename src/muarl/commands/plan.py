@@ -55,6 +55,7 @@ def plan(
     """
     from muarl.backends.memory_estimate import plan_of, planner
     from muarl.config import load_config
+    from muarl.config.load import given_value
     from muarl.errors import ConfigError
     from muarl.observe.screen import Screen
     from muarl.planning.assumptions import assume as laid_over
@@ -62,12 +63,19 @@ def plan(
 
     with working(f"Planning {preset}"):
         named = [] if domain is None else [f"domain.name={json.dumps(domain_name(domain))}"]
-        config, assumptions = load_config(preset, [*(overrides or ()), *named], starts=False), laid_over(assume or ())
+        settings = [*(overrides or ()), *named]
+        config, assumptions = load_config(preset, settings, starts=False), laid_over(assume or ())
         approve_from_file(config, preset)
         if config.model.dtype == "auto":
             from muarl.backends.number_formats import settled
 
             config = settled(config, training=True)
+        if given_value(preset, settings, "learner.pack_tokens") == "auto" and not (gpus or assume):
+            from muarl.runs.packs import within_memory
+
+            config, told = within_memory(config)
+            if told:
+                echo(told, err=True)
         if gpus is not None:
             from muarl.planning.splitting import best_split
 

@@ -304,6 +304,7 @@ def run_recipe(
     ``assume``: what a dry run plans with instead of what it sees. Ctrl-C and SIGTERM stop the recipe where it can be
     resumed."""
     from muarl.config import load_config
+    from muarl.config.load import given_value
     from muarl.errors import ConfigError
     from muarl.runs.changes import check_folder
 
@@ -319,15 +320,26 @@ def run_recipe(
     settings = {**settings, "resume": None if resume is None else str(resume)}
     # As JSON, which is YAML too, a run may be called 1 or no.
     given = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]
-    resolved = load_config(config if resume is None else resume / "config.yaml", [*(overrides or ()), *given])
+    source, overrides = config if resume is None else resume / "config.yaml", [*(overrides or ()), *given]
+    resolved = load_config(source, overrides)
     if isinstance(config, Named):
         approve_from_file(resolved, config)
+    automatic = recipe in TRAINING and given_value(source, overrides, "learner.pack_tokens") == "auto"
     with working(f"Preparing muarl {COMMANDS[recipe]}"):
-        _run_resolved(recipe, resolved, dry_run, resume, assume or ())
+        _run_resolved(recipe, resolved, dry_run, resume, assume or (), automatic_packs=automatic)
 
 
-def _run_resolved(recipe: str, resolved: RunConfig, dry_run: bool, resume: Path | None, assume: Sequence[str]) -> None:
-    """Check a configuration, and run the recipe or say what would run."""
+def _run_resolved(
+    recipe: str,
+    resolved: RunConfig,
+    dry_run: bool,
+    resume: Path | None,
+    assume: Sequence[str],
+    *,
+    automatic_packs: bool,
+) -> None:
+    """Check a configuration, and run the recipe or say what would run. ``automatic_packs``: ``learner.pack_tokens`` is
+    auto, and so may follow this machine's memory."""
     from muarl.config import dump_config
     from muarl.errors import ConfigError
     from muarl.runs.changes import check_place, check_resume
@@ -337,6 +349,14 @@ def _run_resolved(recipe: str, resolved: RunConfig, dry_run: bool, resume: Path 
         from muarl.backends.number_formats import settled
 
         resolved = settled(resolved, training=recipe not in ("evaluate", "coldstart"))
+    if resolved.threads:
+        os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported
+    if automatic_packs:
+        from muarl.runs.packs import within_memory
+
+        resolved, told = within_memory(resolved, sampling=recipe != "sft")
+        if told:
+            echo(told, err=True)
     check_resume(resolved, COMMANDS[recipe])
     if resume is None:
         check_place(resolved)
@@ -355,8 +375,6 @@ def _run_resolved(recipe: str, resolved: RunConfig, dry_run: bool, resume: Path 
 
             check_evaluation(resolved)
         return
-    if resolved.threads:
-        os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported, by the recipe
     from muarl.environments.registry import find, is_reference
     from muarl.runs.beforehand import check_beforehand, made_elsewhere
     from muarl.runs.preflight import asked_once

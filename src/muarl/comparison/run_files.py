@@ -168,7 +168,9 @@ def _results(
         agent=_one(e.agent for e in episodes),
         user=_one(e.user for e in episodes),
         judge=judge if isinstance(judge, str) else None,
-        do_nothing=float(nothing) if isinstance(nothing, (int, float)) and not isinstance(nothing, bool) else None,
+        do_nothing=float(nothing)
+        if type(nothing) is not bool and isinstance(nothing, (int, float)) and 0 <= nothing <= 1
+        else None,
         fingerprints=fingerprints,
     )
 

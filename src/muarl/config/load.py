@@ -34,12 +34,37 @@ MOST_KEYS = 16
 def load_config(source: str | Path, overrides: Sequence[str] = (), *, starts: bool = True) -> RunConfig:
     """Read the preset of that name, or the YAML file at that path, and lay ``key.path=value`` overrides over it.
 
-    Values of overrides are read as YAML (``rl.lr=1e-4``, ``rl.eval_every=null``). Raises
+    Values of overrides are read as YAML (``rl.lr=1e-4``, ``eval.tasks=null``). Raises
     ConfigError with one line per problem: the file or override, the key, what is wrong, and the nearest known key.
 
     Overrides are the person's own words; what a file says of keys, addresses and files is bounded (see ``trust``).
     ``starts``: whether a run may be started by it; False where it is only looked at.
     """
+    label, path, values, origins = _laid_over(source, overrides)
+    try:
+        config = RunConfig.model_validate(values)
+    except ValidationError as problem:
+        lines = list(islice(_explain(problem, origins, label), MOST_LINES))
+        more = problem.error_count() - len(lines)
+        raise ConfigError("\n".join([*lines, *([f"... and {more} more."] if more else [])])) from None
+    file = None if _is_preset(path) else path
+    return trusted(config, Provenance(origins, file, {} if file is None else recall(file)), starts=starts)
+
+
+def given_value(source: str | Path, overrides: Sequence[str], name: str) -> Any:
+    """What a setting was given as (by its dotted name), such as ``auto``; None where nobody gives it. ConfigError as
+    of ``load_config``."""
+    _, _, values, _ = _laid_over(source, overrides)
+    found: Any = values
+    for key in name.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _laid_over(
+    source: str | Path, overrides: Sequence[str]
+) -> tuple[str, Path, dict[str, Any], dict[tuple[str, ...], Origin]]:
+    """The label of a source, its file, its values with the overrides, and where each comes from."""
     label, path = _locate(source)
     values, origins = _read(path, label, ())
     parsed = [(text, *_parse_override(text)) for text in overrides]
@@ -54,14 +79,7 @@ def load_config(source: str | Path, overrides: Sequence[str] = (), *, starts: bo
             del origins[below]  # the value as a whole is another now
         origins[keys] = given
         origins |= {(*keys, *rest): given for rest in _leaves(value)}
-    try:
-        config = RunConfig.model_validate(values)
-    except ValidationError as problem:
-        lines = list(islice(_explain(problem, origins, label), MOST_LINES))
-        more = problem.error_count() - len(lines)
-        raise ConfigError("\n".join([*lines, *([f"... and {more} more."] if more else [])])) from None
-    file = None if _is_preset(path) else path
-    return trusted(config, Provenance(origins, file, {} if file is None else recall(file)), starts=starts)
+    return label, path, values, origins
 
 
 def _methods(parsed: Sequence[tuple[str, Keys, Any]]) -> Iterator[tuple[str, Keys, Any]]:

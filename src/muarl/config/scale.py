@@ -184,7 +184,8 @@ class LearnerBackendConfig(Section):
     pack_tokens: Positive = Field(
         16384,
         description="Tokens in one forward and backward pass of the update; at least as many as an episode may have. "
-        "`auto`: 4,096, or `model.max_context` where that is more.",
+        "`auto`: 4,096, or `model.max_context` where that is more; fewer, but no fewer than `model.max_context`, where "
+        "`muarl plan` estimates that the run would else not fit in memory.",
     )
     recompute: bool = Field(
         False,

@@ -107,7 +107,7 @@ def check_url(url: str) -> str:
         host, _ = parts.hostname, parts.port
     except ValueError:
         parts, host = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not host or any(c.isspace() or c == "\\" for c in url):
+    if parts.scheme not in ("http", "https") or not host or any(c.isspace() or c in "\\#" for c in url):
         raise ConfigError("endpoint: the base URL must look like http://HOST:PORT/v1")
     if parts.username or parts.password or parts.query:
         raise ConfigError("endpoint: the base URL may hold no key or password; the key goes into the environment")

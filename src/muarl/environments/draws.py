@@ -22,7 +22,9 @@ Draw = Callable[[str, int, int, int], Sequence[Task]]
 """``draw(split, count, seed, start)``: that many tasks of a split, all different."""
 
 TRIES_PER_TASK = 1000
-"""Generated tasks that may be looked at for each one with a wished intent. The rarest intent has a share of 2%."""
+"""Generated tasks that may be looked at for each one with a wished intent. The rarest intent has a share of 1%."""
+QUIET = 500
+"""Generated tasks in a row without a new intent, after which there is taken to be no other."""
 
 STATE = ("DB", "ENV_ASSERTION", SAFE)
 """Parts of a reward basis that look at the world, or at what must not have been done to it."""
@@ -100,16 +102,24 @@ def with_red_team(environment: Environment, domain: DomainConfig, ordinary: Draw
 
 
 @lru_cache(maxsize=4)
-def known_intents(environment: Environment, size: str) -> frozenset[str]:
-    """The intents that an environment's training tasks of a size have."""
-    tasks = environment.make_tasks("train", TRIES_PER_TASK, size=size)
-    return frozenset(str(t.tags["intent"]) for t in tasks if "intent" in t.tags)
+def known_intents(environment: Environment, size: str, wanted: tuple[str, ...] = ()) -> frozenset[str]:
+    """The intents that an environment's training tasks of a size have; no others are looked for once all that are
+    ``wanted`` were seen."""
+    found, quiet = set[str](), 0
+    for task in islice(environment.iter_tasks("train", size=size), TRIES_PER_TASK):
+        quiet += 1
+        if "intent" in task.tags and (name := str(task.tags["intent"])) not in found:
+            found.add(name)
+            quiet = 0
+        if (environment.endless and quiet >= QUIET) or (wanted and found.issuperset(wanted)):
+            break
+    return frozenset(found)
 
 
 def _check_intents(environment: Environment, domain: DomainConfig) -> None:
     if not domain.intents:
         return
-    known = known_intents(environment, domain.size)
+    known = known_intents(environment, domain.size, domain.intents)
     for intent in domain.intents:
         if intent not in known:
             raise ConfigError(f"domain.intents: there is no intent {intent!r}; known: {', '.join(sorted(known))}")

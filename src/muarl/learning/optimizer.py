@@ -270,7 +270,7 @@ class ScheduledOptimizer:
         for key, shape in shapes:
             if not self._fits(key, shape):
                 raise CheckpointError(
-                    f"optimiser state {key!r} does not belong to this model with optimizer.kind={self.config.kind}: "
+                    f"optimiser state {key!r} does not belong to this model trained by {self.config.kind} (optimizer): "
                     "resume with the settings that the checkpoint was made with"
                 )
 

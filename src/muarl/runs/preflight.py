@@ -287,7 +287,7 @@ def check_memory(config: RunConfig, *, training: bool = True, sampling: bool = T
         shape = model_shape(config)
     except CheckpointError:
         return  # whoever loads it says in full what is wrong
-    on_gpu, free = _free_on_device(config.model.device)
+    on_gpu, free = free_on_device(config.model.device)
 
     def needs(c: RunConfig) -> int:
         return sure_bytes(c, shape, on_gpu=on_gpu, training=training, sampling=sampling)
@@ -306,7 +306,7 @@ def check_memory(config: RunConfig, *, training: bool = True, sampling: bool = T
 
 def check_processes(config: RunConfig) -> None:
     """ConfigError if several processes were to sample from a model on a GPU (``engine.processes``)."""
-    if config.engine.processes not in (1, "auto") and _free_on_device(config.model.device)[0]:
+    if config.engine.processes not in (1, "auto") and free_on_device(config.model.device)[0]:
         raise ConfigError(
             "engine.processes: processes share the cores of a CPU, and this machine has a GPU, where the model would "
             "be: set engine.processes=1, or model.device=cpu"
@@ -363,7 +363,7 @@ def sure_bytes(
     return sum(learner.get(name, 0) for name in SURE) + sampler
 
 
-def _free_on_device(device: str) -> tuple[bool, int]:
+def free_on_device(device: str) -> tuple[bool, int]:
     """Whether the run's device is a GPU, and how many bytes are free on it; 0 where nobody knows."""
     if device == "cpu":
         return False, free_memory()

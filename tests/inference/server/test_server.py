@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -17,7 +18,7 @@ from muarl.inference.server.service import ChatService
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import load_policy
 from support.chat_families import WITHOUT_TOOLS, Case, form
-from support.chat_server import TOOLS, TellingSampler, asked, client, serving, serving_service
+from support.chat_server import TOKEN, TOOLS, TellingSampler, asked, client, serving, serving_service
 from support.waiting import until
 
 BASE = Path("src/muarl/assets/base")
@@ -394,6 +395,9 @@ def test_raw_text_prompts_where_they_are_allowed() -> None:
     ids = chat.prompt("", (), [])
     with server as live, client(live) as api:
         api.completions.create(model="m", prompt="<|im_start|>user\nHi<|im_end|>\n", stop="lo")
+        halves = b'{"model": "m", "prompt": "\\ud800\\ud800"}'
+        answer = httpx.post(f"{live.address}/completions", content=halves, headers={"authorization": f"Bearer {TOKEN}"})
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "prompt"), "no token comes of it"
     assert sampler.seen[0][1][0] == chat.tokenizer.convert_tokens_to_ids("<|im_start|>") == ids[0]
 
 

@@ -12,7 +12,7 @@ from muarl.benchmarks.tau2.tasks import task_from_json
 from muarl.chat import Message
 from muarl.domains.base import Task
 from muarl.errors import DataError
-from muarl.untrusted import parse_json
+from muarl.untrusted import parse_json, to_float
 
 TERMINATIONS = (
     "user_stop", "agent_stop", "max_steps", "timeout", "too_many_errors", "agent_error", "user_error",
@@ -55,10 +55,12 @@ class Simulation:
 
     @property
     def reward(self) -> float | None:
-        """The reward in the file, None if there is none."""
+        """The reward in the file, None if there is none. DataError for one that no number can hold."""
         info = self.row.get("reward_info")
         found = info.get("reward") if isinstance(info, Mapping) else None
-        return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            return None
+        return to_float(found, f"{self.place}: reward_info.reward")
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ class TextTurn(ServedRequest):
                 )
             refuse_endless([prompt], self.served.context, tokenizer.encode, around=0)
             prompt = tuple(tokenizer.encode(prompt))
+            if not prompt:
+                raise invalid("becomes no token", "prompt")  # such as one of halves of characters only
         if min(prompt) < 0 or max(prompt) >= tokenizer.vocabulary_size:
             raise invalid(f"an id lies outside the vocabulary of {tokenizer.vocabulary_size}", "prompt")
         self.context = Context(list(prompt), None)

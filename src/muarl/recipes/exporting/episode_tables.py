@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from muarl.untrusted import read_yaml
 Named = tuple[str, Episode]
 """The name of an episodes file (``eval-after``, ``train-0010``) and one of its episodes."""
 
+_HALVES = re.compile("[\ud800-\udfff]")
 COLUMNS = (
     "file", "id", "task_id", "domain", "group", "seed", "agent", "user", "stop", "reward", "success", "breakdown",
     "audit", "turns", "agent_tokens", "user_tokens", "cost", "seconds", "error", "tags", "messages",
@@ -159,7 +161,7 @@ def _write_atif(given: ExportedEpisodes, out: Path) -> None:
     with new_folder(out) as folder:
         for number, (name, episode) in enumerate(given.found, 1):
             made = atif.trajectory_of(episode, *told_to(name, episode, given.config))
-            text = json.dumps(plain(made), ensure_ascii=False)
+            text = _json(plain(made))
             (folder / f"{name}-{number:06d}.json").write_text(text + "\n", encoding="utf-8")
 
 
@@ -207,11 +209,18 @@ WRITERS: Mapping[str, Callable[[ExportedEpisodes, Path], None]] = {
 
 def _inert(value: Any) -> Any:
     """Text that no spreadsheet takes for a formula: what models wrote may begin with one."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    if not isinstance(value, str):
+        return value
+    return _writable(f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value)
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return _writable(json.dumps(value, ensure_ascii=False))
+
+
+def _writable(text: str) -> str:
+    """The text with halves of characters, which no file can hold, as JSON writes them."""
+    return _HALVES.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
 
 
 def _config(run: RunDirectory) -> dict[str, Any]:
