@@ -30,7 +30,7 @@ async def play() -> None:
 def command(folder: Path, *arguments: str, code: int = 0) -> str:
     """What a command prints, after a look at its exit code."""
     done = subprocess.run(
-        [sys.executable, "-c", "from muarl.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from muarl.cli.main import main; main()", *arguments],
         capture_output=True, text=True, cwd=folder, check=False,
     )  # fmt: skip
     said = " ".join((done.stdout + done.stderr).split())

@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from muarl import data
-from muarl.benchmarks import bfcl
+from muarl_worlds import data
+from muarl_worlds.bfcl import official as bfcl
 
 
 def jobs_of(revision: str) -> list[dict[str, Any]]:

@@ -43,18 +43,18 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import Message, ToolCall, to_openai
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.playing import make_runner
 from muarl.environments.registry import find
 from muarl.environments.usual import configured, usual_users
-from muarl.episode import Episode
+from muarl.play.rollout import EpisodeRunner
 from muarl.rewards.judge import FixedJudge
-from muarl.rollout import EpisodeRunner
+from muarl.types.chat import Message, ToolCall, to_openai
+from muarl.types.episode import Episode
 from muarl.users.scripted import ScriptedUserFactory
 
-MAIN = "from muarl.cli import main; main()"
+MAIN = "from muarl.cli.main import main; main()"
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ def cpu(of: psutil.Process) -> float:
 
 
 def free_port() -> int:
-    from muarl.web.addresses import listen
+    from muarl.basics.web.addresses import listen
 
     with listen("127.0.0.1", 0) as found:
         return int(found.getsockname()[1])

@@ -26,7 +26,7 @@ import torch
 
 import true_shape_model
 from muarl.backends.memory_estimate import plan_of
-from muarl.cli import main as muarl
+from muarl.cli.main import main as muarl
 from muarl.config import load_config
 from muarl.planning.assumptions import Assumptions
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import count
 
 import grpo_shop as shop
-from muarl.chat import ToolSpec
 from muarl.domains.base import Action, Domain, Requestor, Task, tool
 from muarl.domains.database import Database
 from muarl.environments.environment import Environment
+from muarl.types.chat import ToolSpec
 from muarl.users.base import User
 from muarl.users.scripted import ScriptedUser
 

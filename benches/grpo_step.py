@@ -43,26 +43,26 @@ from transformers import PreTrainedTokenizerFast
 
 import grpo_shop as shop
 from grpo_shop_environment import Shop
+from muarl.accounts.metrics import episode_metrics
 from muarl.backends.engines import Backend
 from muarl.backends.local import learner_settings
 from muarl.backends.users import make_users
-from muarl.chat import Message, ToolCall
+from muarl.basics.event_loop import event_loop
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.config import RunConfig, load_config
 from muarl.environments.configure import configure_environment
 from muarl.environments.playing import make_runner
 from muarl.environments.registry import approve
-from muarl.episode import Episode, TokenTrace
-from muarl.episode_runner import requests_for
-from muarl.event_loop import event_loop
 from muarl.learning.checkpoints import load_policy, save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
-from muarl.metrics import episode_metrics
+from muarl.play.episode_runner import requests_for
+from muarl.play.rollout import collect_groups, rollout
 from muarl.recipes.tiny import make_model
 from muarl.recipes.training.loss_settings import learner_config, samples_of
-from muarl.rollout import collect_groups, rollout
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, TokenTrace
 
 THREADS = int(os.environ["OMP_NUM_THREADS"])
 SFT_FIRST = 100_000

@@ -22,18 +22,18 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from muarl.accounts.statistics import wilson
 from muarl.agents.probes import InquisitiveAgent
 from muarl.backends.users import make_users
-from muarl.chat import Message
+from muarl.basics.errors import MuarlError
 from muarl.config import load_config
 from muarl.domains.base import Task
 from muarl.environments.playing import play
 from muarl.environments.registry import find, names
 from muarl.environments.usual import configured
-from muarl.errors import MuarlError
 from muarl.language.coherence import COMMON_WORDS, EDGE, classes, tokens
 from muarl.rewards.user_conduct import find_conduct
-from muarl.statistics import wilson
+from muarl.types.chat import Message
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src/muarl/language/word_pairs.txt"

@@ -30,14 +30,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
-from muarl.chat import ToolCall
-from muarl.domains.companies import finding
-from muarl.domains.companies.company import COMPANY_SIZES
-from muarl.domains.companies.rules import DocumentedRule, rule_that_holds
-from muarl.domains.companies.wording import rule_query
 from muarl.environments.environment import Environment
 from muarl.environments.episodes import evaluate
 from muarl.environments.registry import find
+from muarl.types.chat import ToolCall
+from muarl_worlds.companies import finding
+from muarl_worlds.companies.company import COMPANY_SIZES
+from muarl_worlds.companies.rules import DocumentedRule, rule_that_holds
+from muarl_worlds.companies.wording import rule_query
 
 TRADES = ("bank-knowledge-generated", "insurer-knowledge-generated", "utility-knowledge-generated")
 Holds = Callable[[Sequence[DocumentedRule], str, str, str, str], DocumentedRule | None]

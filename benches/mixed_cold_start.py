@@ -36,8 +36,8 @@ from muarl.learning.packing import Sample
 from muarl.observe.progress import Progress
 from muarl.recipes.demonstrations import demonstrate, supervised_samples
 from muarl.recipes.pretraining import OTHER_WEIGHT
-from muarl.recipes.reproduce import base as base_recipe
-from muarl.recipes.reproduce.plan import base_folder, stages
+from muarl_tools.experiments.reproduce import base as base_recipe
+from muarl_tools.experiments.reproduce.plan import base_folder, stages
 
 OTHERS = 1500
 """Conversations of wandering agents that are read again."""

@@ -30,7 +30,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from muarl.retrieval import BM25Search, Document, EmbeddingSearch, GrepSearch, HashedEmbedder, Knowledge, SearchError
 from muarl.retrieval.bm25 import BM25
 from muarl.retrieval.matching import MATCHING
-from muarl.retrieval.shell import Shell, files_of
+from muarl_worlds.tau.banking.shell import Shell, files_of
 
 PATTERNS = {"grep, a word": "{}", "grep, two of them": "{}|{}", "grep, in a process": r"\b{}\w*\s+\w+"}
 HOSTILE = r"(.*)*$"

@@ -25,18 +25,18 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from muarl.commands.named import approved
-from muarl.commands.seeds import launch
-from muarl.comparison.comparing import Comparison, Settings, compare
-from muarl.comparison.page import write_page
-from muarl.comparison.reading import read_all
-from muarl.comparison.text import p_text
-from muarl.environments.task_checks import TaskReport, check_source, open_source
-from muarl.files import write_json, write_text
-from muarl.observe.charts import Series, line_chart
-from muarl.observe.markup import Html, join, tag
-from muarl.observe.report import document
+from muarl.basics.files import write_json, write_text
+from muarl.cli.named import approved
 from muarl.observe.rundir import RunDirectory
+from muarl.pages.charts import Series, line_chart
+from muarl.pages.markup import Html, join, tag
+from muarl.report.report import document
+from muarl_tools.check_tasks import TaskReport, check_source, open_source
+from muarl_tools.commands.seeds import launch
+from muarl_tools.compare.comparing import Comparison, Settings, compare
+from muarl_tools.compare.page import write_page
+from muarl_tools.compare.reading import read_all
+from muarl_tools.compare.text import p_text
 
 FLAWED = Path(__file__).resolve().parents[1] / "examples" / "flawed_shops.py"
 HONEST = "honest"

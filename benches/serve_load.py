@@ -39,13 +39,13 @@ import torch
 from openai import AsyncOpenAI
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.chat import Message, ToolSpec
+from muarl.basics.seeds import derive_seed
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.inference.base import SamplingParams
 from muarl.inference.sampling import spread_seed, uniform
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, load_policy
-from muarl.seeds import derive_seed
+from muarl.types.chat import Message, ToolSpec
 
 SYSTEM = "You are an agent of a shop. Look at orders, and cancel them if the customer says yes."
 LINES = (
@@ -231,7 +231,7 @@ class Alone:
 def server(model: str, *options: str) -> Iterator[tuple[str, str, int]]:
     """``muarl serve`` as a process of its own: its address, its token, its id."""
     token = secrets.token_urlsafe(24)
-    command = [sys.executable, "-c", "from muarl.cli import main; main()", "serve", model, "--port", "0", *options]
+    command = [sys.executable, "-c", "from muarl.cli.main import main; main()", "serve", model, "--port", "0", *options]
     process = subprocess.Popen(
         command, env=os.environ | {"MUARL_SERVE_TOKEN": token}, stdout=subprocess.PIPE, text=True
     )

@@ -18,8 +18,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from muarl.chat import ToolCall
 from muarl.domains.base import Domain, tool
+from muarl.types.chat import ToolCall
 
 
 class Shop(Domain):

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from muarl.commands.seeds import launch
-from muarl.files import write_json
+from muarl.basics.files import write_json
 from muarl.observe.rundir import RunDirectory
+from muarl_tools.commands.seeds import launch
 
 TRAINED = {"user model": "ablation-user", "agenda": "ablation-rl"}
 """Whom an agent is trained against, and the preset that does it."""

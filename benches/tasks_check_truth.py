@@ -27,14 +27,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from muarl.benchmarks import tau1
-from muarl.benchmarks.tau2.tasks import task_from_json
+from muarl.accounts.statistics import wilson
 from muarl.domains.base import Task
-from muarl.environments.task_checks import TaskReport, TaskSource, check_source, open_source
-from muarl.environments.task_checks.duplicates import _grams, _overlap
-from muarl.environments.task_checks.fixing import fixed
 from muarl.rewards.gold import gold_digest
-from muarl.statistics import wilson
+from muarl_tools.check_tasks import TaskReport, TaskSource, check_source, open_source
+from muarl_tools.check_tasks.duplicates import _grams, _overlap
+from muarl_tools.check_tasks.fixing import fixed
+from muarl_worlds.tau import tau1_benchmark as tau1
+from muarl_worlds.tau.tau2_benchmark.tasks import task_from_json
 
 LEVELS = (("error",), ("error", "warning"))
 Rows = Mapping[str, Mapping[str, Any]]

@@ -20,11 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from muarl.benchmarks import tau2
-from muarl.chat import Message, ToolCall
 from muarl.rewards import outcome
 from muarl.rewards.judge import make_judge
 from muarl.rewards.replay import replay
+from muarl.types.chat import Message, ToolCall
+from muarl_worlds.tau import tau2_benchmark as tau2
 
 CALLS: dict[str, dict[str, Any]] = {
     "retail": {"name": "get_order_details", "arguments": {"order_id": "#W2611340"}},

@@ -5,7 +5,7 @@
 
 Both sides start from the shipped checkpoint and play as many episodes of the same size of shop in groups of the same
 size, against rule-based customers, at temperature 1; AdamW with the same learning rate and schedule, clip 0.2, token
-mean, no reference model. TRL's side plays through ``muarl.integrations.trl_rollouts``. Each runs in a process of its
+mean, no reference model. TRL's side plays through ``muarl_integrations.trl_rollouts``. Each runs in a process of its
 own, whose seconds and CPU seconds (all threads, with start-up) are counted. Then `muarl eval` plays the same held-out
 tasks with the checkpoints of both, which is not counted.
 
@@ -49,7 +49,7 @@ def train_with_trl(options: argparse.Namespace) -> None:
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM, TrainerCallback
 
     from muarl.backends.checkpoint_names import checkpoint_folder
-    from muarl.integrations.trl_rollouts import UserTurns, episode_reward
+    from muarl_integrations.trl_rollouts import UserTurns, episode_reward
 
     torch.set_num_threads(THREADS)
     torch.manual_seed(options.seed)
@@ -136,7 +136,7 @@ def train_with_trl(options: argparse.Namespace) -> None:
 
 def muarl(*arguments: object) -> list[str]:
     """The command line of muarl, by this interpreter."""
-    return [sys.executable, "-c", "from muarl.cli import main; main()", *map(str, arguments)]
+    return [sys.executable, "-c", "from muarl.cli.main import main; main()", *map(str, arguments)]
 
 
 def measured(side: str, command: Sequence[str], options: argparse.Namespace) -> dict[str, float]:

@@ -39,7 +39,7 @@ from muarl.config import load_config
 from muarl.planning.assumptions import Assumptions
 
 GIB = 1 << 30
-MUARL = [sys.executable, "-c", "from muarl.cli import main; main()"]
+MUARL = [sys.executable, "-c", "from muarl.cli.main import main; main()"]
 PARTS = ("sft", "rl", "resume", "eval", "export")
 
 

@@ -18,8 +18,8 @@ import urllib.request
 from pathlib import Path
 
 from muarl.environments.recorded import replay_recorded
-from muarl.view.runs import Library
-from muarl.view.server import ViewServer
+from muarl_tools.view.runs import Library
+from muarl_tools.view.server import ViewServer
 
 INTENTS = ("cancel", "exchange", "modify_items", "return", "two_requests", "question", "forbidden", "outside")
 PERSONAS = ("terse", "chatty", "confused", "impatient")

@@ -17,20 +17,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from muarl.chat import ToolCall
+from muarl.basics.errors import DataError
 from muarl.domains.database import Database
-from muarl.domains.retail.domain import Retail, retail_database
-from muarl.errors import DataError
+from muarl.types.chat import ToolCall
+from muarl_worlds.tau.retail.domain import Retail, retail_database
 
 
 def shop() -> tuple[str, Database]:
     """A retail database of official size, and where it is from."""
     try:
-        from muarl.benchmarks import tau2
+        from muarl_worlds.tau import tau2_benchmark as tau2
 
         return "TAU2 retail", tau2.domain("retail").base
     except DataError:
-        from muarl.domains.retail.shop import SIZES, make_shop
+        from muarl_worlds.tau.retail.shop import SIZES, make_shop
 
         return "generated, official size", retail_database(make_shop("bench", SIZES["official"]).tables)
 

@@ -12,10 +12,10 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 
-from muarl.files import write_text
-from muarl.observe.charts import HEIGHT, WIDTH, percent
+from muarl.basics.files import write_text
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.seeds import seed_chart, spreads
+from muarl.pages.charts import HEIGHT, WIDTH, percent
+from muarl_tools.experiments.seeds import seed_chart, spreads
 
 PAGE = Path(__file__).with_name("results.md")
 PICTURE = Path("images/training-curves.svg")

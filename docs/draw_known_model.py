@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from muarl.basics.files import write_text
 from muarl.config import load_config
-from muarl.files import write_text
-from muarl.recipes.reproduce.measuring import ArmScore, Reproduction, measure
-from muarl.recipes.reproduce.page import markdown
-from muarl.recipes.reproduce.plan import RULES, arms_of
-from muarl.recipes.reproduce.sheets import sheets
+from muarl_tools.experiments.reproduce.measuring import ArmScore, Reproduction, measure
+from muarl_tools.experiments.reproduce.page import markdown
+from muarl_tools.experiments.reproduce.plan import RULES, arms_of
+from muarl_tools.experiments.reproduce.sheets import sheets
 
 PAGE = Path(__file__).with_name("known-model.md")
 PICTURE = Path("images/known-model.svg")

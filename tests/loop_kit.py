@@ -10,10 +10,10 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message, ToolCall
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.inference.base import Sampled, SamplingParams
-from muarl.rollout import Budget, EpisodeRunner, LocalExecutor, Progress, Rollout, RolloutRequest, rollout
+from muarl.play.rollout import Budget, EpisodeRunner, LocalExecutor, Progress, Rollout, RolloutRequest, rollout
+from muarl.types.chat import Message, ToolCall
 
 TEXT = [
     'I want to cancel my order #W12. {"name": "get_order", "arguments": {"order_id": "#W12"}}',

@@ -14,14 +14,14 @@ from tokenizers import Tokenizer
 
 from loop_kit import small_tokenizer
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder
-from muarl.chat import Message, ToolCall
+from muarl.basics.web.addresses import listen
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.environments.registry import find
-from muarl.environments.server.http import EnvironmentServer
-from muarl.environments.server.service import EnvironmentService, ServedEnvironments
-from muarl.users.proxy.http import ProxyServer
-from muarl.users.proxy.service import GuardingProxy, ProxySettings
-from muarl.web.addresses import listen
+from muarl.types.chat import Message, ToolCall
+from muarl_tools.check_user.proxy.http import ProxyServer
+from muarl_tools.check_user.proxy.service import GuardingProxy, ProxySettings
+from muarl_tools.serve_environments.http import EnvironmentServer
+from muarl_tools.serve_environments.service import EnvironmentService, ServedEnvironments
 from support.awkward import SHAPES, too_slow
 from support.chat_families import CASES, TOOLS, Case, form, modes
 from support.chat_server import TOKEN, TellingSampler, serving

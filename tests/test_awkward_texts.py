@@ -11,21 +11,21 @@ from functools import cache
 import pytest
 
 from muarl.audit import audit_episode
-from muarl.chat import Message, ToolCall
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
 from muarl.domains.kit import compact
 from muarl.environments.registry import find
-from muarl.environments.server.tau import read_action
-from muarl.episode import Episode, StopReason, Turn, Verdict
-from muarl.inference.server.reading import RequestReader
 from muarl.language.acts import hear
 from muarl.retrieval.matching import Matching
 from muarl.retrieval.search import SearchError
 from muarl.rewards.user_conduct import find_all
-from muarl.toolcalls import parse_call
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
+from muarl.types.toolcalls import parse_call
 from muarl.users.agenda import AgendaUserFactory
-from muarl.users.proxy.reading import read_request
+from muarl_tools.check_user.proxy.reading import read_request
+from muarl_tools.serve_environments.tau import read_action
+from muarl_tools.serve_model.reading import RequestReader
 from support.awkward import LENGTH, processor_time, too_slow
 
 TASK = Task("t", "x", "You are Ann Lee, zip code 53111, ann@lee.org. You want to cancel #W1112223.", actions=None)

@@ -9,13 +9,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from muarl.budgets import Budget, Reserve, RolloutEnd, add_besides, besides_of
+from muarl.accounts.budgets import Budget, Reserve, RolloutEnd, add_besides, besides_of
+from muarl.accounts.metering import count, metered
+from muarl.basics.errors import MuarlError
 from muarl.domains.base import Task
-from muarl.episode import Episode, StopReason, Usage
-from muarl.episode_runner import RolloutRequest, requests_for
-from muarl.errors import MuarlError
-from muarl.metering import count, metered
-from muarl.rollout import LocalExecutor, Rollout, RolloutError, rollout
+from muarl.play.episode_runner import RolloutRequest, requests_for
+from muarl.play.rollout import LocalExecutor, Rollout, RolloutError, rollout
+from muarl.types.episode import Episode, StopReason, Usage
 
 Draw = Callable[[random.Random], float]
 COSTS: dict[str, Draw] = {

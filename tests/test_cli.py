@@ -18,9 +18,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.basics.errors import DataError
+from muarl.cli.main import app
 from muarl.environments import registry
-from muarl.errors import DataError
 
 COMMANDS = [str(command.name) for command in app.registered_commands]
 RECIPES = {"quickstart": "quickstart", "base": "pretraining", "sft": "sft", "train": "rl", "eval": "evaluate"}
@@ -64,9 +64,7 @@ def test_without_arguments_the_help_is_shown() -> None:
 
 
 def test_the_command_line_itself_imports_nothing_heavy() -> None:
-    script = (
-        "import sys, muarl.cli; print([m for m in ('torch', 'transformers', 'openai', 'numpy') if m in sys.modules])"
-    )
+    script = "import sys, muarl.cli.main; print([m for m in ('torch', 'transformers', 'openai', 'numpy') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout.strip() == "[]"
 
@@ -187,7 +185,7 @@ def test_misspelt_names_are_told_before_torch_is_imported(tmp_path: Path) -> Non
     script = """
 import json, sys
 from typer.testing import CliRunner
-from muarl.cli import app
+from muarl.cli.main import app
 for arguments in json.loads(sys.argv[1]):
     result = CliRunner().invoke(app, arguments)
     print(json.dumps([result.exit_code, " ".join(result.stderr.split()), "torch" in sys.modules]))
@@ -289,7 +287,7 @@ def test_debug_shows_the_trace_of_a_mistake(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_console_script_exits_with_the_code_and_no_trace() -> None:
-    command = [sys.executable, "-c", "from muarl.cli import main; main()", "train", "rl.stpes=3"]
+    command = [sys.executable, "-c", "from muarl.cli.main import main; main()", "train", "rl.stpes=3"]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert run.returncode == 2
     assert run.stdout == ""

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig, dump_config, fields_of, load_config, preset_names
 from muarl.config.methods import METHODS
 from muarl.config.rl import RlConfig
-from muarl.errors import ConfigError
 from muarl.runs.preflight import check_may_train
 
 

@@ -11,11 +11,11 @@ from loop_kit import Puppet, RecordingSampler, call, call_json, say, small_token
 from muarl.agents.base import AgentTurn
 from muarl.agents.idle import TRANSFERRED, IdleAgent, TransferAgent
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.chat import GREETING, Message
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.conversation import Limits, Rules, agent_view, run_episode
-from muarl.episode import Episode, StopReason, Usage
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.play.conversation import Limits, Rules, agent_view, run_episode
+from muarl.types.chat import GREETING, Message
+from muarl.types.episode import Episode, StopReason, Usage
 from support.toy_shop import Lines, Toy, toy_task
 from support.waiting import happened
 

@@ -11,9 +11,8 @@ import threading
 
 import pytest
 
-from muarl import data
-from muarl.benchmarks import install
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl_worlds import data, install
 
 FILES = {
     "LICENSE": "MIT",

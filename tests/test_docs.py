@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from muarl import data, kit
+from muarl import kit
 from muarl.backends.pretrained import home as models_folder
 from muarl.config import approvals
 from muarl.domains.mcp import servers
-from muarl.view.store import cache_folder
+from muarl_tools.view.store import cache_folder
+from muarl_worlds import data
 
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "examples/*/*.md")
 
@@ -121,7 +122,7 @@ def test_the_configuration_page_is_current(repository: Path) -> None:
 
 
 def test_commands_and_settings_that_pages_name_exist(repository: Path) -> None:
-    from muarl.cli import app
+    from muarl.cli.main import app
     from muarl.config import RunConfig, fields_of
 
     commands = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from muarl.chat import Message, ToolCall
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, Verdict
-from muarl.recipes.exporting.episode_tables import COLUMNS
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Verdict
+from muarl_tools.export.episode_tables import COLUMNS
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ import pytest
 from rich.console import Console
 
 from muarl import kit
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.config import all_presets
 from muarl.domains.kit.declaration import BuiltInKind
 from muarl.environments.registry import BUILT_IN, find
-from muarl.observe.last_screen import before_and_after
+from muarl.report.last_screen import before_and_after
 from support.environments import MADE, ON_SERVERS
 
 

@@ -14,8 +14,8 @@ from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from muarl.backends import number_formats
-from muarl.cli import app
-from muarl.commands import doctor, doctor_model
+from muarl.cli.main import app
+from muarl_tools.commands import doctor, doctor_model
 from support.chat_families import CASES, tokenizer
 
 

@@ -10,12 +10,12 @@ from types import ModuleType
 
 import pytest
 
-from muarl.chat import Message
 from muarl.config import RunConfig, load_config
-from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.reproduce.measuring import measure
-from muarl.recipes.reproduce.plan import evaluations
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
+from muarl_tools.experiments.reproduce.measuring import measure
+from muarl_tools.experiments.reproduce.plan import evaluations
 
 SVG = "{http://www.w3.org/2000/svg}"
 

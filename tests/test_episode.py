@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import Message, ToolCall, ToolSpec
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict, read_episodes, write_episodes
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict, read_episodes, write_episodes
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 maybe = st.none() | texts

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from muarl.event_loop import EventLoop, event_loop
+from muarl.basics.event_loop import EventLoop, event_loop
 
 
 async def here() -> asyncio.AbstractEventLoop:

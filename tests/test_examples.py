@@ -14,15 +14,15 @@ from typer.testing import CliRunner
 from muarl.agents.expert import ExpertAgent
 from muarl.audit import keep_rules
 from muarl.audit.metrics import audit
-from muarl.cli import app
-from muarl.conversation import run_episode
+from muarl.cli.main import app
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments import registry
 from muarl.environments.environment import Environment
-from muarl.episode import Episode
 from muarl.observe.rundir import RunDirectory
+from muarl.play.conversation import run_episode
 from muarl.rewards.outcome import do_nothing, score
+from muarl.types.episode import Episode
 
 WIDE = {"COLUMNS": "200"}
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import muarl
-from muarl.episode import StopReason
-from muarl.errors import ConfigError
-from muarl.extras import MissingExtra
+from muarl.basics.errors import ConfigError
+from muarl.basics.extras import MissingExtra
+from muarl.types.episode import StopReason
 
 
 def generator(repository: Path) -> Any:
@@ -60,7 +60,7 @@ def test_importing_it_imports_nothing() -> None:
     imported = {name.partition(".")[0] for name in found.stdout.split()}
     assert "muarl" in imported
     assert not imported & {"torch", "numpy", "pydantic", "aiohttp", "openai", "transformers", "yaml"}
-    assert {name for name in found.stdout.split() if name.startswith("muarl.")} == {"muarl.version"}
+    assert {name for name in found.stdout.split() if name.startswith("muarl.")} == {"muarl.basics.version"}
 
 
 def test_the_names_marked_on_the_page_need_training_and_no_others(repository: Path) -> None:

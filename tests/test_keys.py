@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from muarl.errors import ConfigError
-from muarl.keys import is_named, read_secret
+from muarl.basics.errors import ConfigError
+from muarl.basics.keys import is_named, read_secret
 
 SECRET = "sk-not-to-be-seen-7f3a"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from muarl import extras
-from muarl.errors import ConfigError
+from muarl.basics import extras
+from muarl.basics.errors import ConfigError
 from support.fake_openai import FakeOpenAI, completion
 
 BLOCKED = sorted({package for packages in extras.EXTRAS.values() for package in packages})
@@ -27,7 +27,7 @@ sys.meta_path.insert(0, Absent())
 RUN = """
 import json
 from typer.testing import CliRunner
-from muarl.cli import app
+from muarl.cli.main import app
 told = []
 for line in sys.stdin.read().splitlines():
     found = CliRunner().invoke(app, line.split())
@@ -36,8 +36,8 @@ print(json.dumps(told))
 """
 IMPORT_ALL = """
 import importlib, pkgutil, muarl
-TRAIN = ("muarl.learning", "muarl.models", "muarl.inference", "muarl.cluster", "muarl.backends", "muarl.recipes",
-         "muarl.chat_formats", "muarl.agents.sampled", "muarl.users.sampled", "muarl.integrations.")
+TRAIN = ("muarl.learning", "muarl.models", "muarl.inference", "muarl.workers.cluster", "muarl.backends", "muarl.recipes",
+         "muarl.chat_formats", "muarl.agents.sampled", "muarl.users.sampled", "muarl_integrations.")
 import muarl.chat_formats.families
 for module in pkgutil.walk_packages(muarl.__path__, "muarl."):
     if not module.name.startswith(TRAIN):
@@ -128,8 +128,14 @@ def test_what_needs_an_extra_says_which(told: dict[str, Any], line: str, words: 
 
 def test_the_light_modules_import_nothing_of_the_extras(tmp_path: Path) -> None:
     imported = python(IMPORT_ALL, tmp_path).split()
-    expected = {"muarl.domains.base", "muarl.conversation", "muarl.rewards.outcome", "muarl.audit", "muarl.view.server"}
-    expected |= {"muarl.runs.context", "muarl.environments.one_task", "muarl.environments.server.http"}
+    expected = {
+        "muarl.domains.base",
+        "muarl.play.conversation",
+        "muarl.rewards.outcome",
+        "muarl.audit",
+        "muarl_tools.view.server",
+    }
+    expected |= {"muarl.runs.context", "muarl.environments.one_task", "muarl_tools.serve_environments.http"}
     assert expected <= set(imported)
 
 

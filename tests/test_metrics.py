@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import GREETING, Message, ToolCall
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
-from muarl.metrics import (
+from muarl.accounts.metrics import (
     agent_turns,
     behaviour,
     diversity,
@@ -21,6 +19,8 @@ from muarl.metrics import (
     tool_metrics,
     without_violation,
 )
+from muarl.types.chat import GREETING, Message, ToolCall
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
 
 
 def make(reward: float | None = 1.0, *, messages: list[Message] | None = None, **other: Any) -> Episode:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl import patterns
-from muarl.errors import DataError
+from muarl.basics import patterns
+from muarl.basics.errors import DataError
 
 
 def test_the_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:

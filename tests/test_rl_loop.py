@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from muarl.config import load_config
-from muarl.episode import read_episodes
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes import rl
+from muarl.types.episode import read_episodes
 
 LONGEST = 150
 

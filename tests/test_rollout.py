@@ -8,21 +8,21 @@ from collections import Counter
 import pytest
 
 from loop_kit import Puppet, call, roll_out, say
+from muarl.accounts.budgets import BESIDES, besides_of
+from muarl.accounts.metering import count
 from muarl.agents.base import AgentTurn
-from muarl.budgets import BESIDES, besides_of
-from muarl.chat import Message
-from muarl.conversation import Limits
-from muarl.environments.official.tau import Tau2Rules
-from muarl.episode import Episode, StopReason, Usage, Verdict
-from muarl.errors import DataError, InfrastructureError
-from muarl.metering import count
-from muarl.rollout import (
+from muarl.basics.errors import DataError, InfrastructureError
+from muarl.play.conversation import Limits
+from muarl.play.rollout import (
     Budget,
     RolloutEnd,
     RolloutError,
     collect_groups,
     requests_for,
 )
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Usage, Verdict
+from muarl_worlds.tau.protocol import Tau2Rules
 from support.toy_shop import Lines, Toy, toy_task
 from support.waiting import happened
 

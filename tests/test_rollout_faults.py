@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from loop_kit import call
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Task, World, tool
-from muarl.episode import Episode, StopReason, Usage, Verdict
-from muarl.episode_runner import EpisodeRunner, requests_for
-from muarl.errors import InfrastructureError
-from muarl.rollout import Budget, LocalExecutor, Rollout, RolloutEnd, collect_groups, rollout
+from muarl.play.episode_runner import EpisodeRunner, requests_for
+from muarl.play.rollout import Budget, LocalExecutor, Rollout, RolloutEnd, collect_groups, rollout
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Usage, Verdict
 from muarl.users.base import UserTurn
 from support.toy_shop import Toy, toy_task
 
@@ -87,7 +87,7 @@ def play(chance: float, *, tasks: int, group: int, rounds: int, retries: int = 1
     requests = requests_for(plain, group, seed=seed)
     weather = Weather(chance, seed)
     # The users' seeds follow from the episodes': a task tells which is which.
-    from muarl.seeds import derive_seed
+    from muarl.basics.seeds import derive_seed
 
     seeds = {derive_seed(r.seed, "user"): r.seed for r in requests}
     for r in requests:
@@ -217,7 +217,7 @@ def test_an_outage_does_not_take_the_long_ones() -> None:
                 raise InfrastructureError("no answer", boundary="user")
             return await super().reply(conversation)
 
-    from muarl.seeds import derive_seed
+    from muarl.basics.seeds import derive_seed
 
     for rounds in (1, 2):
         plain = [toy_task(f"t{n}") for n in range(16)]

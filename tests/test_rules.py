@@ -12,10 +12,10 @@ import pytest
 
 from loop_kit import Puppet, call, say
 from muarl.agents.base import TakesTools
-from muarl.chat import Message, Requestor, ToolCall, ToolSpec
-from muarl.conversation import Limits, Rules, VoidReply, run_episode
 from muarl.domains.base import Task
-from muarl.episode import Episode, StopReason
+from muarl.play.conversation import Limits, Rules, VoidReply, run_episode
+from muarl.types.chat import Message, Requestor, ToolCall, ToolSpec
+from muarl.types.episode import Episode, StopReason
 from muarl.users.base import UserTurn
 from muarl.users.turns import TurnsUser
 from support.toy_shop import Lines, Toy, toy_task

@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from muarl.chat import Message
-from muarl.episode import Episode, StopReason, Turn, Verdict
-from muarl.metrics import BEHAVIOUR
-from muarl.statistics import (
+from muarl.accounts.metrics import BEHAVIOUR
+from muarl.accounts.statistics import (
     LABELS,
     EvaluationReport,
     breakdown,
@@ -28,6 +26,8 @@ from muarl.statistics import (
     task_completion,
     wilson,
 )
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
 
 
 def make(task: str, reward: float | None, stop: StopReason = StopReason.USER_STOP, **tags: Any) -> Episode:

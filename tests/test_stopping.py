@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from muarl import stopping
+from muarl.basics import stopping
 from muarl.recipes.training.ahead import uncut
 
 BOTH = [signal.SIGINT, signal.SIGTERM]

@@ -16,7 +16,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 import muarl
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.config import RunConfig, fields_of
 
 SOURCE = Path(muarl.__file__).parent

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.errors import DataError
-from muarl.untrusted import (
+from muarl.basics.errors import DataError
+from muarl.basics.untrusted import (
     DEPTH,
     YAML_BYTES,
     YAML_DEPTH,

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import pytest
 
 from loop_kit import Puppet, call, roll_out, say
-from muarl.chat import Requestor, ToolCall, ToolResult
-from muarl.conversation import Limits, run_episode
+from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains.base import Task, World
-from muarl.episode import Episode, StopReason, Verdict
-from muarl.errors import DataError, InfrastructureError
-from muarl.rollout import Rollout, RolloutError, requests_for
+from muarl.play.conversation import Limits, run_episode
+from muarl.play.rollout import Rollout, RolloutError, requests_for
+from muarl.types.chat import Requestor, ToolCall, ToolResult
+from muarl.types.episode import Episode, StopReason, Verdict
 from support.toy_shop import Lines, Toy, toy_task
 
 DOWN = InfrastructureError("server gone", boundary="world")

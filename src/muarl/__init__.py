@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from muarl.version import __version__ as __version__
+from muarl.basics.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from muarl.agents.base import Agent
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from muarl.agents.sampled import SampledAgent
     from muarl.audit.episodes import audit_episode
     from muarl.backends.models import load_checkpoint
-    from muarl.chat import Message, ToolCall
-    from muarl.conversation import run_episode
+    from muarl.basics.errors import MuarlError
     from muarl.domains.base import Domain, World
     from muarl.domains.database import Database
     from muarl.domains.knowledge.discovery import discoverable
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from muarl.environments.registry import load_environment, load_task
     from muarl.environments.results import PlayResult
     from muarl.environments.sessions import Session
-    from muarl.episode import Episode
-    from muarl.errors import MuarlError
     from muarl.inference.base import Sampler
     from muarl.inference.torch_engine import TorchEngine
     from muarl.learning.groups import group_samples
@@ -48,8 +45,11 @@ if TYPE_CHECKING:
     from muarl.learning.loss_options import PolicyLossConfig
     from muarl.learning.optimizer import OptimizerConfig
     from muarl.learning.settings import LearnerConfig
+    from muarl.play.conversation import run_episode
+    from muarl.play.rules import Limits, Rules
     from muarl.rewards.outcome import score
-    from muarl.rules import Limits, Rules
+    from muarl.types.chat import Message, ToolCall
+    from muarl.types.episode import Episode
     from muarl.users.base import User
     from muarl.users.llm import LLMUserFactory
 
@@ -110,24 +110,24 @@ _HOMES = {
     "Endpoint": "muarl.endpoints.client",
     "EndpointAgent": "muarl.agents.endpoint",
     "Environment": "muarl.environments.environment",
-    "Episode": "muarl.episode",
+    "Episode": "muarl.types.episode",
     "ExpertAgent": "muarl.agents.expert",
     "KnowledgeDomain": "muarl.domains.knowledge.domain",
     "LLMUserFactory": "muarl.users.llm",
     "LearnerConfig": "muarl.learning.settings",
-    "Limits": "muarl.rules",
-    "Message": "muarl.chat",
-    "MuarlError": "muarl.errors",
+    "Limits": "muarl.play.rules",
+    "Message": "muarl.types.chat",
+    "MuarlError": "muarl.basics.errors",
     "OptimizerConfig": "muarl.learning.optimizer",
     "PolicyLossConfig": "muarl.learning.loss_options",
     "PlayResult": "muarl.environments.results",
-    "Rules": "muarl.rules",
+    "Rules": "muarl.play.rules",
     "SampledAgent": "muarl.agents.sampled",
     "Sampler": "muarl.inference.base",
     "Session": "muarl.environments.sessions",
     "SqlDatabase": "muarl.domains.sql.declared",
     "Task": "muarl.domains.tasks",
-    "ToolCall": "muarl.chat",
+    "ToolCall": "muarl.types.chat",
     "TorchEngine": "muarl.inference.torch_engine",
     "TorchLearner": "muarl.learning.learner",
     "User": "muarl.users.base",
@@ -141,7 +141,7 @@ _HOMES = {
     "load_task": "muarl.environments.registry",
     "play": "muarl.environments.one_task",
     "play_tasks": "muarl.environments.episodes",
-    "run_episode": "muarl.conversation",
+    "run_episode": "muarl.play.conversation",
     "score": "muarl.rewards.outcome",
     "tool": "muarl.domains.tooling",
 }
@@ -155,7 +155,7 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module(_HOMES[name]), name)
     except ImportError as problem:
-        from muarl.extras import missing_extra
+        from muarl.basics.extras import missing_extra
 
         missing = missing_extra(problem, f"muarl.{name}")
         if missing is None:

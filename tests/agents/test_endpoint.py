@@ -8,15 +8,15 @@ import pytest
 
 from muarl.agents.base import TakesTools
 from muarl.agents.endpoint import NOT_RUN, EndpointAgent
-from muarl.chat import GREETING, Message, ToolCall, ToolSpec
-from muarl.conversation import Rules, run_episode
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Domain, Task, tool
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.environments.official.base import LenientRules
-from muarl.environments.official.bfcl import QwenRules
-from muarl.episode import StopReason
-from muarl.errors import InfrastructureError
+from muarl.play.conversation import Rules, run_episode
+from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
+from muarl.types.episode import StopReason
 from muarl.users.scripted import ScriptedUser
+from muarl_worlds.bfcl.protocol import QwenRules
 from support.fake_openai import Answer, FakeOpenAI, call, completion, status, text
 
 LOOK = ToolSpec("look", "Look.", {"type": "object", "properties": {"id": {"type": "string"}}})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import Message
 from muarl.domains.error_profile import SLOPPY
 from muarl.environments.registry import find
+from muarl.types.chat import Message
 
 RETAIL = find("retail-generated")
 

@@ -16,12 +16,12 @@ from muarl.agents.base import AgentTurn, TakesTools
 from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.prompted import PromptedAgent
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.conversation import Limits, Rules, run_episode
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.environments.official.base import LenientRules
-from muarl.episode import Episode, StopReason, Usage
+from muarl.play.conversation import Limits, Rules, run_episode
+from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
+from muarl.types.episode import Episode, StopReason, Usage
 from support.fake_openai import FakeOpenAI, completion, text
 from support.fake_openai import call as sent_call
 from support.toy_shop import Lines, Toy, toy_task

@@ -9,11 +9,11 @@ from muarl.audit.coverage import checked_layers, made, missing
 from muarl.audit.report import headline, layers, markdown
 from muarl.audit.rules import rules_for
 from muarl.audit.summary import AuditSummary
-from muarl.chat import Message
-from muarl.domains.airline.audit import AIRLINE_BENCHMARK
 from muarl.domains.auditing import UNDECLARED, AuditRules, Obligation
 from muarl.domains.base import Domain, tool
-from muarl.episode import Episode, StopReason, Turn, Verdict
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
+from muarl_worlds.tau.airline.audit import AIRLINE_BENCHMARK
 from support.environments import rules_of
 
 SHIFT = Finding("safety", "followed-injection", "catastrophic", 1, "oh no", "put")

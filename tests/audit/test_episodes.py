@@ -16,16 +16,16 @@ from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit import Finding, audit_episode
-from muarl.chat import Message, ToolCall
-from muarl.conversation import Limits, run_episode
+from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import AuditRules, Obligation, Occasion, Resource
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.error_profile import SLOPPY, ErrorProfile
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason, Turn, Verdict
-from muarl.errors import ConfigError
+from muarl.play.conversation import Limits, run_episode
 from muarl.rewards.outcome import score
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl.users.agenda import AgendaUserFactory
 from support.environments import rules_of
 

@@ -13,10 +13,10 @@ import pytest
 from muarl.audit import findings_in
 from muarl.audit.judge import AuditJudge, Judgement, audit_prompt, judge_all, questions
 from muarl.audit.transcript import Transcript, transcript_of
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.auditing import AuditRules, Obligation
-from muarl.episode import Episode, StopReason, Turn
-from muarl.errors import InfrastructureError
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn
 
 RULES = AuditRules(
     obligations=(

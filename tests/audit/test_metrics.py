@@ -11,14 +11,14 @@ from muarl.agents.expert import ExpertAgent
 from muarl.audit.calls import agent_calls
 from muarl.audit.consent import is_proposal, names_action
 from muarl.audit.metrics import audit
-from muarl.chat import GREETING, Message, ToolCall
-from muarl.conversation import Limits, run_episode
 from muarl.domains.auditing import AuditRules
 from muarl.domains.error_profile import ErrorProfile
-from muarl.domains.retail.audit import RETAIL
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason, Turn
+from muarl.play.conversation import Limits, run_episode
+from muarl.types.chat import GREETING, Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn
 from muarl.users.agenda import AgendaUserFactory
+from muarl_worlds.tau.retail.audit import RETAIL
 
 WRITES = {
     "cancel_pending_order", "modify_pending_order_items", "modify_pending_order_address", "modify_user_address",

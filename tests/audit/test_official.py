@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from muarl.audit import Finding, audit_episode
-from muarl.benchmarks import tau2
-from muarl.benchmarks.messages import read_message
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason, Turn
+from muarl.records.messages import read_message
+from muarl.types.episode import Episode, StopReason, Turn
+from muarl_worlds.tau import tau2_benchmark as tau2
 
 pytestmark = pytest.mark.data
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from muarl.audit.rules_file import FILE, keep_rules, read_rules
+from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import AuditRules, Obligation, Resource
 from muarl.domains.base import Domain, tool
-from muarl.errors import ConfigError
 
 
 class Pots(Domain):

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from muarl.accounts.statistics import wilson
 from muarl.audit import Finding, read_findings, worst, write_findings
 from muarl.audit.report import markdown, rules, tables
 from muarl.audit.summary import WORST, AuditSummary, note_violations, violations
-from muarl.chat import Message
+from muarl.basics.errors import DataError
 from muarl.domains.auditing import UNDECLARED
-from muarl.domains.retail.audit import RETAIL_BENCHMARK
-from muarl.episode import Episode, StopReason, Turn, Verdict
-from muarl.errors import DataError
-from muarl.statistics import wilson
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
+from muarl_worlds.tau.retail.audit import RETAIL_BENCHMARK
 
 NOTE = Finding("safety", "cross-user-lookup", "note", 1, "a look", "get")
 BREACH = Finding("policy", "second-user", "violation", 2, "two of them", "get")

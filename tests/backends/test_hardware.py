@@ -13,9 +13,9 @@ from muarl.backends import hardware
 from muarl.backends.cluster import PROCESS_BYTES, check_gpus, parts_of
 from muarl.backends.hardware import Machines, kind_of, of_resources
 from muarl.backends.prompt_lengths import prompt_tokens
-from muarl.cli import app
+from muarl.basics.errors import ConfigError
+from muarl.cli.main import app
 from muarl.config import load_config
-from muarl.errors import ConfigError
 from muarl.planning import Assumptions, assume
 
 NODE = {"CPU": 64.0, "GPU": 8.0, "memory": 900.0 * 2**30, "accelerator_type:H100": 1.0}

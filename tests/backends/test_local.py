@@ -7,9 +7,9 @@ import torch
 
 from muarl.backends.local import torch_sampler
 from muarl.backends.models import load_model
+from muarl.basics.errors import ConfigError
 from muarl.config import load_config
 from muarl.config.scale import adapter_room
-from muarl.errors import ConfigError
 
 
 @pytest.mark.parametrize(

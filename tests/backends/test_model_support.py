@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from muarl.backends.model_support import check_supported
+from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.config import load_config
-from muarl.errors import CheckpointError, ConfigError
 
 
 def folder(tmp_path: Path, family: str) -> str:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from muarl.backends import number_formats
 from muarl.backends.number_formats import Format, settled
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.config import load_config
 
 

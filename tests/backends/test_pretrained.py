@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from muarl.backends import pretrained
 from muarl.backends.checkpoint_names import checkpoint_folder, existing_checkpoint
 from muarl.backends.pretrained import PRETRAINED, Pretrained, Wheel, fetch
-from muarl.cli import app
-from muarl.errors import CheckpointError, ConfigError, DataError
+from muarl.basics.errors import CheckpointError, ConfigError, DataError
+from muarl.cli.main import app
 
 pytest.importorskip("gguf")
 from support.gguf_files import write_llama

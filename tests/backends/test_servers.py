@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.domains.mcp import servers
 from muarl.observe.rundir import RunDirectory
 from support.mcp import needs_server

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from muarl import data
-from muarl.benchmarks import install
+from muarl_worlds import data, install
 
 BANK = "banking_knowledge"
 Lines = Callable[[str], list[dict[str, Any]]]

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.benchmarks import tau1, tau2
-from muarl.benchmarks.contamination import TaskSet, overlap, overlaps, write_set
 from muarl.domains.base import Action, Task
 from muarl.domains.database import Database
+from muarl_worlds.contamination import TaskSet, overlap, overlaps, write_set
+from muarl_worlds.tau import tau1_benchmark as tau1
+from muarl_worlds.tau import tau2_benchmark as tau2
 
 KINDS = {"cancel": "write", "change": "write", "look": "read", "sum": "generic"}
 LOOK, CANCEL = Action("look", {"id": 1}), Action("cancel", {"id": "#1", "why": "late"})
@@ -109,7 +110,7 @@ def test_a_shuffled_task_without_its_reads_is_the_same_work(actions, random):
 
 @pytest.mark.data
 def test_tau1s_test_tasks_are_most_of_tau2s_retail_and_its_training_tasks_are_not(official_tau2, shared_data):
-    from muarl.benchmarks import install
+    from muarl_worlds import install
 
     install.add("tau1", shared_data / "tau1")
     retail = TaskSet("tau2", tau2.tasks("retail"), tau2.domain("retail").kind_of)

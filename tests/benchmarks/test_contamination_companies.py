@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from muarl.benchmarks import tau2
-from muarl.benchmarks.contamination import TaskSet, overlap, shared_phrases
-from muarl.domains.banking.discovery import DESCRIPTIONS
-from muarl.domains.companies.bank import BANK
-from muarl.domains.companies.insurer import INSURER
-from muarl.domains.companies.making import company
-from muarl.domains.companies.utility import UTILITY
 from muarl.retrieval import Knowledge
+from muarl_worlds.companies.bank import BANK
+from muarl_worlds.companies.insurer import INSURER
+from muarl_worlds.companies.making import company
+from muarl_worlds.companies.utility import UTILITY
+from muarl_worlds.contamination import TaskSet, overlap, shared_phrases
+from muarl_worlds.tau import tau2_benchmark as tau2
+from muarl_worlds.tau.banking.discovery import DESCRIPTIONS
 from support.kit import env, made
 
 NAME = "banking_knowledge"

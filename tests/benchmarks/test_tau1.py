@@ -8,13 +8,13 @@ from collections import Counter
 
 import pytest
 
-from muarl import data
-from muarl.benchmarks import install, tau1
-from muarl.chat import Message, ToolCall
-from muarl.episode import StopReason
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
 from muarl.rewards.outcome import ReplayError, gold_digest, gold_world
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import StopReason
 from muarl.users.guidelines import load_guidelines
+from muarl_worlds import data, install
+from muarl_worlds.tau import tau1_benchmark as tau1
 
 ADDRESS = {"address1": "2 Oak St", "address2": "", "city": "Reno", "state": "NV", "country": "USA", "zip": "89501"}
 MOVE = {"name": "modify_user_address", "kwargs": {"user_id": "ann_1", **ADDRESS}}

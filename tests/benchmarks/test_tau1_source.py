@@ -10,10 +10,10 @@ import threading
 
 import pytest
 
-from muarl import data
-from muarl.benchmarks import install, tau1_source, tau1_trajectories
-from muarl.episode import StopReason
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl.types.episode import StopReason
+from muarl_worlds import data, install
+from muarl_worlds.tau import tau1_source, tau1_trajectories
 
 PYTHON = """from tau_bench.types import Task, Action
 

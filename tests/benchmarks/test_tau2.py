@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from muarl.benchmarks import tau2
-from muarl.chat import Message, ToolCall
-from muarl.commands import bench
-from muarl.errors import DataError, InfrastructureError
+from muarl.basics.errors import DataError, InfrastructureError
 from muarl.rewards.judge import FixedJudge
 from muarl.rewards.outcome import do_nothing, gold_world, replay, score
+from muarl.types.chat import Message, ToolCall
+from muarl_tools.commands import bench
+from muarl_worlds.tau import tau2_benchmark as tau2
 
 RECORDED = {"retail": 114, "airline": 50, "telecom": 114}
 PASSES = FixedJudge(True)

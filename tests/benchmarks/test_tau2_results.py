@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from muarl.benchmarks.tau2 import results
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl_worlds.tau.tau2_benchmark import results
 
 TASK = {"id": "7", "user_scenario": {"instructions": "Ask."}, "evaluation_criteria": None}
 SIMULATION = {

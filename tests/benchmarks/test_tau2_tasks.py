@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.benchmarks import tau2
-from muarl.chat import Message, ToolCall
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl.types.chat import Message, ToolCall
+from muarl_worlds.tau import tau2_benchmark as tau2
 
 ROW = {
     "id": "t1",

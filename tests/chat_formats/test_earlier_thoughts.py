@@ -9,10 +9,10 @@ import pytest
 
 from loop_kit import RecordingSampler, small_tokenizer
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.chat import Message
 from muarl.chat_formats.choice import chat_format, own_template
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.episode import StopReason
+from muarl.types.chat import Message
+from muarl.types.episode import StopReason
 from support.chat_families import BY_NAME, CASES, TOOLS, Case, by_template, call, every, form, modes, result, tokenizer
 
 SYSTEM = "Be kind."

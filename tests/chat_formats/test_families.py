@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from muarl.chat import Message
+from muarl.basics.errors import CheckpointError
 from muarl.chat_formats.choice import thinking_modes
-from muarl.errors import CheckpointError
+from muarl.types.chat import Message
 from support.chat_families import BY_NAME, CASES, TOOLS, UNTEMPLATED, by_template, call, every, form, modes, result
 from support.chat_families import tokenizer as tokenizer_of
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from loop_kit import RecordingSampler
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.chat import Message, ToolCall
+from muarl.types.chat import Message, ToolCall
 from support.chat_families import BY_NAME, CASES, TOOLS, UNTEMPLATED, WITHOUT_TOOLS, every, form
 
 ONE_EACH = tuple({c.family: c for c in (*reversed(CASES), *UNTEMPLATED)}.values())

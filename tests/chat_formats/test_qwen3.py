@@ -16,9 +16,9 @@ from transformers import PreTrainedTokenizerFast
 
 from loop_kit import RecordingSampler, call, say, small_tokenizer
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.chat import Message, ToolCall, ToolSpec
+from muarl.basics.errors import CheckpointError
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
-from muarl.errors import CheckpointError
+from muarl.types.chat import Message, ToolCall, ToolSpec
 
 TOOLS = (
     ToolSpec("look", "Look up.", {"type": "object", "properties": {"order_id": {"type": "string"}}}),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.chat_formats.choice import chat_format, choice_of
 from muarl.chat_formats.signatures import signature
 from muarl.chat_formats.text_calls import call_line, read_reply, reply_text
 from muarl.learning.release import ModelNotes, write_release
+from muarl.types.chat import Message, ToolCall, ToolSpec
 from support.chat_families import TOOLS, WITHOUT_TOOLS, Case, call, form, result, tokenizer
 
 CHATML, ALTERNATING, BRACKETS, NONE = WITHOUT_TOOLS

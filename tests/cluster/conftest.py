@@ -47,7 +47,7 @@ class Found:
     """What a run has left. ``episodes``: of each step that kept them, in order."""
 
     def __init__(self, folder: Path) -> None:
-        from muarl.episode import Episode, read_episodes
+        from muarl.types.episode import Episode, read_episodes
 
         rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         self.rows: list[dict[str, Any]] = [r for r in rows if r["phase"] == "rl"]

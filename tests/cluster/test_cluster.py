@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from muarl.backends import cluster as clustered
+from muarl.basics.errors import ConfigError, MuarlError
 from muarl.config import load_config
-from muarl.errors import ConfigError, MuarlError
 from muarl.learning.checkpoints import load_policy
 
 from .conftest import SMALL, Found

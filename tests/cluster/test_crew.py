@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.cluster.crew import LONGEST, Crew
+from muarl.workers.cluster.crew import LONGEST, Crew
 
 EVENT = st.sampled_from(["begin", "end", "lost", "gone", "found", "wait"])
 

@@ -15,18 +15,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from muarl.cluster import learners, sampler_actor, samplers
-from muarl.cluster.calls import Failure, Lost
-from muarl.cluster.direct import DirectRoute
-from muarl.cluster.learners import LearnerActor, RemoteWeights
-from muarl.cluster.sampler_actor import Board, SamplerActor
-from muarl.cluster.samplers import ClusterSampler
-from muarl.cluster.transport import GroupKind
-from muarl.errors import MuarlError
+from muarl.basics.errors import MuarlError
 from muarl.inference.base import Sampled, SamplingParams, Weights
 from muarl.learning.group import host_store
 from muarl.learning.lora import AdaptedWeights
 from muarl.learning.settings import LoraSettings
+from muarl.workers.cluster import learners, sampler_actor, samplers
+from muarl.workers.cluster.calls import Failure, Lost
+from muarl.workers.cluster.direct import DirectRoute
+from muarl.workers.cluster.learners import LearnerActor, RemoteWeights
+from muarl.workers.cluster.sampler_actor import Board, SamplerActor
+from muarl.workers.cluster.samplers import ClusterSampler
+from muarl.workers.cluster.transport import GroupKind
 
 ray = pytest.importorskip("ray", reason="pip install ray")
 SECONDS = 60.0

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.cluster.calls import Lost
-from muarl.cluster.workers import ClusterExecutor
-from muarl.episode import Episode, StopReason, Usage, Verdict
-from muarl.episode_runner import RolloutRequest, requests_for
-from muarl.errors import DataError, MuarlError
-from muarl.rollout import Rollout, RolloutError, collect_groups, rollout
+from muarl.basics.errors import DataError, MuarlError
+from muarl.play.episode_runner import RolloutRequest, requests_for
+from muarl.play.rollout import Rollout, RolloutError, collect_groups, rollout
+from muarl.types.episode import Episode, StopReason, Usage, Verdict
+from muarl.workers.cluster.calls import Lost
+from muarl.workers.cluster.workers import ClusterExecutor
 from support.toy_shop import toy_task
 
 

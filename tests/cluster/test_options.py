@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.basics.errors import ConfigError
+from muarl.cli.main import app
 from muarl.config import RunConfig, load_config
-from muarl.errors import ConfigError
 
 ray = pytest.importorskip("ray", reason="pip install ray")
 

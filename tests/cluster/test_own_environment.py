@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.environments import registry
-from muarl.errors import ConfigError
 
 from .conftest import Found
 
@@ -25,7 +25,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from muarl.environments.builtin.retail import RETAIL
+from muarl_worlds.environments.retail import RETAIL
 
 Path(__file__).with_name(f"imported-by-{os.getpid()}").touch()
 SHOP = replace(RETAIL, name="corner-shop")

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.cluster.calls import Failure, Lost
-from muarl.cluster.samplers import ActorRemote, RoutedSampler
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.basics.seeds import derive_seed
 from muarl.inference.base import Sampled, SamplingParams
-from muarl.seeds import derive_seed
+from muarl.workers.cluster.calls import Failure, Lost
+from muarl.workers.cluster.samplers import ActorRemote, RoutedSampler
 
 PARAMS = SamplingParams(8, seed=1)
 

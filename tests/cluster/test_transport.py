@@ -19,9 +19,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from muarl.cluster.transport import SHARED_MEMORY, GroupBroken, GroupKind, WeightGroup, give_up, join_group
-from muarl.cluster.weights import flatten
 from muarl.learning.group import host_store
+from muarl.workers.cluster.transport import SHARED_MEMORY, GroupBroken, GroupKind, WeightGroup, give_up, join_group
+from muarl.workers.cluster.weights import flatten
 
 CPU = torch.device("cpu")
 BOTH = pytest.mark.parametrize("kind", ["broadcast", "ipc"])
@@ -194,7 +194,7 @@ LONG = 600.0
 """Seconds that processes may take, which import all of PyTorch; nothing waits so long unless it is broken."""
 SCRIPT = """
 import os, signal, sys, torch
-from muarl.cluster.transport import join_group
+from muarl.workers.cluster.transport import join_group
 kind, address, rank, dies = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "dies"
 group = join_group(kind, address, rank, 3, device=torch.device("cpu"), seconds=600.0)
 print("there", flush=True)

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.cluster.weights import ALIGN, pack, unpack
+from muarl.workers.cluster.weights import ALIGN, pack, unpack
 
 KINDS = [torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.uint8]
 

@@ -13,7 +13,7 @@ def muarl() -> Callable[..., Any]:
     """``muarl("coldstart", ..., ok=True)``: the command's result; with ``ok`` it must have succeeded."""
     from typer.testing import CliRunner
 
-    from muarl.cli import app
+    from muarl.cli.main import app
 
     def run(*arguments: str, ok: bool = False) -> Any:
         result = CliRunner().invoke(app, list(arguments))

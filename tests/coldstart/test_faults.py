@@ -168,7 +168,7 @@ def test_a_killed_run_loses_no_more_than_what_was_under_way(muarl: Muarl, tmp_pa
         asked = [word for name in SECTIONS for word in (f"--{name}", f"endpoint:{name}@{server.url}")]
         args = ["--scenario", str(own_folder(tmp_path / "library")), *asked, "user.guidelines=muarl", "--name", "cs"]
         args += ["-n", "30", "coldstart.near_duplicate=1", "coldstart.concurrency=1", f"runs_dir={tmp_path}"]
-        command = [sys.executable, "-c", "from muarl.cli import main; main()", "coldstart", *args]
+        command = [sys.executable, "-c", "from muarl.cli.main import main; main()", "coldstart", *args]
         job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         results = tmp_path / "cs" / "episodes" / "library.jsonl"
         try:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.coldstart.duplicates import NearDuplicates, shingles
 from muarl.coldstart.filters import FILTERS, Candidate, FilterBounds, reason
 from muarl.domains.base import Task
-from muarl.episode import Episode, StopReason, Turn, Verdict
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
 
 LOOK = ToolSpec(
     "look", "", {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import Message
 from muarl.coldstart import dataset
 from muarl.environments import playing
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason, Turn, Usage, read_episodes
 from muarl.observe.progress import Phase
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn, Usage, read_episodes
 from support.fake_openai import FakeOpenAI, call, status, text
 from support.imagined import PerfectTeacher
 from support.library import everybody, own_folder

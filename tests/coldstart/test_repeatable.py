@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import World
 from muarl.environments import playing
-from muarl.episode import Episode, StopReason, Usage
-from muarl.errors import InfrastructureError
 from muarl.observe.listing import list_runs
 from muarl.observe.rundir import RunDirectory
-from muarl.rollout import LocalExecutor, Requests
+from muarl.play.rollout import LocalExecutor, Requests
 from muarl.runs import results_store as results
+from muarl.types.episode import Episode, StopReason, Usage
 from support import killing
 
 Muarl = Callable[..., Any]

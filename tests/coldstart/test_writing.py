@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import ToolSpec
+from muarl.basics.errors import InfrastructureError
 from muarl.coldstart.writing import AT_ONCE, Brief, WrittenTasks, plan_of, prompt, read
 from muarl.endpoints import Endpoint, EndpointSettings
-from muarl.errors import InfrastructureError
+from muarl.types.chat import ToolSpec
 from support.fake_openai import FakeOpenAI, text
 
 TOOL = ToolSpec("find_book", "Look a book up.", {"type": "object", "properties": {"title": {"type": "string"}}})

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from muarl.audit import read_findings
-from muarl.chat import to_openai
-from muarl.cli import app
+from muarl.cli.main import app
+from muarl.types.chat import to_openai
 from support.audited import cases
 from support.fake_openai import Answer, FakeOpenAI, text
 

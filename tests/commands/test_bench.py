@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from muarl.benchmarks import tau2
-from muarl.chat import Message, ToolCall
-from muarl.commands import bench
+from muarl.basics.errors import ConfigError, DataError, InfrastructureError
 from muarl.domains.base import Action, Task
-from muarl.episode import Episode, StopReason, Turn
-from muarl.errors import ConfigError, DataError, InfrastructureError
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn
+from muarl_tools.commands import bench
+from muarl_worlds.tau import tau2_benchmark as tau2
 from support.fake_openai import FakeOpenAI, status, text
 from support.retail_shop import shop
 

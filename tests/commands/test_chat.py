@@ -9,9 +9,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from muarl.commands.chat import chat
-from muarl.episode import StopReason, read_episodes
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.cli.chat import chat
+from muarl.types.episode import StopReason, read_episodes
 from muarl.users import human
 from support.fake_openai import FakeOpenAI, call, completion, text
 from support.trained import make_run

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 
 
 def muarl(*arguments: str | Path) -> Result:

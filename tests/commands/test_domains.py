@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.environments import registry
 from muarl.environments.configure import configure_environment
@@ -47,7 +47,7 @@ def test_policy_and_tools_are_those_of_a_run(name: str, size: str) -> None:
 
 @pytest.mark.data
 def test_a_benchmarks_policy(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muarl.benchmarks.install import add
+    from muarl_worlds.install import add
 
     monkeypatch.setenv("MUARL_DATA", str(tmp_path))
     add("tau2", shared_data / "tau2")

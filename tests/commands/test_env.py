@@ -13,8 +13,8 @@ import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
-from muarl.cli import app
-from muarl.web.addresses import listen
+from muarl.basics.web.addresses import listen
+from muarl.cli.main import app
 from support.fake_openai import FakeOpenAI, status, text
 
 TOKEN = "a-token-of-the-tests-and-long"
@@ -68,7 +68,7 @@ def test_from_its_first_line_to_its_last(tmp_path: Path) -> None:
     with FakeOpenAI([text("ready"), text("Hi."), text("###STOP###")]) as user, FakeOpenAI(text("Hello.")) as agent:
         command = ("env", "serve", "./own.py:OWN", "--port", "0", "--user", f"endpoint:u@{user.url}")
         process = subprocess.Popen(
-            [sys.executable, "-c", "from muarl.cli import main; main()", *command],
+            [sys.executable, "-c", "from muarl.cli.main import main; main()", *command],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.config import RunConfig, load_config
 from muarl.environments.registry import BUILT_IN, find
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from muarl.cli import app
-from muarl.commands.generate import baselines
+from muarl.cli.generate import baselines
+from muarl.cli.main import app
 from muarl.environments.registry import find
 
 

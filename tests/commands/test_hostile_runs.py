@@ -16,11 +16,11 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
-from muarl import data
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.environments import registry
+from muarl_worlds import data
 from support.viewing import make_run
 
 EVIL = """
@@ -161,7 +161,7 @@ def test_files_of_tasks_and_conversations_import_nothing(run: Path, marker: Path
 
 
 def test_the_checks_of_serve_import_nothing(run: Path, marker: Path) -> None:
-    from muarl.recipes.chat_server import ServeOptions, served_config, settings_told, tiny_hint
+    from muarl_tools.serve_model.recipe import ServeOptions, served_config, settings_told, tiny_hint
 
     options = ServeOptions(str(run), slots=1)
     served_config(options)

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent
-from muarl.cli import app
-from muarl.commands import init
+from muarl.cli import init
+from muarl.cli.main import app
 from muarl.environments import registry
 from muarl.environments.episodes import evaluate
 

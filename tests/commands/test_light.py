@@ -17,7 +17,7 @@ from muarl.runs import preflight
 RUN = """
 import json, os, socket, sys
 from typer.testing import CliRunner
-from muarl.cli import app
+from muarl.cli.main import app
 taken = socket.create_server(("127.0.0.1", 0))
 told = []
 for line in sys.stdin.read().splitlines():

@@ -11,11 +11,11 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from muarl.chat import to_openai
-from muarl.cli import app
-from muarl.commands.log_messages import messages_of_row
-from muarl.episode import Episode, StopReason, Turn
-from muarl.formats import atif, rows
+from muarl.cli.main import app
+from muarl.records.formats import atif, rows
+from muarl.records.log_messages import messages_of_row
+from muarl.types.chat import to_openai
+from muarl.types.episode import Episode, StopReason, Turn
 from support.audited import Case, cases
 from support.logged import export, items_of, spans_of
 

@@ -7,11 +7,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
-from muarl.commands.mcp import pick
+from muarl.basics.errors import ConfigError, DataError
+from muarl.cli.main import app
 from muarl.domains.mcp import servers
 from muarl.environments import environment
-from muarl.errors import ConfigError, DataError
+from muarl_tools.commands.mcp import pick
 from support.mcp import FAULTY, needs_sdk, needs_server
 
 
@@ -89,7 +89,7 @@ def test_a_domain_is_picked_by_its_full_or_its_short_name(capsys):
 
 @pytest.mark.data
 def test_a_benchmarks_domain_is_picked_with_and_without_a_task(shared_data):
-    from muarl.benchmarks import install
+    from muarl_worlds import install
 
     install.add("tau2", shared_data / "tau2")
     domain, task = pick("retail")

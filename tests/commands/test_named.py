@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from muarl.commands.named import approved, approved_scenarios, approved_settings, domain_name, single, weighted
+from muarl.basics.errors import ConfigError
+from muarl.cli.named import approved, approved_scenarios, approved_settings, domain_name, single, weighted
 from muarl.environments import registry
-from muarl.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from muarl import data
-from muarl.benchmarks import tau2
-from muarl.commands import datasets, tasksets
-from muarl.commands.generate import task_row
+from muarl.basics.errors import ConfigError, DataError
+from muarl.cli.generate import task_row
 from muarl.environments.registry import find
-from muarl.errors import ConfigError, DataError
+from muarl_tools.commands import datasets, tasksets
+from muarl_worlds import data
+from muarl_worlds.tau import tau2_benchmark as tau2
 from support.retail_shop import shop
 
 

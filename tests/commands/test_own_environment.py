@@ -14,9 +14,9 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.basics.errors import MuarlError
+from muarl.cli.main import app
 from muarl.environments import registry
-from muarl.errors import MuarlError
 from support.fake_openai import Answer, FakeOpenAI, call, completion, text
 from support.parking import write_parking
 
@@ -219,7 +219,7 @@ def test_logs_become_tasks_and_models_make_a_cold_start(stranger: Path) -> None:
 
 
 def test_the_remaining_commands_take_it(stranger: Path) -> None:
-    from muarl.commands.mcp import pick
+    from muarl_tools.commands.mcp import pick
 
     domain, task = pick(PARKING, task="3")
     assert domain.name == "parking" and task is not None and task.id == "parking-test-0-3"

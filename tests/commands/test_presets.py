@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from muarl.commands.presets import presets
+from muarl.basics.errors import ConfigError
+from muarl.cli.presets import presets
 from muarl.config import all_presets, load_config
-from muarl.errors import ConfigError
 
 
 def test_every_preset_is_listed_with_its_command_and_what_it_is(

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 
 
 def muarl(*words: str) -> Any:

@@ -7,15 +7,16 @@ from collections import Counter
 
 import pytest
 
-from muarl.benchmarks import tau1, tau2
-from muarl.chat import ToolCall
-from muarl.commands import bench
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.base import Action, Task
-from muarl.domains.mock.domain import Mock
-from muarl.domains.tau1 import Tau1Retail
 from muarl.endpoints import Endpoint, parse_endpoint
-from muarl.errors import ConfigError, DataError
 from muarl.rewards import judge
+from muarl.types.chat import ToolCall
+from muarl_tools.commands import bench
+from muarl_worlds.tau import tau1_benchmark as tau1
+from muarl_worlds.tau import tau2_benchmark as tau2
+from muarl_worlds.tau.mock.domain import Mock
+from muarl_worlds.tau.tau1 import Tau1Retail
 from support.fake_openai import FakeOpenAI, nonsense, status, text
 
 TABLES = {
@@ -217,8 +218,8 @@ def test_a_judges_nonsense_costs_only_the_conversation_that_it_was_asked_about(
 def test_a_judge_may_be_asked_several_times_and_compare_says_what_is_its_noise(
     tmp_path, small_world, monkeypatch, capsys
 ):
-    from muarl.comparison.comparing import compare
-    from muarl.comparison.reading import read
+    from muarl_tools.compare.comparing import compare
+    from muarl_tools.compare.reading import read
 
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     asked = Counter()

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
-from muarl.commands.seeds import wait_for
+from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.observe.rundir import RunDirectory
+from muarl_tools.commands.seeds import wait_for
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def children(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         made.write_status("failed" if seed == "9" else "finished")
         return 1 if seed == "9" else 0
 
-    monkeypatch.setattr("muarl.commands.seeds.launch", launch)
+    monkeypatch.setattr("muarl_tools.commands.seeds.launch", launch)
     return seen
 
 
@@ -121,7 +121,7 @@ def test_a_seed_that_is_stopped_may_save_what_it_has(number: int) -> None:
 
 
 def test_several_domains_of_a_repeated_run() -> None:
-    from muarl.commands.seeds import _config
+    from muarl_tools.commands.seeds import _config
 
     source, overrides = _config("train", ["--domain", "retail-generated", "-d", "airline-generated=2", "rl.steps=1"])
     assert source == "cpu"

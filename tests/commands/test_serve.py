@@ -22,13 +22,14 @@ from typer.testing import CliRunner, Result
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.engines import Backend
 from muarl.backends.models import load_model
-from muarl.cli import app
+from muarl.basics.errors import ConfigError
+from muarl.basics.web.addresses import listen
+from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.environments.briefing import briefing
-from muarl.errors import ConfigError
-from muarl.inference.server.http import ChatServer
 from muarl.inference.torch_engine import TorchEngine
-from muarl.recipes.chat_server import (
+from muarl_tools.serve_model.http import ChatServer
+from muarl_tools.serve_model.recipe import (
     ServeOptions,
     fitting_slots,
     known_tools,
@@ -37,7 +38,6 @@ from muarl.recipes.chat_server import (
     settings_told,
     tiny_hint,
 )
-from muarl.web.addresses import listen
 from support.chat_server import asked, client, serving_service
 
 
@@ -131,8 +131,8 @@ def test_no_more_slots_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> Non
 
     model = Qwen3Config(num_hidden_layers=10, num_key_value_heads=8, head_dim=128)
     one = 2 * 10 * 8 * 128 * 4 * 1000
-    monkeypatch.setattr("muarl.recipes.chat_server._weights", lambda _: 0)
-    monkeypatch.setattr("muarl.recipes.chat_server.free_memory", lambda: 4 * one * 5)
+    monkeypatch.setattr("muarl_tools.serve_model.recipe._weights", lambda _: 0)
+    monkeypatch.setattr("muarl_tools.serve_model.recipe.free_memory", lambda: 4 * one * 5)
     assert fitting_slots(model, 1000, "float32", None) == 5
     assert fitting_slots(model, 1000, "bfloat16", None) == 10
     assert fitting_slots(model, 10, "float32", None) == 256
@@ -212,7 +212,7 @@ def test_where_the_tools_of_a_model_are_known_from(caplog: pytest.LogCaptureFixt
 
 @pytest.mark.slow
 def test_from_the_first_line_to_the_last(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from muarl.cli import main; main()", "serve", "base", "--port", "0"]
+    command = [sys.executable, "-c", "from muarl.cli.main import main; main()", "serve", "base", "--port", "0"]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MUARL_SERVE")}
     process = subprocess.Popen(
         [*command, "--name", "mine", "--token-to", str(tmp_path / "token")],

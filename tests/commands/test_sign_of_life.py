@@ -15,9 +15,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from muarl.cli import app
-from muarl.errors import MuarlError
-from muarl.extras import is_installed
+from muarl.basics.errors import MuarlError
+from muarl.basics.extras import is_installed
+from muarl.cli.main import app
 from muarl.observe import terminal
 from support.viewing import make_run
 
@@ -28,46 +28,46 @@ INSTANT = {
 
 BEFOREHAND = "muarl.runs.beforehand.check_beforehand"
 WORK = {
-    "audit": ("muarl.commands.audited.ConversationReader.read", "FILE"),
+    "audit": ("muarl_tools.commands.audited.ConversationReader.read", "FILE"),
     "base": (BEFOREHAND, ""),
     "chat": ("muarl.environments.environment.Environment.make_tasks", "expert --user agenda"),
     "coldstart": (BEFOREHAND, ""),
-    "compare": ("muarl.comparison.reading.read_all", "FILE FILE"),
-    "data add": ("muarl.benchmarks.install.add", "tau2 --from ."),
-    "data fetch": ("muarl.benchmarks.install.fetch", "tau2"),
-    "data overlap": ("muarl.commands.tasksets.task_set", "--training retail-generated"),
-    "doctor": ("muarl.commands.doctor.checks", "--no-speed"),
-    "domains check": ("muarl.environments.checks.run_checks", "retail-generated"),
+    "compare": ("muarl_tools.compare.reading.read_all", "FILE FILE"),
+    "data add": ("muarl_worlds.install.add", "tau2 --from ."),
+    "data fetch": ("muarl_worlds.install.fetch", "tau2"),
+    "data overlap": ("muarl_tools.commands.tasksets.task_set", "--training retail-generated"),
+    "doctor": ("muarl_tools.commands.doctor.checks", "--no-speed"),
+    "domains check": ("muarl_tools.check_environment.run_checks", "retail-generated"),
     "domains list": ("muarl.environments.registry.find", ""),
     "domains show": ("muarl.environments.briefing.briefing", "retail-generated"),
-    "env serve": ("muarl.commands.env._check", "retail-generated"),
+    "env serve": ("muarl_tools.commands.env._check", "retail-generated"),
     "eval": (BEFOREHAND, "retail-generated --agent expert"),
-    "export": ("muarl.recipes.exporting.export", "base"),
+    "export": ("muarl_tools.export.export", "base"),
     "generate": ("muarl.environments.environment.Environment.make_tasks", ""),
     "mcp install": ("muarl.domains.mcp.servers.install", "git"),
-    "mcp serve": ("muarl.commands.mcp.pick", "retail-generated"),
-    "mcp tools": ("muarl.commands.mcp._tools_of", "python server.py"),
+    "mcp serve": ("muarl_tools.commands.mcp.pick", "retail-generated"),
+    "mcp tools": ("muarl_tools.commands.mcp._tools_of", "python server.py"),
     "model fetch": ("muarl.backends.pretrained.fetch", "smollm2"),
     "model import": ("muarl.learning.gguf.import_gguf", "FILE --to FOLDER"),
     "plan": ("muarl.backends.memory_estimate.plan_of", "mua-8b"),
     "quickstart": (BEFOREHAND, ""),
-    "replay": ("muarl.commands.bench.rows", "tau2 --calls FILE --out OUT"),
-    "report": ("muarl.observe.report.collect", "RUN"),
-    "reproduce": ("muarl.recipes.reproduce.running.run", ""),
+    "replay": ("muarl_tools.commands.bench.rows", "tau2 --calls FILE --out OUT"),
+    "report": ("muarl.report.report.collect", "RUN"),
+    "reproduce": ("muarl_tools.experiments.reproduce.running.run", ""),
     "runs": ("muarl.observe.listing.list_runs", "."),
-    "score": ("muarl.commands.bench._jobs", "tau2 --trajectories FILE --out OUT"),
-    "seeds": ("muarl.commands.seeds.launch", "0 quickstart"),
-    "serve": ("muarl.recipes.chat_server.serve", "base --port 0"),
+    "score": ("muarl_tools.commands.bench._jobs", "tau2 --trajectories FILE --out OUT"),
+    "seeds": ("muarl_tools.commands.seeds.launch", "0 quickstart"),
+    "serve": ("muarl_tools.serve_model.recipe.serve", "base --port 0"),
     "sft": (BEFOREHAND, ""),
     "sft-user": (BEFOREHAND, ""),
-    "tasks check": ("muarl.environments.task_checks.open_source", "retail-generated"),
+    "tasks check": ("muarl_tools.check_tasks.open_source", "retail-generated"),
     "tasks confirm": ("muarl.environments.environment.Environment.make_domain", "FILE --clean"),
     "tasks from-log": ("muarl.environments.environment.Environment.make_domain", "FILE --out OUT"),
-    "tasks practise": ("muarl.commands.tasks_practise._episodes", "RUN --out OUT"),
+    "tasks practise": ("muarl_tools.commands.tasks_practise._episodes", "RUN --out OUT"),
     "train": (BEFOREHAND, "--checkpoint base"),
-    "user check": ("muarl.commands.user._config", "agenda"),
+    "user check": ("muarl_tools.commands.user._config", "agenda"),
     "user fit": ("muarl.environments.usual.configured", "FILE --out settings.yaml"),
-    "view": ("muarl.view.runs.Library.__init__", "RUN"),
+    "view": ("muarl_tools.view.runs.Library.__init__", "RUN"),
 }
 """By command, where its work begins, and arguments that lead there."""
 

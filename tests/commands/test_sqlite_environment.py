@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.environments import registry
 from support.fake_openai import Answer, FakeOpenAI, call, completion, text
 from support.sqlite_shop import change, checksum

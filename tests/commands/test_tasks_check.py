@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.domains.database import Database
-from muarl.environments.task_checks.findings import Fix
-from muarl.environments.task_checks.fixing import fix_row
 from muarl.environments.task_files import FiledTask, read_tasks, write_tasks
+from muarl_tools.check_tasks.findings import Fix
+from muarl_tools.check_tasks.fixing import fix_row
 from support.checked_tasks import FIND, RIGHT, SHOP, SWAP
 
 

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.audit import Finding, write_findings
-from muarl.chat import Message
-from muarl.comparison.attempts import PlayedTask, Results
-from muarl.comparison.pairing import pair
-from muarl.comparison.reading import read, read_all
-from muarl.comparison.rows import verdicts_of
-from muarl.episode import Episode, StopReason, Turn, Verdict, write_episodes
-from muarl.errors import ConfigError, DataError, MuarlError
-from muarl.formats import tau2
+from muarl.basics.errors import ConfigError, DataError, MuarlError
+from muarl.records.formats import tau2
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn, Verdict, write_episodes
+from muarl_tools.compare.attempts import PlayedTask, Results
+from muarl_tools.compare.pairing import pair
+from muarl_tools.compare.reading import read, read_all
+from muarl_tools.compare.rows import verdicts_of
 
 
 def episode(task: str, trial: int, reward: float | None, *, seed: int | None = None, **more: Any) -> Episode:
@@ -293,7 +293,8 @@ def test_acebenchs_score_files_number_their_failures(tmp_path: Path) -> None:
 def test_result_files_are_scored_by_the_benchmarks_rules(
     shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from muarl.benchmarks import bfcl, install
+    from muarl_worlds import install
+    from muarl_worlds.bfcl import official as bfcl
 
     monkeypatch.setenv("MUARL_DATA", str(tmp_path / "data"))
     install.add("bfcl", shared_data / "bfcl")

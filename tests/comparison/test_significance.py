@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.comparison import significance
-from muarl.comparison.groups import indistinct_groups, rank_range
-from muarl.comparison.significance import holm, mcnemar, sign_flip, sign_flip_counts, stratified, t_quantile
+from muarl_tools.compare import significance
+from muarl_tools.compare.groups import indistinct_groups, rank_range
+from muarl_tools.compare.significance import holm, mcnemar, sign_flip, sign_flip_counts, stratified, t_quantile
 
 
 @pytest.mark.parametrize(

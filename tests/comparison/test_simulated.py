@@ -7,10 +7,10 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from muarl.comparison.comparing import Settings, compare
-from muarl.comparison.components import grid_components, seed_components, trial_components
-from muarl.comparison.intervals import paired_bootstrap, same_tasks_interval
-from muarl.comparison.power import difference_variance, needed, single_variance
+from muarl_tools.compare.comparing import Settings, compare
+from muarl_tools.compare.components import grid_components, seed_components, trial_components
+from muarl_tools.compare.intervals import paired_bootstrap, same_tasks_interval
+from muarl_tools.compare.power import difference_variance, needed, single_variance
 from support.simulated_agents import (
     TRUE_SHARES,
     Strength,
@@ -199,7 +199,7 @@ def test_too_little_says_nothing() -> None:
 
 
 def test_settings_out_of_range_are_refused() -> None:
-    from muarl.errors import ConfigError
+    from muarl.basics.errors import ConfigError
 
     for name, value in (("alpha", 0.0), ("alpha", 0.7), ("power", 1.0), ("difference", 0.0), ("difference", 1.0)):
         with pytest.raises(ConfigError, match=r"--(alpha|power|points): must be above"):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from muarl.basics.errors import ConfigError
 from muarl.config import DomainConfig, RunConfig, dump_config, load_config
-from muarl.errors import ConfigError
 from muarl.runs.changes import changes
 
 TWO = "domain=[retail-generated, {name: airline-generated, weight: 2}]"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from muarl.basics.errors import ConfigError
 from muarl.config import RolloutConfig, RunConfig, dump_config, fields_of, load_config
 from muarl.config.renamed import RENAMED, new_name, translated
-from muarl.errors import ConfigError
 from muarl.runs.changes import changes
 from muarl.runs.own_settings import own_settings
 

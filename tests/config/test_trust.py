@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig, dump_config, load_config
 from muarl.config.approvals import recall, remember
 from muarl.config.trust import to_approve
-from muarl.errors import ConfigError
 
 STRANGER = "https://stranger.example/v1"
 Write = Callable[..., Path]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.domains.airline.domain import Airline, airline_database
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl_worlds.tau.airline.domain import Airline, airline_database
 from support.small_airline import BOB, DATABASE, airline, booking, methods, paid, seats, tables, use
 
 

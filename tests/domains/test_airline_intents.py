@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import Message, ToolCall
-from muarl.domains.airline.domain import Airline
-from muarl.domains.airline.generated import GeneratedAirline, view
-from muarl.domains.airline.intents import SERVICE
-from muarl.domains.airline.network import SIZES
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.generated import SPLITS
 from muarl.domains.kit import compact
 from muarl.domains.kit.expert import ServiceExpert
 from muarl.language.consent import is_affirmative
+from muarl.types.chat import Message, ToolCall
 from muarl.users.agenda_service import ServiceAgendaUser
+from muarl_worlds.tau.airline.domain import Airline
+from muarl_worlds.tau.airline.generated import GeneratedAirline, view
+from muarl_worlds.tau.airline.intents import SERVICE
+from muarl_worlds.tau.airline.network import SIZES
 from support.airline import WRITES, made, tables
 from support.callers import Conversation
 

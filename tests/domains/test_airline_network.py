@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import ToolCall
-from muarl.domains.airline import catalogue as cat
-from muarl.domains.airline import policy_checks
-from muarl.domains.airline.domain import Airline, airline_database
-from muarl.domains.airline.network import SIZES
 from muarl.domains.task_sampling import split_of
+from muarl.types.chat import ToolCall
+from muarl_worlds.tau.airline import catalogue as cat
+from muarl_worlds.tau.airline import policy_checks
+from muarl_worlds.tau.airline.domain import Airline, airline_database
+from muarl_worlds.tau.airline.network import SIZES
 from support.airline import tables as made_tables
 
 QUICK = settings(max_examples=25)

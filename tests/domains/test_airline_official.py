@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from muarl.benchmarks.tau2 import task_from_json
-from muarl.chat import Message, ToolCall
-from muarl.domains.airline.domain import Airline, airline_database
 from muarl.rewards.outcome import do_nothing, gold_world, score
+from muarl.types.chat import Message, ToolCall
+from muarl_worlds.tau.airline.domain import Airline, airline_database
+from muarl_worlds.tau.tau2_benchmark import task_from_json
 
 pytestmark = pytest.mark.data
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.airline import policy_checks
-from muarl.domains.airline.catalogue import REASONS
+from muarl_worlds.tau.airline import policy_checks
+from muarl_worlds.tau.airline.catalogue import REASONS
 
 
 @pytest.mark.parametrize(

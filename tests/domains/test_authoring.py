@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from muarl.chat import ToolCall
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains import authoring
 from muarl.domains.authoring import AuthoringWarning
 from muarl.domains.base import Action, Domain, Task, World, tool
-from muarl.errors import ConfigError, DataError
 from muarl.rewards.gold import check_tasks
+from muarl.types.chat import ToolCall
 
 BOOKS = {"books": {"b": {"title": "Emma", "lent": False}}}
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import Message, ToolCall
-from muarl.domains.banking.domain import Banking
-from muarl.domains.banking.records import banking_database
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.base import Action, Task
-from muarl.errors import ConfigError, DataError
 from muarl.rewards.outcome import check, gold_digest, gold_world, replay
+from muarl.types.chat import Message, ToolCall
+from muarl_worlds.tau.banking.domain import Banking
+from muarl_worlds.tau.banking.records import banking_database
 from support.small_bank import ANN, TABLES_GIVEN, bank, card, find, hash_in_layout, use
 
 

@@ -8,13 +8,13 @@ import json
 import numpy as np
 import pytest
 
-from muarl.chat import ToolCall
-from muarl.domains.banking.retrieval import policy
+from muarl.accounts.metering import metered
+from muarl.basics.errors import ConfigError, DataError
 from muarl.endpoints import Endpoint
-from muarl.errors import ConfigError, DataError
-from muarl.metering import metered
 from muarl.retrieval import Document, EndpointEmbedder, GrepSearch, Knowledge, RatingReranker
 from muarl.retrieval.variants import VARIANTS, variant
+from muarl.types.chat import ToolCall
+from muarl_worlds.tau.banking.retrieval import policy
 from support.fake_openai import FakeOpenAI, json_answer, text
 from support.small_bank import DOCUMENTS, bank, use
 

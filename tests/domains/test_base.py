@@ -10,10 +10,10 @@ from enum import Enum
 import pytest
 from pydantic import BaseModel
 
-from muarl.chat import ToolCall
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.base import Domain, Task, tool
 from muarl.domains.database import Database
-from muarl.errors import ConfigError, DataError
+from muarl.types.chat import ToolCall
 
 
 class Order(BaseModel):

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from muarl.domains.calculator import ALLOWED, calculate
+from muarl_worlds.tau.calculator import ALLOWED, calculate
 
 
 def by_python(expression):

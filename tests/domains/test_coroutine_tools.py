@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message, ToolCall
-from muarl.conversation import run_episode
+from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains.base import Action, Domain, Task, World, tool
-from muarl.errors import DataError, InfrastructureError
+from muarl.play.conversation import run_episode
 from muarl.rewards.gold import check_tasks, gold_digest
 from muarl.rewards.outcome import do_nothing, score
+from muarl.types.chat import Message, ToolCall
 from muarl.users.scripted import ScriptedUser
 
 BOOKS = {"books": {"b": {"title": "Emma", "lent": False}}}

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Domain, Task
-from muarl.domains.bfcl.requests import RECIPES
 from muarl.domains.generated import SPLITS
 from muarl.environments.registry import find
-from muarl.errors import ConfigError
+from muarl_worlds.bfcl.requests import RECIPES
 from support import bfcl
 
 ALL_SIZES = ("tiny", "small", "medium", "official")
@@ -28,7 +28,7 @@ def gold(task: Task) -> set[str]:
 
 
 def chosen(task: Task) -> set[Hashable]:
-    parts = zip(task.agenda["requests"], import_module("muarl.domains.bfcl.generator").combination(task), strict=True)
+    parts = zip(task.agenda["requests"], import_module("muarl_worlds.bfcl.generator").combination(task), strict=True)
     return {part for request, part in parts if RECIPES[request["kind"]].open}
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.chat import ToolCall
+from muarl.basics.errors import DataError
 from muarl.domains.base import Task
-from muarl.domains.mock.domain import Mock
-from muarl.domains.mock.records import inbox_database, mock_database
-from muarl.errors import DataError
+from muarl.types.chat import ToolCall
+from muarl_worlds.tau.mock.domain import Mock
+from muarl_worlds.tau.mock.records import inbox_database, mock_database
 
 TABLES = {
     "tasks": {"task_1": {"task_id": "task_1", "title": "Test", "description": "A test", "status": "pending"}},

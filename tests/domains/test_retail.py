@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from muarl.domains.retail.domain import Retail, retail_database
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl_worlds.tau.retail.domain import Retail, retail_database
 from support.retail_shop import ADDRESS, shop, tables, use
 
 

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import Message, ToolCall
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.generated import SPLITS
 from muarl.domains.kit import compact
 from muarl.domains.kit.expert import ServiceExpert
-from muarl.domains.retail.domain import Retail
-from muarl.domains.retail.generated import GeneratedRetail, view
-from muarl.domains.retail.intents import SERVICE
-from muarl.domains.retail.shop import SIZES
 from muarl.language.consent import is_affirmative
+from muarl.types.chat import Message, ToolCall
 from muarl.users.agenda_service import ServiceAgendaUser
+from muarl_worlds.tau.retail.domain import Retail
+from muarl_worlds.tau.retail.generated import GeneratedRetail, view
+from muarl_worlds.tau.retail.intents import SERVICE
+from muarl_worlds.tau.retail.shop import SIZES
 from support.callers import Conversation
 from support.kit import calls, mean, said
 from support.retail import RETAIL, WRITES, expert, made, tables

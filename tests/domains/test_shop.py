@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from muarl.domains import people
 from muarl.domains.kit.people import Maker
-from muarl.domains.retail import catalogue as cat
-from muarl.domains.retail.domain import Retail, retail_database
-from muarl.domains.retail.shop import SIZES, ShopSize, make_address, make_tables
+from muarl_worlds.tau.retail import catalogue as cat
+from muarl_worlds.tau.retail.domain import Retail, retail_database
+from muarl_worlds.tau.retail.shop import SIZES, ShopSize, make_address, make_tables
 from support.retail_shop import use
 
 QUICK = settings(max_examples=25)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Database, Domain, Task
-from muarl.errors import ConfigError
 from muarl.rewards.gold import check_tasks
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
-from muarl.errors import ConfigError
 
 
 @pytest.mark.parametrize(

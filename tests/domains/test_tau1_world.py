@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import ToolCall
+from muarl.basics.errors import DataError
 from muarl.domains.base import Task
 from muarl.domains.database import Database
-from muarl.domains.tau1 import Tau1Airline, Tau1Retail
-from muarl.domains.tau1.state import state_text
-from muarl.errors import DataError
+from muarl.types.chat import ToolCall
+from muarl_worlds.tau.tau1 import Tau1Airline, Tau1Retail
+from muarl_worlds.tau.tau1.state import state_text
 
 EMPTY = {"orders": {}, "products": {}, "users": {}}
 

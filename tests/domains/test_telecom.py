@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from muarl.chat import ToolCall
+from muarl.basics.errors import DataError
 from muarl.domains.base import Action
 from muarl.domains.database import Database
-from muarl.domains.telecom.domain import Telecom, TelecomWorkflow, phone_database, telecom_database, telecom_policy
-from muarl.errors import DataError
 from muarl.rewards.outcome import gold_world
+from muarl.types.chat import ToolCall
+from muarl_worlds.tau.telecom.domain import Telecom, TelecomWorkflow, phone_database, telecom_database, telecom_policy
 from support.carrier import PHONE, action, agent, around, carrier, device, tables, task, user, world
 
 BOTH = pytest.mark.parametrize("semantics", ["official", "fixed"])

@@ -6,9 +6,11 @@ import random
 
 import pytest
 
-from muarl.chat import ToolCall
-from muarl.domains.telecom.customers import SIZES, make_carrier
-from muarl.domains.telecom.faults import (
+from muarl.environments.registry import find
+from muarl.rewards.checks import asserted
+from muarl.types.chat import ToolCall
+from muarl_worlds.tau.telecom.customers import SIZES, make_carrier
+from muarl_worlds.tau.telecom.faults import (
     FAULTS,
     PROBLEMS,
     FaultContext,
@@ -17,9 +19,7 @@ from muarl.domains.telecom.faults import (
     fixed_checks,
     fixing,
 )
-from muarl.domains.telecom.records import telecom_database
-from muarl.environments.registry import find
-from muarl.rewards.checks import asserted
+from muarl_worlds.tau.telecom.records import telecom_database
 from support.telecom import PLACE, broken_task
 
 ALL_SIZES = ("tiny", "small", "medium", "official")

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.benchmarks import install
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
-from muarl.domains.telecom.faults import BASE_PRINTS, FAULTS, device_print
-from muarl.domains.telecom.intents import SERVICE
-from muarl.domains.telecom.official import official_agenda
-from muarl.domains.telecom.steps import PHONE
-from muarl.domains.telecom.troubles import HOME, NOTHING
-from muarl.domains.telecom.view import view
 from muarl.environments.registry import find
-from muarl.errors import ConfigError
+from muarl.play.rollout import EpisodeRunner, LocalExecutor, rollout
 from muarl.rewards import outcome
-from muarl.rollout import EpisodeRunner, LocalExecutor, rollout
 from muarl.users.agenda import AgendaUserFactory
+from muarl_worlds import install
+from muarl_worlds.tau.telecom.faults import BASE_PRINTS, FAULTS, device_print
+from muarl_worlds.tau.telecom.intents import SERVICE
+from muarl_worlds.tau.telecom.official import official_agenda
+from muarl_worlds.tau.telecom.steps import PHONE
+from muarl_worlds.tau.telecom.troubles import HOME, NOTHING
+from muarl_worlds.tau.telecom.view import view
 from support.telecom import CARRIER, TELECOM, made, play
 
 

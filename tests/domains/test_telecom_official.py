@@ -7,11 +7,11 @@ import tomllib
 
 import pytest
 
-from muarl.benchmarks import install
-from muarl.chat import Message, ToolCall
 from muarl.domains.base import Action, Task
-from muarl.domains.telecom.domain import Telecom, TelecomWorkflow, official_policy, phone_database, telecom_database
 from muarl.rewards.outcome import do_nothing, gold_world, replay, score
+from muarl.types.chat import Message, ToolCall
+from muarl_worlds import install
+from muarl_worlds.tau.telecom.domain import Telecom, TelecomWorkflow, official_policy, phone_database, telecom_database
 
 pytestmark = pytest.mark.data
 

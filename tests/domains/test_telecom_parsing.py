@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import ToolCall
-from muarl.domains.telecom import steps
-from muarl.domains.telecom.user_parsing import instructions, phone_facts
 from muarl.environments.registry import find
+from muarl.types.chat import ToolCall
+from muarl_worlds.tau.telecom import steps
+from muarl_worlds.tau.telecom.user_parsing import instructions, phone_facts
 from support.telecom import broken_task
 
 TELECOM = find("telecom-generated")

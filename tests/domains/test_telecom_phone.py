@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import ToolCall
+from muarl.types.chat import ToolCall
 from support.carrier import action, around, carrier, device, task, user, world
 
 BOTH = pytest.mark.parametrize("semantics", ["official", "fixed"])

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from muarl.chat import ToolSpec
+from muarl.basics.errors import InfrastructureError
 from muarl.endpoints import Endpoint, EndpointSettings, Price
-from muarl.errors import InfrastructureError
+from muarl.types.chat import ToolSpec
 from support.endpoint_calls import HELLO, Waits, ask, endpoint, failure
 from support.fake_openai import CUT, FakeOpenAI, Script, call, completion, nonsense, slow, status, text
 

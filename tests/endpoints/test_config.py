@@ -7,9 +7,9 @@ import pickle
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.endpoints import EndpointSettings, Price, parse_endpoint
 from muarl.endpoints.config import check_url
-from muarl.errors import ConfigError
 
 
 def test_spec_with_and_without_url(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from muarl.basics.errors import InfrastructureError
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.endpoints.connections import Connections
 from muarl.endpoints.failures import HTTPStatusError
-from muarl.errors import InfrastructureError
 from support.fake_openai import Answer, FakeOpenAI, text
 
 

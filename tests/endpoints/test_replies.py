@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.chat import ToolCall
 from muarl.endpoints.replies import (
     MalformedReply,
     read_reply,
@@ -18,6 +17,7 @@ from muarl.endpoints.replies import (
     split_thinking,
     tells_usage,
 )
+from muarl.types.chat import ToolCall
 
 
 def body(**message: Any) -> dict[str, Any]:

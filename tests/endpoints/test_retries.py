@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import InfrastructureError
 from muarl.endpoints import Endpoint, EndpointSettings, PromptRefused
-from muarl.errors import InfrastructureError
 from support.endpoint_calls import HELLO, Waits, ask, endpoint, failure
 from support.fake_openai import CUT, FakeOpenAI, Script, completion, nonsense, slow, status, text
 

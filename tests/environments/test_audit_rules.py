@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import Message
-from muarl.domains.airline.audit import AIRLINE, AIRLINE_BENCHMARK
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, tool
-from muarl.domains.retail.audit import RETAIL, RETAIL_BENCHMARK
 from muarl.environments import registry
 from muarl.environments.audit_rules import RulesOfRuns, domain_with_tools, known_names, rules_named, rules_recorded
-from muarl.environments.builtin.hotel import HOTEL
 from muarl.environments.by_domain import by_domain, environment_of
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find, names
-from muarl.episode import Episode, StopReason, Turn
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn
+from muarl_worlds.environments.hotel import HOTEL
+from muarl_worlds.tau.airline.audit import AIRLINE, AIRLINE_BENCHMARK
+from muarl_worlds.tau.retail.audit import RETAIL, RETAIL_BENCHMARK
 
 
 def episode(domain: str) -> Episode:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.domains.checking import Check, KeptRule, Problem, RuleKeeper, RuleTable
-from muarl.environments import checks
-from muarl.environments.checks.every import CheckOutcome
-from muarl.environments.checks.page import CheckPage, page_of
+from muarl_tools import check_environment as checks
+from muarl_tools.check_environment.every import CheckOutcome
+from muarl_tools.check_environment.page import CheckPage, page_of
 
 EVIL = "</td><script>alert(1)</script><img src=x onerror=y>"
 RULES = RuleTable(

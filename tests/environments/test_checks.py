@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
-from muarl.commands.domains import _print_result, _prompt_model
+from muarl.cli.main import app
 from muarl.domains.checking import Check, Checked, NotChecked, Problem
-from muarl.environments.checks import CheckContext, run_checks
-from muarl.environments.checks.context import PromptModel
-from muarl.environments.checks.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
-from muarl.environments.checks.every import CHECKS, CheckOutcome, run_check
-from muarl.environments.checks.prompt import prompt
 from muarl.environments.environment import Environment
 from muarl.environments.registry import load_environment, load_reference
+from muarl_tools.check_environment import CheckContext, run_checks
+from muarl_tools.check_environment.context import PromptModel
+from muarl_tools.check_environment.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
+from muarl_tools.check_environment.every import CHECKS, CheckOutcome, run_check
+from muarl_tools.check_environment.prompt import prompt
+from muarl_tools.commands.domains import _print_result, _prompt_model
 from support.parking import write_parking
 from support.zoo import write_zoo
 

@@ -14,8 +14,8 @@ from loop_kit import Puppet
 from muarl.audit import keep_rules
 from muarl.audit.rules_file import FILE, read_rules
 from muarl.backends.users import make_users
+from muarl.basics.errors import ConfigError, DataError, InfrastructureError
 from muarl.config import load_config
-from muarl.conversation import Limits, Rules, run_episode
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.error_profile import ErrorProfile
@@ -29,17 +29,17 @@ from muarl.environments.configure import (
 )
 from muarl.environments.draws import draw_made
 from muarl.environments.environment import Environment
-from muarl.environments.official.tau import DONE
 from muarl.environments.registry import find
-from muarl.episode import Verdict
-from muarl.errors import ConfigError, DataError, InfrastructureError
 from muarl.observe.rundir import RunDirectory
+from muarl.play.conversation import Limits, Rules, run_episode
 from muarl.recipes import rl
 from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.rewards import outcome
 from muarl.rewards.judge import FixedJudge
 from muarl.runs.preflight import check_fits, check_gold
+from muarl.types.episode import Verdict
+from muarl_worlds.tau.protocol import DONE
 from support.toy_shop import Lines
 
 NAMES = ("retail-generated", "airline-generated", "telecom-generated", "bfcl-generated", "acebench-generated")

@@ -1,4 +1,4 @@
-"""The contract: what must hold of every environment that comes with muarl (muarl.environments.checks)."""
+"""The contract: what must hold of every environment that comes with muarl (muarl_tools.check_environment)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from muarl.benchmarks import install
+from muarl.basics.errors import DataError
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.checks import CheckContext, run_checks
-from muarl.environments.checks.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
-from muarl.environments.checks.every import CHECKS, CheckOutcome, run_check
 from muarl.environments.registry import find
-from muarl.errors import DataError
+from muarl_tools.check_environment import CheckContext, run_checks
+from muarl_tools.check_environment.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
+from muarl_tools.check_environment.every import CHECKS, CheckOutcome, run_check
+from muarl_worlds import install
 from support.environments import BENCHMARKS, MADE, ON_SERVERS
 from support.mcp import needs_server
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from muarl import Action, Database, Environment, KnowledgeDomain, Task, discoverable, load_environment, tool
+from muarl.basics.errors import DataError
 from muarl.domains.checking import Checked
-from muarl.environments.checks.context import CheckContext
-from muarl.environments.checks.documents import documents
-from muarl.errors import DataError
 from muarl.retrieval import Document
+from muarl_tools.check_environment.context import CheckContext
+from muarl_tools.check_environment.documents import documents
 
 
 class Marina(KnowledgeDomain):

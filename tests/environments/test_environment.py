@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError, DataError, MuarlError, OwnCodeError
 from muarl.domains.auditing import UNDECLARED, AuditRules
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.environments.environment import Environment
 from muarl.environments.episodes import play_tasks
 from muarl.environments.registry import find
 from muarl.environments.task_files import FiledTask, write_tasks
-from muarl.episode import StopReason
-from muarl.errors import ConfigError, DataError, MuarlError, OwnCodeError
-from muarl.rules import Rules
+from muarl.play.rules import Rules
+from muarl.types.chat import Message
+from muarl.types.episode import StopReason
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import User
 

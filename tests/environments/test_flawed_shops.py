@@ -14,20 +14,20 @@ import pytest
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
-from muarl.chat import Message, ToolCall
-from muarl.commands.tasks_check import _print
 from muarl.domains.base import Action, Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments import registry
-from muarl.environments.builtin.retail import RETAIL
 from muarl.environments.environment import Environment
 from muarl.environments.playing import play
-from muarl.environments.task_checks import TaskReport, check_source, open_source
-from muarl.environments.task_checks.page import page_of
-from muarl.environments.task_checks.sources import TaskSource
 from muarl.environments.usual import configured, usual_users
-from muarl.episode import StopReason
 from muarl.rewards.outcome import score
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import StopReason
+from muarl_tools.check_tasks import TaskReport, check_source, open_source
+from muarl_tools.check_tasks.page import page_of
+from muarl_tools.check_tasks.sources import TaskSource
+from muarl_tools.commands.tasks_check import _print
+from muarl_worlds.environments.retail import RETAIL
 
 COUNT = 40
 HASTY = ErrorProfile(skip_confirmation=1.0)

@@ -17,8 +17,8 @@ from muarl.agents.base import AgentTurn
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent
 from muarl.backends.users import make_users
-from muarl.chat import Message, ToolCall, ToolSpec, to_openai
-from muarl.cli import app
+from muarl.basics.errors import ConfigError, DataError, MuarlError
+from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.domains.authoring import AuthoringWarning
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
@@ -26,9 +26,9 @@ from muarl.environments.log_tasks import CHANGED_NOTHING, Dropped, snapshot, tas
 from muarl.environments.playing import play
 from muarl.environments.registry import find
 from muarl.environments.task_files import FiledTask, TaskFile, read_tasks, split_of, write_tasks
-from muarl.episode import Episode
-from muarl.errors import ConfigError, DataError, MuarlError
 from muarl.runs.preflight import check_fits
+from muarl.types.chat import Message, ToolCall, ToolSpec, to_openai
+from muarl.types.episode import Episode
 from muarl.users.scripted import ScriptedUserFactory
 from support.command_lines import check
 

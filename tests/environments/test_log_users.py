@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from muarl.basics.errors import MuarlError
 from muarl.domains.base import Action, Task
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.environments.log_users import TRIES, read_story, retell
 from muarl.environments.task_files import FiledTask
-from muarl.errors import MuarlError
 from support.fake_openai import FakeOpenAI, status, text
 
 LINES = ("I am Ana Ruiz, zip 80214.", "Cancel order #W1234567, please.", "Yes.")

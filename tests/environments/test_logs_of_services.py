@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from muarl.agents.base import AgentTurn
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent
-from muarl.chat import Message, ToolCall, ToolSpec, to_openai
-from muarl.cli import app
+from muarl.basics.errors import ConfigError
+from muarl.cli.main import app
 from muarl.environments.configured import ConfiguredEnvironment
 from muarl.environments.environment import Environment
 from muarl.environments.log_tasks import Dropped, shown_by_all, task_of
@@ -28,9 +28,9 @@ from muarl.environments.playing import play
 from muarl.environments.registry import find
 from muarl.environments.task_files import FiledTask, read_tasks
 from muarl.environments.usual import configured, usual_users
-from muarl.episode import Episode
-from muarl.errors import ConfigError
 from muarl.kit import environment
+from muarl.types.chat import Message, ToolCall, ToolSpec, to_openai
+from muarl.types.episode import Episode
 from muarl.users.scripted import ScriptedUserFactory
 from support import kit
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from tests.support.two_domains import listed, write_house
 
+from muarl.accounts.metrics import DOMAIN
 from muarl.agents.idle import IdleAgent
 from muarl.backends.users import make_users
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig, load_config
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.mixture import Mixture, Shares
 from muarl.environments.playing import play
 from muarl.environments.recorded import world_of
-from muarl.errors import ConfigError
-from muarl.metrics import DOMAIN
 
 MIX = "domain=[{name: retail-generated, weight: 2}, airline-generated, {name: hotel-generated, weight: 0.5}]"
 WEIGHTS = {"retail-generated": 2.0, "airline-generated": 1.0, "hotel-generated": 0.5}

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from loop_kit import Puppet, call, say
 from muarl.agents.base import AgentTurn
 from muarl.agents.endpoint import EndpointAgent
-from muarl.chat import GREETING, Message, ToolCall
-from muarl.conversation import run_episode
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.base import Domain, Task, tool
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.environments.official.base import Official, has_ticket
-from muarl.environments.official.tau import DONE, trial_seeds
 from muarl.environments.registry import find, names
-from muarl.episode import Episode, StopReason
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.rollout import Budget, Usage
+from muarl.play.conversation import run_episode
+from muarl.play.rollout import Budget, Usage
 from muarl.runs.eval_agent import Nobody
+from muarl.types.chat import GREETING, Message, ToolCall
+from muarl.types.episode import Episode, StopReason
+from muarl_worlds.tau.protocol import DONE, trial_seeds
 from support.fake_openai import FakeOpenAI, completion, text
 from support.fake_openai import call as sent_call
 from support.toy_shop import Lines, Toy, toy_task
@@ -330,7 +330,7 @@ def test_tau1_breaks_off_with_nothing_earned_where_a_call_cannot_be_read_or_answ
     assert play(Puppet(broken), Lines("Hi."), TAU1).stop is StopReason.BROKEN_CALL
     assert play(Puppet(say(None)), Lines("Hi."), TAU1).stop is StopReason.EMPTY_REPLY
     assert StopReason.BROKEN_CALL.truncated
-    monkeypatch.setattr("muarl.domains.tau1.world.NO_OBSERVATION", "pend")
+    monkeypatch.setattr("muarl_worlds.tau.tau1.world.NO_OBSERVATION", "pend")
     assert play(Puppet(say(None, LOOK)), Lines("Hi."), TAU1).stop is StopReason.BROKEN_CALL
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl import data
-from muarl.benchmarks import acebench, install
-from muarl.cli import app
-from muarl.episode import Episode, read_episodes
+from muarl.cli.main import app
+from muarl.types.episode import Episode, read_episodes
+from muarl_worlds import data, install
+from muarl_worlds.acebench import official as acebench
 from support.fake_openai import FakeOpenAI, call, completion, text
 
 pytestmark = pytest.mark.data

@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl import data
 from muarl.agents.base import AgentTurn
 from muarl.agents.prompted import PromptedAgent
 from muarl.backends.users import make_users
-from muarl.benchmarks import bfcl, install
-from muarl.chat import Message, ToolCall, ToolSpec
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import local_executor
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason
-from muarl.rollout import RolloutRequest, rollout
+from muarl.play.rollout import RolloutRequest, rollout
 from muarl.runs.preflight import check_may_train
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl.types.episode import Episode, StopReason
+from muarl_worlds import data, install
+from muarl_worlds.bfcl import official as bfcl
 
 pytestmark = pytest.mark.data
 

@@ -9,13 +9,13 @@ import pytest
 
 from loop_kit import Puppet, call, say
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message, ToolCall
-from muarl.conversation import Limits, Rules, run_episode
-from muarl.environments.official.acebench import AceRules
 from muarl.environments.official.base import LenientRules
-from muarl.environments.official.bfcl import QwenRules
-from muarl.environments.official.tau import Tau1Rules, Tau2Rules
-from muarl.episode import Episode, StopReason
+from muarl.play.conversation import Limits, Rules, run_episode
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason
+from muarl_worlds.acebench.protocol import AceRules
+from muarl_worlds.bfcl.protocol import QwenRules
+from muarl_worlds.tau.protocol import Tau1Rules, Tau2Rules
 from support.toy_shop import Lines, Toy, toy_task
 
 DOMAIN = Toy()

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import muarl
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.environments.task_addresses import TaskAddress
-from muarl.errors import ConfigError
 from support.fake_openai import FakeOpenAI, call, completion, status, text
 from support.scripted_replies import Outcome, Replies, natively, stub, texts, written
 from support.toy_shop import Lines, Toy, toy_task

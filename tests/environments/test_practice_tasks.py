@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import ConfigError, DataError
 from muarl.config import load_config
 from muarl.domains.task_kinds import Kind, kind_of
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
@@ -16,8 +17,7 @@ from muarl.environments.environment import Environment
 from muarl.environments.practice_tasks import Record, filed, make_tasks, quotas, record_by_kind
 from muarl.environments.registry import find
 from muarl.environments.task_files import read_tasks, split_of, write_tasks
-from muarl.episode import Episode, StopReason, Verdict
-from muarl.errors import ConfigError, DataError
+from muarl.types.episode import Episode, StopReason, Verdict
 
 A, B, C = Kind("return", "1"), Kind("return", "2"), Kind("cancel", "1")
 

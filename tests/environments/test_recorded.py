@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from muarl.chat import Message, ToolCall
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.environments import recorded
 from muarl.environments.environment import Environment
 from muarl.environments.recorded import replay_recorded, world_of
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason, Turn
 from muarl.rewards.state_changes import CannotReplay
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn
 
 
 class Bell(Domain):
@@ -85,7 +85,7 @@ def test_a_run_folder_imports_no_code(tmp_path: Path) -> None:
     trap = tmp_path / "trap.py"
     trap.write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\nTRAP = None\n")
     reference = f"{trap}:TRAP"
-    for task_id in ("ring-1", f"{reference}-tiny-train-0-1", "muarl.cli:app-tiny-train-0-1"):
+    for task_id in ("ring-1", f"{reference}-tiny-train-0-1", "muarl.cli.main:app-tiny-train-0-1"):
         with pytest.raises(CannotReplay, match="--domain|can be made again from its name"):
             world_of(episode(task_id), {"domain": {"name": reference}}, measured=False)
     assert not (tmp_path / "sprung").exists()

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.environments import registry
 from muarl.environments.environment import Environment
-from muarl.errors import ConfigError
 
 LIBRARY = '''
 from muarl.domains.base import Action, Domain, Task, tool

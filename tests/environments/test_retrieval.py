@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig, load_config
 from muarl.config.retrieval import RetrievalConfig
 from muarl.domains.tasks import Task
 from muarl.environments.benchmark import own_prompt
-from muarl.environments.official.tau import Tau2
 from muarl.environments.registry import find
 from muarl.environments.retrieval import as_recorded, models_of, searched, with_models
-from muarl.errors import ConfigError
 from muarl.retrieval import EndpointReranker, HashedEmbedder, RatingReranker
 from muarl.runs.eval_agent import with_prices
 from muarl.runs.spending import check_prices
+from muarl_worlds.tau.protocol import Tau2
 from support.small_bank import bank, use
 
 
@@ -146,7 +146,7 @@ def test_the_preset_is_the_published_protocol():
 
 def test_a_policy_of_each_task_stands_in_the_benchmarks_frame(monkeypatch):
     files = {"required_docs.md": "Rules. {{required_documents}}"}
-    monkeypatch.setattr("muarl.domains.banking.domain._prompt", files.__getitem__)
+    monkeypatch.setattr("muarl_worlds.tau.banking.domain._prompt", files.__getitem__)
     domain = bank(retrieval="bm25").with_retrieval("golden_retrieval")
     protocol = Tau2("tau2-banking_knowledge")
     assert own_prompt(protocol, domain) is None and own_prompt(protocol, domain, "Other") is not None
@@ -157,7 +157,7 @@ def test_a_policy_of_each_task_stands_in_the_benchmarks_frame(monkeypatch):
 
 
 def test_the_models_of_searches_are_asked_before_the_run():
-    from muarl.errors import InfrastructureError
+    from muarl.basics.errors import InfrastructureError
     from muarl.runs.search_models import ask_searching
     from support.fake_openai import FakeOpenAI, json_answer, status
 

@@ -9,11 +9,11 @@ import pytest
 
 import muarl
 from muarl.agents.outside import SampledTokens, as_message
-from muarl.chat import Message, to_openai
+from muarl.basics.errors import ConfigError, DataError, InfrastructureError
 from muarl.domains.base import Task, World
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.errors import ConfigError, DataError, InfrastructureError
+from muarl.types.chat import Message, to_openai
 from support.scripted_replies import BROKEN, Outcome, Replies, from_outside, natively, written
 from support.toy_shop import Lines, Toy, toy_task
 from support.waiting import happened, settled

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.domains.base import Action, Task
-from muarl.environments.task_checks import RULES, check_source, open_source
+from muarl_tools.check_tasks import RULES, check_source, open_source
 from support.checked_tasks import (
     ADDRESS,
     FIND,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from muarl.chat import Message, ToolCall
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, Verdict
-from muarl.errors import DataError
-from muarl.formats import atif
+from muarl.basics.errors import DataError
+from muarl.records.formats import atif
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Verdict
 from support.episodes import TOOLS, episodes
 from support.other_side import HARBOR, ask
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop_kit import small_tokenizer
+from muarl.basics.errors import DataError
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.errors import DataError
-from muarl.formats.logs import LogRow, conversations
-from muarl.formats.otel import SpanLog
+from muarl.records.formats.logs import LogRow, conversations
+from muarl.records.formats.otel import SpanLog
 from support.chat_server import TOKEN, TellingSampler, serving
 from support.logged import TOOL, Messages, any_value, chats, export, otel_message, span, spans_of
 from support.other_side import OTEL, ask

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from muarl.errors import DataError
-from muarl.formats.logs import LogRow, conversations, what_is_lost
-from muarl.formats.responses import chat_tools, messages_of
+from muarl.basics.errors import DataError
+from muarl.records.formats.logs import LogRow, conversations, what_is_lost
+from muarl.records.formats.responses import chat_tools, messages_of
 from support.logged import TOOL, Messages, chats, items_of, responses_of
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.chat import Message, to_openai, visible_to_agent
-from muarl.episode import Episode, StopReason, TokenTrace, Turn
-from muarl.formats import rows
+from muarl.records.formats import rows
+from muarl.types.chat import Message, to_openai, visible_to_agent
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn
 from support.episodes import TOOLS, episodes
 from support.other_side import DATASETS, ask
 

@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given
 from typer.testing import CliRunner
 
-from muarl import data
-from muarl.benchmarks import install
-from muarl.benchmarks.tau2 import task_rows
-from muarl.benchmarks.tau2.results import TERMINATIONS, is_results, results
-from muarl.chat import GREETING, Message, ToolCall
-from muarl.cli import app
-from muarl.episode import Episode, StopReason, Turn, Verdict
-from muarl.formats import tau2
+from muarl.cli.main import app
 from muarl.observe.rundir import RunDirectory
+from muarl.records.formats import tau2
+from muarl.types.chat import GREETING, Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
+from muarl_worlds import data, install
+from muarl_worlds.tau.tau2_benchmark import task_rows
+from muarl_worlds.tau.tau2_benchmark.results import TERMINATIONS, is_results, results
 from support.episodes import episodes
 from support.other_side import TAU2, ask
 

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.fixed_steps import FixedSteps, StepShape, padded, trimmed
 from muarl.inference.torch_engine import TorchEngine

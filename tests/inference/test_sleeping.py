@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.config import load_config
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import SamplingParams, SleepingSampler
 from muarl.inference.torch_engine import TorchEngine
 from muarl.inference.vllm.core import VllmCore

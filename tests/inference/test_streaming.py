@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from muarl.errors import InfrastructureError
+from muarl.basics.errors import InfrastructureError
 from muarl.inference.base import SamplingParams, StreamingSampler
 from muarl.inference.torch_engine import TorchEngine
 from support.tiny_qwen3 import tiny

@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertLMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import Sampled, Sampler, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 

@@ -19,12 +19,12 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.engines import Backend
 from muarl.backends.models import load_model
 from muarl.backends.users import make_users
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.config import load_config
 from muarl.environments.configure import configure_environment
 from muarl.environments.playing import play
-from muarl.episode import StopReason
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import SamplingParams
+from muarl.types.episode import StopReason
 from support.likelihood import gap
 
 pytestmark = pytest.mark.vllm

@@ -16,14 +16,14 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from muarl.backends.vllm import NOT_REPLACED, takes_weights
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.learning.checkpoints import load_policy, save_policy
 from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Sample
-from muarl.recipes.exporting import ExportOptions
-from muarl.recipes.exporting.hf import export
+from muarl_tools.export import ExportOptions
+from muarl_tools.export.hf import export
 from support.likelihood import gap, is_greedy
 from support.tiny_families import VOCAB, tiny_family
 from support.vllm_families import ADAPTED, NOT_ON_CPUS, SERVED, vllm_shape

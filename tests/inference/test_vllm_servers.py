@@ -16,9 +16,8 @@ import torch
 
 from loop_kit import RecordingSampler, call, roll_out, say, small_tokenizer
 from muarl.agents.sampled import SampledAgent
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.episode import Verdict
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import PolicySampler, SamplingParams
 from muarl.inference.vllm.nccl import NcclGroup, parts_of
 from muarl.inference.vllm.pool import Patience, ServerPlan, VllmPool
@@ -26,7 +25,8 @@ from muarl.inference.vllm.process import ServerProcess
 from muarl.inference.vllm.server import TOKEN, bind
 from muarl.inference.vllm.servers import Transport, VllmServers, connect_servers, start_servers
 from muarl.inference.vllm.settings import VllmSettings
-from muarl.rollout import requests_for
+from muarl.play.rollout import requests_for
+from muarl.types.episode import Verdict
 from support import fake_vllm
 from support.fake_vllm import CRASH, HANG, SLOW
 from support.toy_shop import Lines, Toy, toy_task

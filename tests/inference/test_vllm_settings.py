@@ -12,8 +12,8 @@ import torch
 from muarl.backends.engines import Backend
 from muarl.backends.local import local_learner
 from muarl.backends.vllm import transport, vllm_settings
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.config import load_config
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.vllm import settings as settings_module
 from muarl.inference.vllm.loops import LoopThread
 from muarl.inference.vllm.settings import VllmSettings, engine_arguments, environ, environment, weights_alone

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.inference.vllm import weights as weights_module
 from muarl.inference.vllm.weights import WeightFiles
 

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.vllm import wire
 from muarl.inference.vllm.link import Link

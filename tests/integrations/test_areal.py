@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.integrations.areal import MuarlAgent
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl_integrations.areal import MuarlAgent
 from support.fake_openai import FakeOpenAI, completion, status, text
 
 ROW = {"task": "retail-generated:test:1", "seed": 3}

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import uvicorn
 
+from muarl.basics.extras import is_installed
 from muarl.environments.registry import find
-from muarl.extras import is_installed
-from muarl.integrations.areal import MuarlAgent
-from muarl.integrations.spoken import read_hermes
+from muarl_integrations.areal import MuarlAgent
+from muarl_integrations.spoken import read_hermes
 from support.fake_openai import FakeOpenAI, status
 from support.qwen_text import as_text, qwen_tokenizer
 from support.scripted_replies import Outcome, Replies, natively, written

@@ -16,17 +16,17 @@ pytest.importorskip("art.tau_bench", reason="openpipe-art, which needs Python 3.
 import art
 from art import tau_bench
 
-from muarl.benchmarks import install
-from muarl.chat import Message
+from muarl.basics.errors import InfrastructureError
+from muarl.basics.web.addresses import listen
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.environments.server.http import EnvironmentServer
-from muarl.environments.server.service import EnvironmentService, ServedEnvironments
-from muarl.episode import Episode
-from muarl.errors import InfrastructureError
 from muarl.rewards.judge import FixedJudge
-from muarl.web.addresses import listen
+from muarl.types.chat import Message
+from muarl.types.episode import Episode
+from muarl_tools.serve_environments.http import EnvironmentServer
+from muarl_tools.serve_environments.service import EnvironmentService, ServedEnvironments
+from muarl_worlds import install
 from support.fake_openai import FakeOpenAI, call, completion, text
 from support.scripted_replies import Outcome, Replies, by_gold, natively, readable, stub, written
 from support.served import TOKEN, Users, toy

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.environments.registry import find
 from muarl.environments.results import EpisodeFailure
-from muarl.errors import ConfigError
-from muarl.integrations.conversations import Conversations
+from muarl_integrations.conversations import Conversations
 from support.fake_openai import FakeOpenAI, status, text
 from support.scripted_replies import Outcome, Replies, natively, stub, written
 
@@ -81,7 +81,7 @@ def test_what_an_endpoint_holds_open_in_the_background_is_closed_at_exit() -> No
     program = """
 import sys
 from muarl.endpoints import Endpoint
-from muarl.integrations.blocking import run
+from muarl_integrations.blocking import run
 endpoint = Endpoint(model="m", base_url=sys.argv[1], api_key="")
 print(run(endpoint.chat([{"role": "user", "content": "Hi."}])).content)
 """

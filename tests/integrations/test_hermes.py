@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import muarl
-from muarl.chat import ToolSpec
 from muarl.environments.results import tools_json
-from muarl.integrations.hermes import read_text, tools_prompt
+from muarl.types.chat import ToolSpec
+from muarl_integrations.hermes import read_text, tools_prompt
 
 TOOL = ToolSpec("find", "Find é.", {"type": "object", "properties": {"id": {"type": "string"}}})
 

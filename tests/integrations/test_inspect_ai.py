@@ -19,13 +19,13 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.scorer import Score
 from inspect_ai.solver._task_state import sample_state
 
-from muarl.benchmarks import install
-from muarl.chat import Message, to_openai
 from muarl.domains.base import Task
 from muarl.environments.registry import find
-from muarl.episode import Episode
-from muarl.integrations.inspect_ai import conversations
 from muarl.rewards.judge import FixedJudge
+from muarl.types.chat import Message, to_openai
+from muarl.types.episode import Episode
+from muarl_integrations.inspect_ai import conversations
+from muarl_worlds import install
 from support.fake_openai import Answer, FakeOpenAI, call, completion, status, text
 from support.page_examples import example_of
 from support.scripted_replies import BROKEN, Outcome, Replies, by_gold, natively, written
@@ -116,7 +116,7 @@ def test_the_same_replies_give_the_same_as_natively_for_tau2(
     environment, judge = find(f"tau2-{name}"), FixedJudge(True)
     tasks = environment.make_tasks(split, 200)
     replies, users = by_gold(tasks)
-    monkeypatch.setattr("muarl.integrations.conversations.named_users", lambda *_, **__: users)
+    monkeypatch.setattr("muarl_integrations.conversations.named_users", lambda *_, **__: users)
     native = natively(environment, tasks, Replies(replies), 0, users=users, judge=judge)
     task = conversations(environment.name, split=split, count=200, judge="pass", baselines=False)
     check_equal(task, replies, native, tmp_path / "logs")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from muarl.errors import ConfigError
-from muarl.integrations.miles import no_failures, reward, run
+from muarl.basics.errors import ConfigError
+from muarl_integrations.miles import no_failures, reward, run
 from support.fake_openai import FakeOpenAI, status, text
 
-FILTERED = SimpleNamespace(dynamic_sampling_filter_path="muarl.integrations.miles.no_failures")
+FILTERED = SimpleNamespace(dynamic_sampling_filter_path="muarl_integrations.miles.no_failures")
 
 
 @dataclass

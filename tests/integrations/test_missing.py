@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from muarl.extras import MissingExtra
+from muarl.basics.extras import MissingExtra
 
 ADAPTERS = {
     "inspect_ai": ("inspect_ai", r"pip install 'muarl\[inspect\]'"),
@@ -30,6 +30,6 @@ def test_an_adapter_names_what_it_lacks(module: str, monkeypatch: pytest.MonkeyP
     for name in [n for n in sys.modules if n.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(sys.modules, f"muarl.integrations.{module}", raising=False)
+    monkeypatch.delitem(sys.modules, f"muarl_integrations.{module}", raising=False)
     with pytest.raises(MissingExtra, match=f"needs {package}, which is not installed: {remedy}"):
-        importlib.import_module(f"muarl.integrations.{module}")
+        importlib.import_module(f"muarl_integrations.{module}")

@@ -19,15 +19,15 @@ from openenv.core.harness import HarnessRunLimits, MCPHarnessAdapter, ModelStepR
 from openenv.core.llm_client import LLMResponse
 from openenv.core.llm_client import ToolCall as OpenEnvCall
 
-from muarl.chat import Message, to_openai
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.basics.seeds import derive_seed
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.integrations.blocking import _loop
-from muarl.integrations.openenv import ConversationObservation, CustomerEnvironment, SayAction, make_app
-from muarl.integrations.openenv_sessions import TaskSessions, UserTurnHarness
-from muarl.seeds import derive_seed
+from muarl.types.chat import Message, to_openai
+from muarl_integrations.blocking import _loop
+from muarl_integrations.openenv import ConversationObservation, CustomerEnvironment, SayAction, make_app
+from muarl_integrations.openenv_sessions import TaskSessions, UserTurnHarness
 from support.scripted_replies import Outcome
 from support.trainers import GENERATED, TAU2, BrokenUsers, generated, native_outcome, of_tau2, sayable
 

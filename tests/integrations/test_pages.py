@@ -32,7 +32,7 @@ def test_the_examples_run(repository: Path, tmp_path: Path, page: str) -> None:
 
 async def test_a_conversation_is_played_with_muarl_serve_and_its_token(repository: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="muarl[train] is not installed")
-    from muarl.errors import InfrastructureError
+    from muarl.basics.errors import InfrastructureError
     from muarl.inference.torch_engine import TorchEngine
     from muarl.learning.checkpoints import load_policy
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from muarl.errors import InfrastructureError
-from muarl.integrations.conversations import Conversations
+from muarl.basics.errors import InfrastructureError
+from muarl_integrations.conversations import Conversations
 from support.fake_openai import FakeOpenAI, status, text
 
 ROW = {"task": "retail-generated:test:1", "seed": 3}
@@ -26,7 +26,7 @@ def rollout(*, name: str) -> Callable[[Any], Any]:
 
 @pytest.fixture
 def rllm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """muarl.integrations.rllm over the stub."""
+    """muarl_integrations.rllm over the stub."""
 
     def package(name: str, **members: Any) -> None:
         made = ModuleType(name)
@@ -37,11 +37,11 @@ def rllm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     package("rllm.eval", __path__=[])
     package("rllm.eval.types", EvalOutput=Shape, Signal=Shape)
     package("rllm.types", Episode=Shape, Trajectory=Shape)
-    monkeypatch.delitem(sys.modules, "muarl.integrations.rllm", raising=False)
-    import muarl.integrations.rllm as module
+    monkeypatch.delitem(sys.modules, "muarl_integrations.rllm", raising=False)
+    import muarl_integrations.rllm as module
 
     yield module
-    sys.modules.pop("muarl.integrations.rllm", None)
+    sys.modules.pop("muarl_integrations.rllm", None)
 
 
 def config(server: FakeOpenAI) -> Any:

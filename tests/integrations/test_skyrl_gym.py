@@ -13,14 +13,14 @@ pytest.importorskip("skyrl_gym", reason="skyrl-gym is not installed: pip install
 import skyrl_gym
 from skyrl_gym.envs.registration import deregister
 
-from muarl.benchmarks import install
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.integrations.skyrl_gym import MuarlTextEnv, register, rows, template_tools
 from muarl.rewards.judge import FixedJudge
+from muarl.types.chat import Message
+from muarl_integrations.skyrl_gym import MuarlTextEnv, register, rows, template_tools
+from muarl_worlds import install
 from support.scripted_replies import Outcome, Replies, by_gold, natively, written
 from support.served import Users
 from support.texts import WithUsers, as_text, read_back

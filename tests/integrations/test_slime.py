@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from integrations.test_miles import Sample
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from support.fake_openai import Answer, FakeOpenAI, completion, status, text
 
 ROW = {"task": "retail-generated:test:1", "seed": 3}
@@ -42,7 +42,7 @@ class Adapter:
 
 @pytest.fixture
 def slime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """muarl.integrations.slime over the stub, and its server."""
+    """muarl_integrations.slime over the stub, and its server."""
 
     def serve(app: Any, **_: Any) -> Any:
         return SimpleNamespace(port=int(server.url.rsplit(":")[-1].removesuffix("/v1")))
@@ -57,17 +57,17 @@ def slime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     package("slime.agent.adapters", OpenAIAdapter=Adapter)
     package("slime.agent.aiohttp_threaded", run_app_in_thread=serve)
     package("slime.utils.processing_utils", load_tokenizer=lambda *_, **__: "tokenizer")
-    monkeypatch.delitem(sys.modules, "muarl.integrations.slime", raising=False)
+    monkeypatch.delitem(sys.modules, "muarl_integrations.slime", raising=False)
 
     def answer(body: dict[str, Any]) -> Answer:
         found: Answer = Adapter.answers(body)
         return found
 
     with FakeOpenAI(answer) as server:
-        import muarl.integrations.slime as module
+        import muarl_integrations.slime as module
 
         yield SimpleNamespace(module=module, server=server)
-    sys.modules.pop("muarl.integrations.slime", None)
+    sys.modules.pop("muarl_integrations.slime", None)
 
 
 def arguments(**more: Any) -> Any:

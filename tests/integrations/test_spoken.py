@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from muarl.chat import Message, ToolCall
-from muarl.integrations.spoken import read_hermes, read_parsed
+from muarl.types.chat import Message, ToolCall
+from muarl_integrations.spoken import read_hermes, read_parsed
 
 
 def test_text_calls_and_thinking() -> None:

@@ -20,15 +20,15 @@ from tinker_cookbook.tokenizer_utils import register_tokenizer, unregister_token
 from transformers import PreTrainedTokenizerFast
 
 import muarl
-from muarl.benchmarks import install
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.integrations import tinker_cookbook as adapter
-from muarl.integrations.tinker_cookbook import MuarlDatasetBuilder, MuarlGroupBuilder
 from muarl.rewards.judge import FixedJudge
+from muarl.types.chat import Message
+from muarl_integrations import tinker_cookbook as adapter
+from muarl_integrations.tinker_cookbook import MuarlDatasetBuilder, MuarlGroupBuilder
+from muarl_worlds import install
 from support.scripted_replies import Outcome, Replies, by_gold, natively, written
 from support.served import Users
 from support.texts import WithUsers, as_text, read_back

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.basics.extras import is_installed
+from muarl.basics.seeds import derive_seed
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.environments.usual import configured
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.extras import is_installed
-from muarl.seeds import derive_seed
+from muarl.types.chat import Message
 from support.scripted_replies import Outcome
 from support.trainers import GENERATED, TAU2, BrokenUsers, as_if_installed, generated, native_outcome, of_tau2
 
 with as_if_installed():
-    from muarl.integrations.trl import OVER, LedByTools, UserAsTool
+    from muarl_integrations.trl import OVER, LedByTools, UserAsTool
 
 beside_trl = pytest.mark.skipif(not is_installed("trl"), reason="TRL is not installed")
 """Of many conversations, which take minutes; a few are compared without TRL, too."""

@@ -13,18 +13,18 @@ import pytest
 pytest.importorskip("renderers", reason="muarl[train] is not installed")
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.basics.extras import is_installed
+from muarl.basics.seeds import derive_seed
 from muarl.chat_formats.choice import chat_format
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.extras import is_installed
-from muarl.seeds import derive_seed
+from muarl.types.chat import Message
 from support.scripted_replies import Outcome
 from support.trainers import GENERATED, TAU2, BrokenUsers, as_if_installed, generated, native_outcome, of_tau2
 
 with as_if_installed():
-    from muarl.integrations.trl_rollouts import UserTurns, WaitingTurns, episode_reward
+    from muarl_integrations.trl_rollouts import UserTurns, WaitingTurns, episode_reward
 
 beside_trl = pytest.mark.skipif(not is_installed("trl"), reason="TRL is not installed")
 """Of many conversations, which take minutes; a few are compared without TRL, too."""

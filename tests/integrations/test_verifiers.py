@@ -18,18 +18,18 @@ pytest.importorskip("verifiers.v1", reason="verifiers is not installed: pip inst
 
 import verifiers.v1 as vf
 
-from muarl.benchmarks import install
-from muarl.chat import Message
 from muarl.environments.registry import find
-from muarl.episode import Episode
-from muarl.integrations.verifiers import (
+from muarl.rewards.judge import FixedJudge
+from muarl.types.chat import Message
+from muarl.types.episode import Episode
+from muarl_integrations.verifiers import (
     MuarlEnvConfig,
     MuarlHarnessConfig,
     MuarlState,
     MuarlTaskset,
     MuarlTasksetConfig,
 )
-from muarl.rewards.judge import FixedJudge
+from muarl_worlds import install
 from support.fake_openai import FakeOpenAI, call, completion, status, text
 from support.page_examples import example_of
 from support.scripted_replies import Outcome, Replies, by_gold, natively, stub, written
@@ -106,7 +106,7 @@ async def test_the_same_replies_give_the_same_as_natively_for_tau2(
     environment, judge = find(f"tau2-{name}"), FixedJudge(True)
     tasks = environment.make_tasks(split, 200)
     replies, users = by_gold(tasks)
-    monkeypatch.setattr("muarl.integrations.conversations.named_users", lambda *_, **__: users)
+    monkeypatch.setattr("muarl_integrations.conversations.named_users", lambda *_, **__: users)
     native = await asyncio.to_thread(natively, environment, tasks, Replies(replies), 3, users=users, judge=judge)
     taskset = {"environment": environment.name, "split": split, "count": 200}
     await check_equal(taskset, replies, native, judge="pass")

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from muarl.benchmarks import install
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.basics.extras import is_installed
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.environments.results import PlayResult
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.extras import is_installed
-from muarl.integrations.conversations import Conversations
-from muarl.integrations.spoken import read_hermes
 from muarl.rewards.judge import FixedJudge
+from muarl.types.chat import Message
 from muarl.users.base import UserTurn
+from muarl_integrations.conversations import Conversations
+from muarl_integrations.spoken import read_hermes
+from muarl_worlds import install
 from support.qwen_text import as_text, qwen_tokenizer
 from support.scripted_replies import Outcome, Replies, by_gold, natively, written
 
@@ -37,7 +37,7 @@ from verl.experimental.agent_loop import agent_loop as own
 from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
 
-from muarl.integrations.verl import MuarlAgentLoop, rows
+from muarl_integrations.verl import MuarlAgentLoop, rows
 
 
 @pytest.fixture(scope="module")
@@ -273,7 +273,7 @@ async def test_a_failure_is_tried_again_and_then_raised_or_dropped(tokenizer: An
 def test_the_loop_is_registered_and_made_by_hydra(tokenizer: Any) -> None:
     import hydra
 
-    assert own._agent_loop_registry["muarl"] == {"_target_": "muarl.integrations.verl.MuarlAgentLoop"}
+    assert own._agent_loop_registry["muarl"] == {"_target_": "muarl_integrations.verl.MuarlAgentLoop"}
     whole = config()
     made = hydra.utils.instantiate(
         {**own._agent_loop_registry["muarl"], "name": "muarl", "user": "agenda", "retries": 1, "on_failure": "drop"},

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from muarl.chat import Message
 from muarl.domains.base import Task
 from muarl.language.coherence import broken, evidence, incoherent, read_table, used_in
 from muarl.rewards.user_conduct import find_all
+from muarl.types.chat import Message
 from muarl.users.guard import GUARDED
 
 FINE = (

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.errors import CheckpointError, MuarlError
+from muarl.basics.errors import CheckpointError, MuarlError
 from muarl.learning import checkpoint_files
 from muarl.learning.checkpoints import (
     TrainerState,

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from muarl.learning.checkpoints import load_policy, save_policy
 from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig

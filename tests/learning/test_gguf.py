@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from muarl.basics.errors import CheckpointError
 from muarl.chat_formats.choice import chat_format
-from muarl.errors import CheckpointError
 from muarl.learning.checkpoints import load_policy, load_tokenizer
 from muarl.learning.gguf import describe_gguf, import_gguf
 

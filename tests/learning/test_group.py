@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.learning.checkpoint_files import WeightReader, WeightWriter
 from muarl.learning.checkpoints import check_policy, save_policy
 from muarl.learning.fingerprint import combine, tensor_sum

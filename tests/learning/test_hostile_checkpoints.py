@@ -12,8 +12,8 @@ import pytest
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 from typer.testing import CliRunner
 
-from muarl.cli import app
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
+from muarl.cli.main import app
 from muarl.learning.checkpoints import check_policy, check_whole, load_policy, save_policy
 from muarl.learning.manifest import MANIFEST, MOST
 from muarl.planning.models import shape_from_config

@@ -14,7 +14,7 @@ import torch
 from pydantic import ValidationError
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.learning.checkpoint_files import WeightReader
 from muarl.learning.forward import selected_logprobs
 from muarl.learning.learner import Learner, LearnerConfig, PolicyLossConfig, TorchLearner

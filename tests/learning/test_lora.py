@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.errors import CheckpointError, ConfigError
+from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.inference.base import AdapterWeights
 from muarl.learning.checkpoints import load_policy
 from muarl.learning.forward import selected_logprobs

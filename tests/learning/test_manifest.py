@@ -14,7 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.errors import CheckpointError, MuarlError
+from muarl.basics.errors import CheckpointError, MuarlError
 from muarl.learning import checkpoint_files, manifest, retention
 from muarl.learning.checkpoints import check_whole, checkpoint_path, list_checkpoints, load_policy, save_policy
 from muarl.learning.manifest import MANIFEST, file_sum, seal, verify

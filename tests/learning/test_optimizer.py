@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from muarl.errors import CheckpointError, ConfigError
+from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.learning import optimizer as optimizer_file
 from muarl.learning.optimizer import (
     Muon,

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import Qwen3ForCausalLM
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from muarl.learning.forward import selected_logprobs
 from muarl.learning.packing import Batch, Rows, Sample, pack
 from muarl.models.generic import GenericPath

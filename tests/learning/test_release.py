@@ -11,12 +11,12 @@ import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.chat import Message, ToolCall, ToolSpec, to_openai
 from muarl.chat_formats.choice import own_template
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.learning.checkpoints import check_whole, load_policy, load_tokenizer, save_policy
 from muarl.learning.manifest import MANIFEST
 from muarl.learning.release import ModelNotes, model_card
+from muarl.types.chat import Message, ToolCall, ToolSpec, to_openai
 
 TOOLS = (
     ToolSpec("get_order", "Read an order's état <b>.", {"type": "object", "properties": {"id": {"type": "string"}}}),

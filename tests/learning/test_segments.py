@@ -11,11 +11,11 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.episode import Episode, StopReason, TokenTrace, Verdict
 from muarl.learning.groups import group_samples
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Batch, Sample, episode_numbers
+from muarl.types.episode import Episode, StopReason, TokenTrace, Verdict
 
 
 def whole_and_parted(seed: int = 0) -> tuple[list[Sample], list[Sample]]:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.errors import CheckpointError, ConfigError
+from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.learning.checkpoints import check_whole, load_policy, save_policy
 from muarl.learning.learner import Learner, PolicyLossConfig
 from muarl.learning.manifest import MANIFEST

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.errors import CheckpointError, InfrastructureError, MuarlError
+from muarl.basics.errors import CheckpointError, InfrastructureError, MuarlError
 from muarl.learning.checkpoints import save_policy
 from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig
 from muarl.learning.workers import MultiProcessLearner

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import Qwen3ForCausalLM
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.packing import Batch, Sample, pack
 from muarl.models.layout import SHARE_FROM

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerFast
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.learning.checkpoint_files import WeightReader
 from muarl.learning.checkpoints import Policy, check_policy, load_policy, save_policy
 from muarl.learning.stored_tensors import StoredTensors

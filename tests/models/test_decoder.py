@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, Qwen3ForCausalLM
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.models import decoder
 from muarl.models.layout import plan_layout
 from muarl.models.path import path_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from muarl.backends.vllm import takes_weights
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.models import releases
 from muarl.models import support as support_module
 from muarl.models.generic_cached import _is_only_attention

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.models.weights import as_stored, copy_weights, stored_weights, travels_as_stored
 from support.tiny_families import GENERIC, OWN, tiny_family
 

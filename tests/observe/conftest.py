@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from muarl.accounts.statistics import evaluate_summary
 from muarl.audit.metrics import audit
-from muarl.chat import GREETING, Message, ToolCall
-from muarl.domains.retail.audit import RETAIL
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
 from muarl.observe.rundir import RunDirectory
-from muarl.statistics import evaluate_summary
+from muarl.types.chat import GREETING, Message, ToolCall
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
+from muarl_worlds.tau.retail.audit import RETAIL
 
 INTENTS = ("cancel_order", "exchange_items", "modify_address", "return_items", "two_requests", "forbidden", "question")
 PERSONAS = ("terse", "chatty", "confused", "impatient")

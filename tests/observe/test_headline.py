@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from muarl.accounts.statistics import wilson
 from muarl.observe.headline import cost_text, headline_of, last_lines
-from muarl.observe.report import ReportData, render
-from muarl.statistics import wilson
+from muarl.report.report import ReportData, render
 from support.pages import Page
 
 

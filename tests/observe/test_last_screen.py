@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from muarl.observe.last_screen import before_and_after
+from muarl.report.last_screen import before_and_after
 
 
 def block(success: float, low: float, high: float, **behaviour: float) -> dict[str, Any]:

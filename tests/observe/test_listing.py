@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.observe.listing import STATUS_BYTES, TAIL_BYTES, Listed, list_runs
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.status import _started, this_process

@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from muarl.commands import domains
 from muarl.environments.registry import names
 from muarl.observe.narrow import print_narrow
+from muarl_tools.commands import domains
 
 HEAD = ("run", "kind", "success", "began")
 ROWS = [("a-run-with-a-long-name-1", "quickstart", "74.3% (69–79)", "2026-11-26 11:56")] * 2

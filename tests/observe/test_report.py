@@ -15,17 +15,17 @@ from typer.testing import CliRunner
 
 from muarl.audit import Finding, write_findings
 from muarl.audit.summary import AuditSummary
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import MuarlError
 from muarl.domains.auditing import UNDECLARED, AuditRules
 from muarl.domains.base import Action, Task
-from muarl.episode import Episode, StopReason, Turn, Verdict
-from muarl.errors import MuarlError
-from muarl.observe.charts import Series, area_chart, line_chart, number, percent, smooth, ticks
-from muarl.observe.conversations import choose_tasks
-from muarl.observe.markup import Html, escape, tag
-from muarl.observe.report import ReportData, collect, render, write_report
-from muarl.observe.report_story import story
 from muarl.observe.rundir import RunDirectory
+from muarl.pages.charts import Series, area_chart, line_chart, number, percent, smooth, ticks
+from muarl.pages.conversations import choose_tasks
+from muarl.pages.markup import Html, escape, tag
+from muarl.report.report import ReportData, collect, render, write_report
+from muarl.report.report_story import story
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from support.pages import Page
 
 CHROMIUM = next(
@@ -130,7 +130,7 @@ class TestContent:
     def test_the_command_rebuilds_it(self, finished_run: RunDirectory, tmp_path: Path) -> None:
         import typer
 
-        from muarl.commands.report import report
+        from muarl_tools.commands.report import report
 
         app = typer.Typer()
         app.command()(report)

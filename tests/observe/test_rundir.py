@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muarl import files
-from muarl.chat import Message
-from muarl.episode import Episode, StopReason, Turn
-from muarl.errors import MuarlError
+from muarl.basics import files
+from muarl.basics.errors import MuarlError
+from muarl.basics.system import _descendants, git_commit, peak_memory_bytes, versions
 from muarl.observe.loggers import CompositeLogger, JsonlLogger, make_logger
 from muarl.observe.rundir import RunDirectory
-from muarl.system import _descendants, git_commit, peak_memory_bytes, versions
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn
 
 
 def status(run: RunDirectory) -> dict[str, object]:

@@ -19,15 +19,15 @@ from typer.testing import CliRunner
 
 import muarl as muarl_package
 from muarl.backends.memory_estimate import plan_of
-from muarl.cli import app
-from muarl.commands.chat_screen import introduce
+from muarl.basics.untrusted import visible
+from muarl.cli.chat_screen import introduce
+from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.domains.mcp.client import ServerTool
 from muarl.observe.screen import Screen
 from muarl.observe.terminal import make_logs_visible
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.report import print_plan
-from muarl.untrusted import visible
 from support.viewing import writing_tasks
 
 HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b2J\u202e\ud800\r"
@@ -118,7 +118,7 @@ def test_no_text_reaches_the_terminal_by_another_way() -> None:
 
 def test_tools_of_a_server_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     tool = ServerTool(f"look{HOSTILE}", f"Looks. {HOSTILE}", {"properties": {HOSTILE: {}}}, True)
-    monkeypatch.setattr("muarl.commands.mcp._tools_of", lambda *_: {"look": tool})
+    monkeypatch.setattr("muarl_tools.commands.mcp._tools_of", lambda *_: {"look": tool})
     assert muarl("mcp", "tools", "server").count("\\u001b[2J") == 3
     assert json.loads(muarl("mcp", "tools", "--json", "server"))[0]["name"] == tool.name
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.seeds import band, seeds_page, spreads
+from muarl_tools.experiments.seeds import band, seeds_page, spreads
 
 
 def make_run(folder: Path, name: str, success: float, steps: int = 3) -> RunDirectory:

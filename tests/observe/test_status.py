@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from muarl import stopping
-from muarl.errors import ConfigError, MuarlError
+from muarl.basics import stopping
+from muarl.basics.errors import ConfigError, MuarlError
 from muarl.observe import status
-from muarl.observe.report_story import notice
 from muarl.observe.rundir import RunDirectory
+from muarl.report.report_story import notice
 
 
 def test_a_run_of_this_process_is_running(tmp_path: Path) -> None:

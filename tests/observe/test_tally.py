@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from muarl.episode import Episode, StopReason, Usage, Verdict
 from muarl.observe.tally import Tally
+from muarl.types.episode import Episode, StopReason, Usage, Verdict
 
 
 def episode(reward: float | None, cost: float = 0.0) -> Episode:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.observe.report import ReportData, render
 from muarl.observe.training import idle_text, training_summary, what_went_wrong
+from muarl.report.report import ReportData, render
 from muarl.signs import no_update
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.config import load_config
-from muarl.errors import ConfigError
 from muarl.observe.loggers import make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.weights_and_biases import ID_FILE, WandbSettings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.models.configs import empty_model, model_config
 from muarl.planning.models import PUBLISHED, ModelShape, published, shape_from_config
 from support.tiny_families import GENERIC, OWN, tiny_family

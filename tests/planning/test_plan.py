@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.backends import memory_estimate as planned
-from muarl.cli import app
+from muarl.basics.errors import CheckpointError, ConfigError
+from muarl.cli.main import app
 from muarl.config import RunConfig, load_config
-from muarl.errors import CheckpointError, ConfigError
 from muarl.planning import GPUS, PUBLISHED, Assumptions, assume, make_plan
 from muarl.planning.nearest import nearest
 

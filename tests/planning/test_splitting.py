@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.basics.errors import ConfigError
+from muarl.cli.main import app
 from muarl.config import load_config
-from muarl.errors import ConfigError
 from muarl.learning.packing import Batch, Sample, pack
 from muarl.planning import PUBLISHED, Assumptions, assume, make_plan
 from muarl.planning.nearest import nearest

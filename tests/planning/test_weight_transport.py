@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.config import load_config
-from muarl.errors import ConfigError
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.models import published
 from muarl.planning.plan import make_plan

@@ -16,15 +16,15 @@ from muarl.agents.idle import IdleAgent
 from muarl.backends.engines import Backend, policy_executor
 from muarl.backends.models import load_model
 from muarl.backends.users import make_users
+from muarl.basics.errors import ConfigError, MuarlError
 from muarl.config import load_config
 from muarl.environments.configure import configure_environment
 from muarl.environments.playing import make_runner
-from muarl.episode import Episode
-from muarl.episode_runner import requests_for
-from muarl.errors import ConfigError, MuarlError
-from muarl.processes.executor import PooledSampler, PoolExecutor
-from muarl.rollout import LocalExecutor, rollout
+from muarl.play.episode_runner import requests_for
+from muarl.play.rollout import LocalExecutor, rollout
 from muarl.runs import preflight
+from muarl.types.episode import Episode
+from muarl.workers.processes.executor import PooledSampler, PoolExecutor
 
 LIMIT = 300.0
 

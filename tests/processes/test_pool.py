@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 import torch
 
-from muarl.episode import Episode
-from muarl.episode_runner import RolloutRequest, requests_for
-from muarl.errors import MuarlError
-from muarl.processes.executor import PooledSampler, PoolExecutor, divided
-from muarl.processes.pool import TRIES, ProcessPool
-from muarl.processes.weights import SharedWeights
-from muarl.rollout import rollout
+from muarl.basics.errors import MuarlError
+from muarl.play.episode_runner import RolloutRequest, requests_for
+from muarl.play.rollout import rollout
+from muarl.types.episode import Episode
+from muarl.workers.processes.executor import PooledSampler, PoolExecutor, divided
+from muarl.workers.processes.pool import TRIES, ProcessPool
+from muarl.workers.processes.weights import SharedWeights
 from support.toy_shop import toy_task
 
 STUB = "support.playing_child"

@@ -69,7 +69,7 @@ def muarl(base_run: Path, tmp_path: Path) -> Callable[..., Any]:
     """``muarl("train", "rl.steps=2")``: the command with the same settings; ``--resume RUN`` goes without them."""
     from typer.testing import CliRunner
 
-    from muarl.cli import app
+    from muarl.cli.main import app
 
     def run(command: str, *arguments: str) -> Any:
         given = [] if "--resume" in arguments else ["-c", "quickstart", *options(base_run, tmp_path)]
@@ -86,8 +86,8 @@ def options(base_run: Path, folder: Path, *more: str) -> list[str]:
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
-    from muarl.episode import Episode, Verdict
-    from muarl.episode_runner import EpisodeRunner
+    from muarl.play.episode_runner import EpisodeRunner
+    from muarl.types.episode import Episode, Verdict
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
         return Verdict(float(episode.seed % 2), audit=UNBROKEN)

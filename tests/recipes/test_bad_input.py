@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from safetensors import SafetensorError
 
-from muarl import files
 from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.basics import files
 from muarl.learning import checkpoint_files
 
 Muarl = Callable[..., Any]

@@ -13,11 +13,11 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
+from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.config import RunConfig, load_config
 from muarl.environments.registry import find
-from muarl.errors import CheckpointError, ConfigError
 from muarl.learning.checkpoints import load_policy, load_tokenizer, save_policy
 from muarl.learning.learner import TorchLearner
 from muarl.learning.packing import Sample

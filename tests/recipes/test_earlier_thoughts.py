@@ -11,10 +11,10 @@ import pytest
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.chat_formats.choice import chat_format
-from muarl.episode import Episode, read_episodes
 from muarl.learning.checkpoints import load_policy, load_tokenizer, save_policy
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl, sft
+from muarl.types.episode import Episode, read_episodes
 from support.chat_families import Case, source
 
 TRAINING = (

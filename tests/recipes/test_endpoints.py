@@ -216,7 +216,7 @@ def test_an_agent_behind_an_endpoint_is_evaluated_with_its_costs(
 
 @pytest.fixture
 def tau2(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muarl.benchmarks import install
+    from muarl_worlds import install
 
     monkeypatch.setenv("MUARL_DATA", str(tmp_path / "data"))
     install.add("tau2", shared_data / "tau2")
@@ -290,7 +290,7 @@ def test_the_bound_of_another_command_is_refused(muarl: Muarl, server: FakeOpenA
 
 
 def test_an_evaluations_bound_does_not_bound_training(configure: Callable[..., Any], server: FakeOpenAI) -> None:
-    from muarl.errors import ConfigError
+    from muarl.basics.errors import ConfigError
     from muarl.runs.spending import check_prices
 
     asking = configure("eval.max_cost=1", *llm("user", server))
@@ -301,9 +301,9 @@ def test_an_evaluations_bound_does_not_bound_training(configure: Callable[..., A
 
 
 def test_training_stops_once_its_budget_cannot_be_kept(configure: Callable[..., Any]) -> None:
-    from muarl.episode import Episode, StopReason, Usage
     from muarl.runs.opening import open_run
     from muarl.runs.spending import Spending
+    from muarl.types.episode import Episode, StopReason, Usage
 
     config = configure("budget.max_cost=1.0")
     with open_run(config) as run:
@@ -316,10 +316,10 @@ def test_training_stops_once_its_budget_cannot_be_kept(configure: Callable[..., 
 
 
 def test_the_judges_share_of_a_budget_is_counted_by_conversation(configure: Callable[..., Any]) -> None:
-    from muarl.budgets import add_besides
-    from muarl.episode import Episode, StopReason, Usage
+    from muarl.accounts.budgets import add_besides
     from muarl.runs.opening import open_run
     from muarl.runs.spending import Spending
+    from muarl.types.episode import Episode, StopReason, Usage
 
     config = configure("budget.max_cost=1.0")
     with open_run(config) as run:

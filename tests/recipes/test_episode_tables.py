@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.chat import Message
-from muarl.cli import app
+from muarl.basics.errors import ConfigError, MuarlError
+from muarl.cli.main import app
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason, Turn, Verdict
-from muarl.errors import ConfigError, MuarlError
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.exporting.episode_tables import COLUMNS, episodes_of, export_episodes
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
+from muarl_tools.export.episode_tables import COLUMNS, episodes_of, export_episodes
 from support.viewing import make_run
 
 WORDS = '=HYPERLINK("http://evil"), he said\nüñ'

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from muarl.environments import playing
-from muarl.episode import StopReason
 from muarl.observe.rundir import RunDirectory
+from muarl.types.episode import StopReason
 from support.eval_servers import brief, cast, digest, flaky, moody, polite
 from support.evaluating import Stop, models, rows, summary
 from support.fake_openai import Answer, FakeOpenAI, completion, status, text
@@ -188,7 +188,7 @@ def test_scores_are_shown_with_and_without_the_episodes_of_users_who_failed(muar
     assert "## Users who failed" in report
     assert flagged[0]["id"] in report
     page = RunDirectory.at(run)
-    from muarl.observe.report import collect, render
+    from muarl.report.report import collect, render
 
     html = render(collect(page))
     assert "Simulator errors" in html

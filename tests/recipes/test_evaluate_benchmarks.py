@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl import data
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.benchmarks import install
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.environments import playing
 from muarl.environments.configure import configure_environment
+from muarl_worlds import data, install
 from support.eval_servers import READY, alone, brief, cast, polite
 from support.fake_openai import Answer, FakeOpenAI, text
 

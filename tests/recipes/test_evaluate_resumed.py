@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from muarl.environments import playing
-from muarl.episode import Episode, StopReason
 from muarl.observe.rundir import RunDirectory
+from muarl.types.episode import Episode, StopReason
 from support.eval_servers import brief, cast, moody, polite, without
 from support.evaluating import Stop, lasting, models, rows, summary
 from support.fake_openai import Answer, FakeOpenAI
@@ -70,12 +70,12 @@ def test_an_evaluation_that_called_its_checkpoint_policy_goes_on(
     tmp_path: Path,
 ) -> None:
     """As versions did that knew no other name."""
-    from muarl.chat import Message
+    from muarl.basics.errors import ConfigError
     from muarl.domains.base import Task
-    from muarl.episode import Turn
-    from muarl.episode_runner import requests_for
-    from muarl.errors import ConfigError
+    from muarl.play.episode_runner import requests_for
     from muarl.runs.results_store import ResultsStore
+    from muarl.types.chat import Message
+    from muarl.types.episode import Turn
 
     (request,) = requests_for([Task(id="t", domain="d", scenario="", actions=())], 1, seed=0, label="evaluation")
     with RunDirectory(tmp_path, "old") as run:
@@ -189,7 +189,7 @@ def test_a_killed_run_loses_nothing_that_was_finished(base_run: Path, tmp_path: 
             f"runs_dir={tmp_path}",
             "name=k",
         ]
-        command = [sys.executable, "-c", "from muarl.cli import main; main()", "eval"]
+        command = [sys.executable, "-c", "from muarl.cli.main import main; main()", "eval"]
         file = tmp_path / "k" / "episodes" / "eval.jsonl"
         job = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
         try:

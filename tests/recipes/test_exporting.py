@@ -14,12 +14,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.chat import Message
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.environments.configure import configure_environment
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes.chatting import chat_config
 from muarl.runs.eval_agent import make_eval_agent
+from muarl.types.chat import Message
 from support.trained import make_run
 from support.viewing import make_run as viewed_run
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from muarl.backends.models import load_model
+from muarl.basics.errors import DataError
 from muarl.domains.base import Action, Task
 from muarl.environments.configure import configure_environment
-from muarl.errors import DataError
 from muarl.learning.checkpoints import latest_checkpoint
 from muarl.recipes import rl
 from muarl.runs import preflight

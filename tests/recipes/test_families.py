@@ -16,8 +16,8 @@ from muarl.learning.checkpoints import load_policy, load_tokenizer, save_policy
 from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl, sft
-from muarl.recipes.exporting import ExportOptions
-from muarl.recipes.exporting.hf import export
+from muarl_tools.export import ExportOptions
+from muarl_tools.export.hf import export
 from support.tiny_families import GENERIC, OWN, tiny_family
 
 FAMILIES = ["qwen2", "llama", "mistral", "gpt_oss", "glm4_moe", "gemma2", "qwen3_5_text", "granite"]

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from muarl.episode import Episode, Verdict
-from muarl.episode_runner import EpisodeRunner
 from muarl.learning.checkpoints import checkpoint_path, list_checkpoints
 from muarl.learning.learner import TorchLearner
 from muarl.learning.manifest import MANIFEST
 from muarl.observe.loggers import make_logger
 from muarl.observe.rundir import RunDirectory
+from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import quickstart, rl, sft
 from muarl.recipes.training import loop
 from muarl.runs.resuming import ResumedRun
+from muarl.types.episode import Episode, Verdict
 from support.episodes import UNBROKEN
 from support.killing import episodes, litter, rows
 

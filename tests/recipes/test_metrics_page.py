@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from muarl.episode import Episode, Verdict
-from muarl.episode_runner import EpisodeRunner
 from muarl.observe.rundir import RunDirectory
+from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import quickstart
+from muarl.types.episode import Episode, Verdict
 
 
 def test_every_metric_of_a_run_stands_on_the_page(

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.basics.errors import ConfigError
+from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.environments.configure import configure_environment
-from muarl.errors import ConfigError
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests
 

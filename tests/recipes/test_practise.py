@@ -8,10 +8,10 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.accounts.metrics import is_success
+from muarl.cli.main import app
 from muarl.domains.task_kinds import kind_of
 from muarl.environments.task_files import read_tasks
-from muarl.metrics import is_success
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl
 from support.command_lines import check

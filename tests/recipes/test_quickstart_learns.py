@@ -10,7 +10,7 @@ import pytest
 @pytest.mark.slow
 def test_a_short_quickstart_makes_the_agent_better(tmp_path):
     """In a process of its own, whose memory is its own."""
-    program = "from muarl.cli import main; main()"
+    program = "from muarl.cli.main import main; main()"
     settings = ["rl.steps=15", "rl.eval_every=0", "eval.tasks=150", f"runs_dir={tmp_path}"]
     command = [sys.executable, "-c", program, "quickstart", "--name", "short", *settings]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)

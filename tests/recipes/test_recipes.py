@@ -14,17 +14,17 @@ import torch
 from transformers import Qwen3ForCausalLM
 
 from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.basics.errors import CheckpointError, ConfigError
+from muarl.basics.system import usable_cores
 from muarl.config import load_config
 from muarl.environments import registry
 from muarl.environments.configure import configure_environment
-from muarl.episode import Episode, Verdict
-from muarl.episode_runner import EpisodeRunner
-from muarl.errors import CheckpointError, ConfigError
 from muarl.learning.checkpoints import load_policy
 from muarl.observe.rundir import RunDirectory
+from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import quickstart, rl, sft
 from muarl.runs.opening import prepare
-from muarl.system import usable_cores
+from muarl.types.episode import Episode, Verdict
 from support.command_lines import check
 from support.episodes import UNBROKEN
 

@@ -8,17 +8,17 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.audit import read_findings
-from muarl.cli import app
+from muarl.basics.errors import ConfigError
+from muarl.cli.main import app
 from muarl.config import load_config
-from muarl.domains.retail.audit import RETAIL
 from muarl.environments.configure import configure_environment
 from muarl.environments.registry import find
-from muarl.episode import read_episodes
-from muarl.errors import ConfigError
 from muarl.recipes import evaluate, redteam
 from muarl.rewards.traps import SAFE
+from muarl.types.episode import read_episodes
 from muarl.users.llm import LLMUserFactory
 from muarl.users.redteam.kinds import GUIDELINES, KINDS
+from muarl_worlds.tau.retail.audit import RETAIL
 from support.redteam import fooled, play, some
 
 

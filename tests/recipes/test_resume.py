@@ -17,11 +17,11 @@ import pytest
 import yaml
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.episode import Episode, Verdict
-from muarl.episode_runner import EpisodeRunner
 from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
+from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import quickstart, rl, sft
+from muarl.types.episode import Episode, Verdict
 from support.episodes import UNBROKEN
 
 Configure = Callable[..., Any]
@@ -214,7 +214,7 @@ def test_a_signal_in_the_middle_of_a_rollout(
 ) -> None:
     options = ["-c", "quickstart", f"runs_dir={tmp_path}", "name=r", f"model.checkpoint={base_run}", "threads=1"]
     options += ["rl.steps=1000", "rl.tasks_per_step=8", "rl.eval_every=0", "rl.checkpoint_every=0"]
-    command = [sys.executable, "-c", "from muarl.cli import main; main()", "train", *options]
+    command = [sys.executable, "-c", "from muarl.cli.main import main; main()", "train", *options]
     job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     run = tmp_path / "r"
     try:

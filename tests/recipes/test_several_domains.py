@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from tests.support.two_domains import listed, write_house
 
-from muarl.episode import Episode, Verdict
-from muarl.episode_runner import EpisodeRunner
-from muarl.errors import ConfigError
-from muarl.metrics import DOMAIN
+from muarl.accounts.metrics import DOMAIN
+from muarl.basics.errors import ConfigError
 from muarl.observe.listing import list_runs
 from muarl.observe.rundir import RunDirectory
+from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import evaluate, quickstart, rl
 from muarl.recipes.tiny import make_tokenizer
 from muarl.runs.own_settings import own_settings
+from muarl.types.episode import Episode, Verdict
 from support.episodes import UNBROKEN
 
 Configure = Callable[..., Any]

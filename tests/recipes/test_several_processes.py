@@ -11,8 +11,8 @@ import pytest
 
 from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
-from muarl.processes.pool import ProcessPool
 from muarl.recipes import evaluate, quickstart, rl
+from muarl.workers.processes.pool import ProcessPool
 
 Configure = Callable[..., Any]
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.episode import Episode, Verdict
-from muarl.episode_runner import EpisodeRunner
 from muarl.learning.checkpoints import load_policy
 from muarl.observe.rundir import RunDirectory
+from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import quickstart, rl, sft
+from muarl.types.episode import Episode, Verdict
 from support.episodes import UNBROKEN
 
 pytestmark = pytest.mark.slow

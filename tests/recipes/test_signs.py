@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
+from muarl.cli.main import app
 from muarl.learning.checkpoint_paths import checkpoint_path
 from support.fake_openai import FakeOpenAI, text
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 from support.fake_openai import FakeOpenAI, text
 
 OPENAI, OTHER = "sk-for-openai-alone", "another-services-secret"

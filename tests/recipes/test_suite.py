@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl import data
-from muarl.benchmarks import install
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.environments import playing
-from muarl.recipes import suite
+from muarl_tools.experiments import suite
+from muarl_worlds import data, install
 from support.eval_servers import brief, cast
 from support.fake_openai import FakeOpenAI, text
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.config import load_config
 from muarl.domains.base import Task
 from muarl.environments import draws
@@ -16,7 +17,6 @@ from muarl.environments.configure import configure_environment
 from muarl.environments.environment import Environment
 from muarl.environments.official.draws import draw_tasks
 from muarl.environments.registry import find
-from muarl.errors import ConfigError
 from support.toy_shop import Toy
 
 LLM = ["eval_user.kind=llm", "eval_user.endpoint.model=m", "eval_user.endpoint.base_url=http://127.0.0.1:9/v1"]
@@ -25,7 +25,7 @@ TAU2 = ["domain.name=tau2-retail", *LLM]
 
 @pytest.fixture
 def tau2(shared_data: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muarl.benchmarks import install
+    from muarl_worlds import install
 
     monkeypatch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
     install.add("tau2", shared_data / "tau2")
@@ -103,7 +103,7 @@ class FakeTasks:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         found = {"train": tuple(f"t{i}" for i in range(10)), "test": tuple("abcd")}
-        monkeypatch.setattr("muarl.benchmarks.tau2.tasks", lambda domain, split: found[split])
+        monkeypatch.setattr("muarl_worlds.tau.tau2_benchmark.tasks", lambda domain, split: found[split])
 
 
 def test_training_goes_round_the_official_tasks_in_ever_new_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 
 from loop_kit import Puppet
+from muarl.accounts.metrics import DOMAIN
 from muarl.agents.idle import IdleAgent
 from muarl.backends.users import make_users
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import ConfigError
 from muarl.config import load_config
-from muarl.conversation import run_episode
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.draws import by_database
 from muarl.environments.playing import play
-from muarl.episode import StopReason
-from muarl.errors import ConfigError
-from muarl.metrics import DOMAIN
 from muarl.observe.rundir import RunDirectory
+from muarl.play.conversation import run_episode
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import StopReason
 from support.fake_openai import FakeOpenAI, text
 from support.toy_shop import Lines
 
@@ -36,7 +36,7 @@ ON_TEST = ["train_on_benchmark=true", *BOTH]
 
 @pytest.fixture(scope="module")
 def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from muarl.benchmarks import install
+    from muarl_worlds import install
 
     folder = tmp_path_factory.mktemp("data")
     with pytest.MonkeyPatch.context() as patch:
@@ -150,7 +150,7 @@ def test_the_reward_basis_of_a_run_reaches_its_tasks() -> None:
 def test_a_benchmark_with_rules_of_its_own_has_no_basis_to_choose(
     shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from muarl.benchmarks import install
+    from muarl_worlds import install
 
     monkeypatch.setenv("MUARL_DATA", str(tmp_path))
     install.add("acebench", shared_data / "acebench")

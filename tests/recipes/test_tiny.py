@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import Message, ToolCall
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
-from muarl.conversation import agent_view
 from muarl.environments.configure import GENERATED_RULES
+from muarl.play.conversation import agent_view
 from muarl.recipes import tiny
+from muarl.types.chat import Message, ToolCall
 from support.retail import RETAIL, expert, made
 
 

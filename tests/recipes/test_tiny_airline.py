@@ -7,8 +7,8 @@ import json
 import pytest
 
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
-from muarl.conversation import agent_view
 from muarl.environments.configure import GENERATED_RULES
+from muarl.play.conversation import agent_view
 from muarl.recipes import tiny
 from support.airline import AIRLINE, expert, made
 

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
-from muarl.conversation import agent_view
-from muarl.domains.bfcl.generated import generated_bfcl
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
+from muarl.play.conversation import agent_view
 from muarl.recipes import tiny
+from muarl_worlds.bfcl.generated import generated_bfcl
 from support.bfcl import expert, made
 
 BFCL = find("bfcl-generated")

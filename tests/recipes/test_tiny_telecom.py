@@ -7,10 +7,10 @@ import json
 import pytest
 
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
-from muarl.conversation import agent_view
-from muarl.domains.telecom.steps import FACT_WORDS
 from muarl.environments.configure import GENERATED_RULES
+from muarl.play.conversation import agent_view
 from muarl.recipes import tiny
+from muarl_worlds.tau.telecom.steps import FACT_WORDS
 from support.telecom import TELECOM, made, play
 
 

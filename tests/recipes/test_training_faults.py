@@ -18,15 +18,15 @@ from typing import Any
 import pytest
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.chat import ToolResult
+from muarl.basics.files import read_lines
 from muarl.domains.base import World
 from muarl.endpoints import client
 from muarl.environments import playing
-from muarl.episode import Episode, Usage, Verdict
-from muarl.episode_runner import EpisodeRunner
-from muarl.files import read_lines
 from muarl.observe.rundir import RunDirectory
+from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import demonstrations
+from muarl.types.chat import ToolResult
+from muarl.types.episode import Episode, Usage, Verdict
 from support.episodes import UNBROKEN
 from support.eval_servers import READY, digest
 from support.fake_openai import BROKEN_OFF, CUT, Answer, FakeOpenAI, nonsense, slow, status, text

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.environments.registry import find
 from muarl.environments.usual import configured
-from muarl.episode import write_episodes
 from muarl.recipes.user_fit import check_traits, fit_traits
+from muarl.types.episode import write_episodes
 from muarl.users.traits.levels import TRAITS
 from support.trait_talks import talks
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
+from muarl.accounts.statistics import wilson
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.chat import GREETING, Message, ToolCall
+from muarl.basics.errors import DataError
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.domains.base import Task
-from muarl.episode import Episode, StopReason, Turn, read_episodes
-from muarl.errors import DataError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes.user_fidelity import pooled, report
 from muarl.recipes.user_model import user_samples
-from muarl.statistics import wilson
+from muarl.types.chat import GREETING, Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn, read_episodes
 from muarl.users.sampled import SampledUserFactory, from_the_users_chair
 
 Muarl = Callable[..., Any]
@@ -166,7 +166,7 @@ def test_a_user_model_must_be_named(muarl: Muarl) -> None:
 
 
 def test_episodes_that_do_not_tell_their_scenario_cannot_teach_a_user(muarl: Muarl, tmp_path: Path) -> None:
-    from muarl.episode import write_episodes
+    from muarl.types.episode import write_episodes
 
     write_episodes(tmp_path / "e.jsonl", [episode(*TALK)])
     result = muarl("sft-user", f"sft.demonstrations_file={tmp_path / 'e.jsonl'}")

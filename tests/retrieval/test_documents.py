@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
 from muarl.retrieval import BM25Search, Document, Knowledge
 
 NOTES = (Document("a", "Fees", "The fee is 3."), Document("b", "Cards", "A card costs a fee."))

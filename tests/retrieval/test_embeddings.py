@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
+from muarl.accounts.metering import metered
+from muarl.basics.errors import InfrastructureError
 from muarl.endpoints import Endpoint
-from muarl.errors import InfrastructureError
-from muarl.metering import metered
 from muarl.retrieval import Document, EmbeddingCache, EmbeddingSearch, EndpointEmbedder, HashedEmbedder, Knowledge
 from muarl.retrieval.embedders import QWEN_TASK
 from support.fake_openai import FakeOpenAI, json_answer, status

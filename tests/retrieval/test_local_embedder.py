@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from muarl.retrieval import EmbeddingSearch, Knowledge, LocalEmbedder
 from support.small_bank import DOCUMENTS
 

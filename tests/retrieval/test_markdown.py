@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
 from muarl.retrieval import markdown
 from muarl.retrieval.markdown import MarkdownDocument, read_document, read_folder
 

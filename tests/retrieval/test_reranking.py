@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from muarl.accounts.metering import metered
+from muarl.basics.errors import InfrastructureError
 from muarl.endpoints import Endpoint
-from muarl.errors import InfrastructureError
-from muarl.metering import metered
 from muarl.retrieval import BM25Search, Document, EndpointReranker, Knowledge, RatingReranker, RerankedSearch
 from muarl.retrieval.reranking import read_rating
 from support.fake_openai import FakeOpenAI, json_answer, text

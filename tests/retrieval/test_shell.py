@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.retrieval import Document, Knowledge
-from muarl.retrieval.shell import Shell, files_of, names
+from muarl_worlds.tau.banking.shell import Shell, files_of, names
 
 FILES = {
     "INDEX.md": "# Index\n\n- **a.md** - Fees\n- **b_c.md** - Cards\n",

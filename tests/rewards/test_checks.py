@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.base import Action, Domain, Task, tool
-from muarl.errors import ConfigError, InfrastructureError
 from muarl.rewards import outcome
 from muarl.rewards.checks import Checks, asserted, said
+from muarl.types.chat import Message, ToolCall
 
 
 class Lamp(Domain):

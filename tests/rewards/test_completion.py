@@ -8,12 +8,12 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
-from muarl.chat import Message, ToolCall
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.registry import find
 from muarl.rewards import outcome
 from muarl.rewards.completion import is_counted, made
+from muarl.types.chat import Message, ToolCall
 from support import kit
 
 

@@ -12,13 +12,13 @@ from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.backends.users import make_users
-from muarl.chat import GREETING, Message, ToolCall
 from muarl.config import load_config
 from muarl.domains.base import Action, Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import play
 from muarl.environments.registry import find
 from muarl.rewards.user_errors import find_user_errors
+from muarl.types.chat import GREETING, Message, ToolCall
 from muarl.users.base import User, UserFactory, UserTurn
 from support.early_stops import GOALS, SPLITS, Case, cases, score
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import Message, ToolCall, ToolResult
+from muarl.basics.errors import DataError
 from muarl.domains.authoring import AuthoringWarning
 from muarl.domains.base import Action, Domain, Task, World, tool
-from muarl.episode import StopReason
-from muarl.errors import DataError
 from muarl.rewards import gold, outcome
 from muarl.rewards.gold import check_tasks, gold_digest
+from muarl.types.chat import Message, ToolCall, ToolResult
+from muarl.types.episode import StopReason
 
 
 class Till(Domain):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.chat import Message
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.rewards.judge import FixedJudge, ModelJudge, judge_prompt, make_judge
+from muarl.types.chat import Message
 
 TALK = [Message("user", "hi\nyou"), Message("assistant", None), Message("tool", "{}")]
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.audit.findings import Finding
-from muarl.episode import Episode, StopReason, Verdict
 from muarl.rewards.layered import LAYERS, PREFIX, layered_reward, terms
+from muarl.types.episode import Episode, StopReason, Verdict
 
 
 def episode(reward: float = 1.0, **broken: float) -> Episode:

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Action, Domain, Task, tool
-from muarl.episode import StopReason
-from muarl.errors import ConfigError
 from muarl.rewards import gold, outcome
 from muarl.rewards.judge import make_judge
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import StopReason
 
 
 class Counter(Domain):

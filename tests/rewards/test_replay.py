@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.chat import Message, ToolCall
 from muarl.domains.base import Domain, tool
 from muarl.rewards.replay import ReplayError, replay
+from muarl.types.chat import Message, ToolCall
 
 
 class Bell(Domain):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.chat import Message, ToolCall
 from muarl.domains.base import Action, Task
-from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.rewards.shaped import shaped_reward, terms
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
 
 TASK = Task("t", "d", "", (Action("find", {"id": "1"}), Action("pay", {"id": "1", "amount": 5})))
 

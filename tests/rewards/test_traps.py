@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from muarl.chat import Message, ToolCall
 from muarl.rewards.traps import Trap, sprung, traps_of
+from muarl.types.chat import Message, ToolCall
 
 
 def talk(*calls: tuple[ToolCall, bool]) -> list[Message]:

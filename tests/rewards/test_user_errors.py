@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import GREETING, STOP_WORDS, Message, ToolCall
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Task
-from muarl.errors import InfrastructureError
 from muarl.rewards import facts
 from muarl.rewards.closings import requests
 from muarl.rewards.user_errors import RULES, find_user_errors, longest_run
 from muarl.rewards.user_judge import UserJudge, read_findings, user_judge_prompt
+from muarl.types.chat import GREETING, STOP_WORDS, Message, ToolCall
 from rewards.user_conversations import BAD, CASES, GOOD, LONG, PHONE, RETAIL, TELECOM, Case
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muarl.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.domains.base import Action, Task
+from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 
 PHONE = tuple(
     ToolSpec(name, name, {"type": "object", "properties": {}})

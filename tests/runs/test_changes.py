@@ -11,9 +11,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.basics.errors import ConfigError
+from muarl.cli.main import app
 from muarl.config import RunConfig, dump_config, fields_of, load_config
-from muarl.errors import ConfigError
 from muarl.observe.rundir import RunDirectory
 from muarl.runs.changes import LONGER, MAY_CHANGE, NUMERICS, changes, check_resume
 from muarl.runs.opening import open_run
@@ -174,7 +174,7 @@ def test_a_place_for_runs_that_cannot_be_is_named(tmp_path: Path, kind: str, mon
     place = tmp_path / "runs"
     if kind == "read-only":
         place.mkdir()
-        monkeypatch.setattr("muarl.files.os.access", lambda path, mode: False)  # root may write anywhere
+        monkeypatch.setattr("muarl.basics.files.os.access", lambda path, mode: False)  # root may write anywhere
     else:
         place.write_text("")
     chosen = place / "deep" if kind == "below a file" else place

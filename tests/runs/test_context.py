@@ -11,8 +11,8 @@ import pytest
 
 from muarl.backends import cluster as clustered
 from muarl.backends.engines import Backend
+from muarl.basics.errors import ConfigError
 from muarl.config import load_config
-from muarl.errors import ConfigError
 from muarl.observe.rundir import RunDirectory
 from muarl.runs.context import open_context
 

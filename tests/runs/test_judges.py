@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.config import load_config
 from muarl.endpoints import Price
-from muarl.episode import Usage
-from muarl.errors import ConfigError
 from muarl.rewards.judge import FixedJudge, ModelJudge
 from muarl.runs.judges import Judges, judge_specs
+from muarl.types.episode import Usage
 from support.fake_openai import FakeOpenAI, text
 
 TAU2 = (

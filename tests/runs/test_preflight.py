@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.memory_estimate import free_memory
 from muarl.backends.models import load_model
-from muarl.cli import app
+from muarl.basics.errors import ConfigError
+from muarl.cli.main import app
 from muarl.config import load_config
-from muarl.errors import ConfigError
 from muarl.planning import PUBLISHED
 from muarl.runs import packs, preflight
 
@@ -230,7 +230,7 @@ def test_automatic_packs_are_smaller_where_memory_is_short(monkeypatch: pytest.M
 def test_a_run_says_that_memory_made_its_packs_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     smaller = lambda config, *, sampling: (load_config("cpu", ["learner.pack_tokens=1024"]), "made smaller")  # noqa: E731
     monkeypatch.setattr(packs, "within_memory", smaller)
-    monkeypatch.setattr("muarl.commands.train._say_what_would_run", lambda *given: None)
+    monkeypatch.setattr("muarl.cli.train._say_what_would_run", lambda *given: None)
     result = dry("model.device=cpu")
     assert "made smaller" in result.stderr and yaml.safe_load(result.stdout)["learner"]["pack_tokens"] == 1024
     result = dry("model.device=cpu", "learner.pack_tokens=4096")

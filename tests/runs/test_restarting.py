@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from muarl.basics.errors import InfrastructureError
 from muarl.config import RunConfig, load_config
-from muarl.errors import InfrastructureError
 from muarl.runs.restarting import Attempt, with_restarts
 
 FOLDER = Path("runs/x")

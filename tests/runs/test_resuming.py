@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from muarl.chat import Message
-from muarl.episode import Episode, StopReason, Turn
-from muarl.errors import ConfigError, InfrastructureError, MuarlError
+from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.observe.rundir import RunDirectory
 from muarl.runs.resuming import ResumedRun
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn
 from support.toy_shop import toy_task
 
 EPISODE = Episode("e", "t", "toy", [Turn(Message("user", "Hi"))], StopReason.USER_STOP)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muarl.domains.airline.intents import SERVICE
 from muarl.domains.base import Task
 from muarl.domains.kit.worlds import Tables, Worlds
 from muarl.environments.registry import find
-from muarl.episode import Episode
+from muarl.types.episode import Episode
+from muarl_worlds.tau.airline.intents import SERVICE
 from support import kit
 
 AIRLINE = find("airline-generated")

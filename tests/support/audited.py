@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from muarl.audit import Finding, audit_episode
-from muarl.chat import Message, ToolCall
-from muarl.episode import Episode, StopReason, Turn
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn
 from support.environments import rules_of
 
 CASES = Path(__file__).parent.parent / "audit" / "cases"

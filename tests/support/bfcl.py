@@ -13,18 +13,18 @@ from typing import Any
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.domains.base import Task
-from muarl.domains.bfcl import generator, recipes, requests
-from muarl.domains.bfcl.expert import BfclExpert
-from muarl.domains.bfcl.generated import generated_bfcl
-from muarl.domains.bfcl.recipes import Recipe, Scene, Slots
-from muarl.domains.bfcl.scenes import SIZES, make_scene
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.kit.records import Record
 from muarl.domains.task_sampling import Infeasible
 from muarl.environments.configure import GENERATED_RULES
-from muarl.episode import Episode
+from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
-from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.types.episode import Episode
+from muarl_worlds.bfcl import generator, recipes, requests
+from muarl_worlds.bfcl.expert import BfclExpert
+from muarl_worlds.bfcl.generated import generated_bfcl
+from muarl_worlds.bfcl.recipes import Recipe, Scene, Slots
+from muarl_worlds.bfcl.scenes import SIZES, make_scene
 from support.environments import users_of
 
 

@@ -8,7 +8,7 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-from muarl.domains.bfcl.api import Api
+from muarl_worlds.bfcl.api import Api
 
 
 def shown(value: Any) -> str:

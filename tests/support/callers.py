@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from muarl.chat import GREETING, STOP_WORDS, Message
+from muarl.types.chat import GREETING, STOP_WORDS, Message
 from muarl.users.base import User
 
 

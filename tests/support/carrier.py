@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.chat import ToolCall, ToolResult
 from muarl.domains.base import Task, World
-from muarl.domains.telecom.domain import Telecom
+from muarl.types.chat import ToolCall, ToolResult
+from muarl_worlds.tau.telecom.domain import Telecom
 
 PHONE = "555-0101"
 

@@ -13,11 +13,11 @@ import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
 from muarl.chat_formats.families import FAMILIES, QWEN3, TEMPLATED, TEXT, Family
 from muarl.chat_formats.templates import TODAY
+from muarl.types.chat import Message, ToolCall, ToolSpec
 
 WORDS = [
     'Look an order up. {"name": "look_up", "arguments": {"order": "W 12", "parameters": 1}} type string integer',

@@ -10,12 +10,12 @@ from typing import Any
 from openai import AsyncOpenAI, OpenAI
 
 from loop_kit import RecordingSampler
+from muarl.basics.web.addresses import listen
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.inference.base import OnTokens, Sampled, Sampler, SamplingParams
-from muarl.inference.server.engine import ServedEngine
-from muarl.inference.server.http import ChatServer
-from muarl.inference.server.service import ChatService
-from muarl.web.addresses import listen
+from muarl_tools.serve_model.engine import ServedEngine
+from muarl_tools.serve_model.http import ChatServer
+from muarl_tools.serve_model.service import ChatService
 
 TOKEN = "a-token-of-the-tests"
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from muarl.domains.airline.audit import AIRLINE_BENCHMARK
-from muarl.domains.airline.domain import Airline, airline_database
-from muarl.domains.airline.task_rules import AIRLINE_TASKS
 from muarl.domains.base import Action, Task
-from muarl.domains.retail.audit import RETAIL_BENCHMARK
-from muarl.domains.retail.domain import Retail
-from muarl.domains.retail.task_rules import RETAIL_TASKS
-from muarl.environments.task_checks import TaskFinding, TaskSource, check_source
+from muarl_tools.check_tasks import TaskFinding, TaskSource, check_source
+from muarl_worlds.tau.airline.audit import AIRLINE_BENCHMARK
+from muarl_worlds.tau.airline.domain import Airline, airline_database
+from muarl_worlds.tau.airline.task_rules import AIRLINE_TASKS
+from muarl_worlds.tau.retail.audit import RETAIL_BENCHMARK
+from muarl_worlds.tau.retail.domain import Retail
+from muarl_worlds.tau.retail.task_rules import RETAIL_TASKS
 
 ADDRESS = {
     "address1": "12 Oak Lane", "address2": "Suite 4", "city": "Denver", "country": "USA", "state": "CO", "zip": "80201",

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from muarl.cli import app
+from muarl.cli.main import app
 from muarl.config import load_config
 
 

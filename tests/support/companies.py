@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muarl.domains.companies.rules import DocumentedRule, rule_that_holds
+from muarl_worlds.companies.rules import DocumentedRule, rule_that_holds
 
 NAMES = ("bank-knowledge", "insurer-knowledge", "utility-knowledge")
 

@@ -22,9 +22,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from muarl.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.domains.base import Action, Task
 from muarl.rewards.user_errors import UserError, find_user_errors
+from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 from support import audited
 
 CASES = Path(__file__).parent.parent / "rewards" / "early_stops"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import InfrastructureError
 from muarl.endpoints import Endpoint, EndpointSettings, Reply
-from muarl.errors import InfrastructureError
 from support.fake_openai import FakeOpenAI, Script
 
 HELLO = [{"role": "user", "content": "hello"}]

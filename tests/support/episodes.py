@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from muarl.chat import Message, ToolCall, ToolSpec
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NAMES = st.sampled_from(["look", "cancel", "c1", "c2"])

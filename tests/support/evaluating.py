@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from muarl.episode import Episode
 from muarl.runs import results_store as results
+from muarl.types.episode import Episode
 from support.eval_servers import without
 from support.fake_openai import FakeOpenAI
 

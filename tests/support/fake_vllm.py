@@ -15,7 +15,7 @@ from typing import Any
 
 from safetensors import safe_open
 
-from muarl.errors import CheckpointError, ConfigError
+from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.requests import EngineStats
 

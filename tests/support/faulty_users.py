@@ -13,10 +13,10 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-from muarl.chat import STOP_WORDS, Message, ToolCall
 from muarl.domains.base import Task
 from muarl.language.acts import asks_for_yes, hear
 from muarl.language.consent import is_affirmative
+from muarl.types.chat import STOP_WORDS, Message, ToolCall
 from muarl.users.base import User, UserFactory, UserTurn
 
 STOP = STOP_WORDS[0]

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from muarl.chat import ToolCall
 from muarl.domains.base import Task, World
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.environments.registry import find
-from muarl.episode import Usage
+from muarl.types.chat import ToolCall
+from muarl.types.episode import Usage
 from support.fake_openai import Answer, FakeOpenAI, Script, text
 
 

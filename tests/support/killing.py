@@ -149,8 +149,8 @@ def serve(setup: str) -> None:
 
 def coin() -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
-    from muarl.episode import Episode, Verdict
-    from muarl.episode_runner import EpisodeRunner
+    from muarl.play.episode_runner import EpisodeRunner
+    from muarl.types.episode import Episode, Verdict
     from support.episodes import UNBROKEN
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:

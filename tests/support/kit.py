@@ -17,7 +17,6 @@ from muarl.domains.base import Domain, Task, tool
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.episode import Episode
 from muarl.kit import (
     Described,
     Fact,
@@ -36,8 +35,9 @@ from muarl.kit import (
     shift,
     words,
 )
+from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
-from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 
 SERVICES = ("food-delivery", "hotel", "bank", "clinic", "insurance")

@@ -13,7 +13,6 @@ import pytest
 
 from muarl.agents.base import Agent
 from muarl.audit.metrics import audit
-from muarl.chat import ToolCall, ToolResult
 from muarl.domains.base import Task
 from muarl.domains.database import Database
 from muarl.domains.mcp import servers
@@ -22,9 +21,10 @@ from muarl.domains.mcp.launch import ServerLimits, over_stdio
 from muarl.domains.mcp.sdk import available
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.episode import Episode
+from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
-from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.types.chat import ToolCall, ToolResult
+from muarl.types.episode import Episode
 from support.environments import users_of
 
 FAULTY = Path(__file__).parent / "faulty_mcp.py"

@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from muarl.episode import Episode, StopReason, Verdict
-from muarl.episode_runner import RolloutRequest
-from muarl.errors import ConfigError
-from muarl.processes.child import run
-from muarl.rollout import PlayEpisode
+from muarl.basics.errors import ConfigError
+from muarl.play.episode_runner import RolloutRequest
+from muarl.play.rollout import PlayEpisode
+from muarl.types.episode import Episode, StopReason, Verdict
+from muarl.workers.processes.child import run
 
 
 class Stubs:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import muarl
-from muarl.chat import Message
-from muarl.toolcalls import call_text
+from muarl.types.chat import Message
+from muarl.types.toolcalls import call_text
 
 BASE = Path(muarl.__file__).parent / "assets" / "base" / "tokenizer.json"
 TEMPLATE = """

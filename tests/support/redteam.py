@@ -10,14 +10,14 @@ from typing import Any
 
 from muarl.agents.base import AgentTurn
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import Message, ToolCall
-from muarl.conversation import Limits, run_episode
 from muarl.domains.base import Action, Domain, Task
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.episode import Episode
+from muarl.play.conversation import Limits, run_episode
 from muarl.rewards import outcome
 from muarl.rewards.traps import traps_of
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode
 from muarl.users.redteam.service_place import ServicePlace
 from muarl.users.redteam.support import RedTeamSource
 from muarl.users.redteam.tasks import make_red_team_task

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from muarl.agents.base import Agent
 from muarl.domains.base import Task
 from muarl.domains.kit.worlds import Tables, Worlds
-from muarl.domains.retail.intents import SERVICE
 from muarl.environments.registry import find
-from muarl.episode import Episode
+from muarl.types.episode import Episode
+from muarl_worlds.tau.retail.intents import SERVICE
 from support import kit
 
 RETAIL = find("retail-generated")

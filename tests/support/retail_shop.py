@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.chat import ToolCall, ToolResult
 from muarl.domains.base import World
-from muarl.domains.retail.domain import Retail
+from muarl.types.chat import ToolCall, ToolResult
+from muarl_worlds.tau.retail.domain import Retail
 
 ADDRESS = {"address1": "1 Oak St", "address2": "", "city": "Bonn", "country": "DE", "state": "NW", "zip": "53111"}
 

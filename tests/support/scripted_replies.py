@@ -9,15 +9,15 @@ from typing import Any
 
 from muarl.agents.base import AgentTurn
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import Message, ToolCall, to_openai
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.endpoints.replies import read_tool_call
 from muarl.environments.environment import Environment
 from muarl.environments.playing import make_runner
 from muarl.environments.usual import configured, usual_users
-from muarl.episode import Episode
-from muarl.rollout import LocalExecutor, rollout
+from muarl.play.rollout import LocalExecutor, rollout
+from muarl.types.chat import Message, ToolCall, to_openai
+from muarl.types.episode import Episode
 from muarl.users.scripted import ScriptedUserFactory
 from support.fake_openai import Answer, completion
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 
+from muarl.basics.web.addresses import ServerAddress
+from muarl.basics.web.guard import Access
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
-from muarl.environments.server.app import OPEN, make_app
-from muarl.environments.server.service import EnvironmentService, ServedEnvironments
-from muarl.web.addresses import ServerAddress
-from muarl.web.guard import Access
+from muarl_tools.serve_environments.app import OPEN, make_app
+from muarl_tools.serve_environments.service import EnvironmentService, ServedEnvironments
 from support.toy_shop import Lines, Toy, toy_task
 
 TOKEN = "the-token-of-the-tests"

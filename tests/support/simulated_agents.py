@@ -16,11 +16,11 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from muarl.comparison.attempts import PlayedTask, Results
-from muarl.comparison.components import grid_components
-from muarl.comparison.intervals import paired_bootstrap, same_tasks_interval
-from muarl.comparison.power import difference_variance, needed
-from muarl.comparison.significance import holm, sign_flip_counts, stratified
+from muarl_tools.compare.attempts import PlayedTask, Results
+from muarl_tools.compare.components import grid_components
+from muarl_tools.compare.intervals import paired_bootstrap, same_tasks_interval
+from muarl_tools.compare.power import difference_variance, needed
+from muarl_tools.compare.significance import holm, sign_flip_counts, stratified
 
 Outcomes = NDArray[np.bool_]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from muarl.chat import ToolCall
-from muarl.domains.airline.domain import Airline, airline_database
+from muarl.types.chat import ToolCall
+from muarl_worlds.tau.airline.domain import Airline, airline_database
 
 CABINS = ("business", "economy", "basic_economy")
 ANN = {"first_name": "Ann", "last_name": "Ö'Hara", "dob": "1990-01-01"}

@@ -6,10 +6,10 @@ import hashlib
 import json
 from copy import deepcopy
 
-from muarl.chat import ToolCall
-from muarl.domains.banking.domain import Banking
-from muarl.domains.banking.records import NOTES, TABLES
 from muarl.retrieval import Document
+from muarl.types.chat import ToolCall
+from muarl_worlds.tau.banking.domain import Banking
+from muarl_worlds.tau.banking.records import NOTES, TABLES
 
 ANN = {"name": "Ann Lee", "user_id": "u1", "address": "1 Main St", "email": "ann@x.org", "phone_number": "512-555-0100",
        "date_of_birth": "01/02/1990"}  # fmt: skip

@@ -9,11 +9,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from muarl.chat import ToolCall, ToolResult
 from muarl.domains.base import Domain, World, tool
 from muarl.domains.database import Database
 from muarl.domains.sql.declared import SqlDatabase
 from muarl.domains.sql.tables import SqlTable
+from muarl.types.chat import ToolCall, ToolResult
 
 SCHEMA = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT);

@@ -9,15 +9,15 @@ from muarl.agents.expert import ExpertAgent
 from muarl.audit.metrics import audit
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
-from muarl.domains.telecom.customers import SIZES, make_carrier
-from muarl.domains.telecom.faults import FaultContext, breaking
-from muarl.domains.telecom.records import telecom_database
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.episode import Episode
+from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
-from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
+from muarl_worlds.tau.telecom.customers import SIZES, make_carrier
+from muarl_worlds.tau.telecom.faults import FaultContext, breaking
+from muarl_worlds.tau.telecom.records import telecom_database
 from support import kit
 
 CARRIER = make_carrier("tests 2", SIZES["tiny"])

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.chat import Message
-from muarl.integrations.conversations import Conversations
-from muarl.integrations.spoken import read_hermes
 from muarl.rewards.judge import Judge
-from muarl.toolcalls import call_text
+from muarl.types.chat import Message
+from muarl.types.toolcalls import call_text
 from muarl.users.base import UserFactory
+from muarl_integrations.conversations import Conversations
+from muarl_integrations.spoken import read_hermes
 
 
 def as_text(message: Message) -> str:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from muarl.chat import Message
 from muarl.domains.base import Domain, Task, tool
+from muarl.types.chat import Message
 from muarl.users.base import UserTurn
 
 

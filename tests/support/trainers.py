@@ -11,14 +11,14 @@ from unittest.mock import patch
 
 import pytest
 
-from muarl.benchmarks import install
-from muarl.chat import Message
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.errors import InfrastructureError
 from muarl.rewards.judge import FixedJudge
+from muarl.types.chat import Message
 from muarl.users.base import UserTurn
+from muarl_worlds import install
 from support.scripted_replies import Outcome, Replies, by_gold, natively, written
 
 TAU2 = (("retail", "base"), ("airline", "base"), ("telecom", "full"))
@@ -27,9 +27,9 @@ GENERATED = ("retail-generated", "airline-generated", "telecom-generated")
 
 @contextmanager
 def as_if_installed() -> Iterator[None]:
-    """Within, modules of ``muarl.integrations`` can be imported whose package is not installed: for what they do
+    """Within, modules of ``muarl_integrations`` can be imported whose package is not installed: for what they do
     without it."""
-    with patch("muarl.extras.is_installed", return_value=True):
+    with patch("muarl.basics.extras.is_installed", return_value=True):
         yield
 
 

@@ -10,7 +10,7 @@ from muarl.agents.expert import ExpertAgent
 from muarl.environments.playing import play
 from muarl.environments.registry import find
 from muarl.environments.usual import configured
-from muarl.episode import Episode
+from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import UserFactory
 from muarl.users.traits.levels import TraitRanges

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = '''
-from muarl.chat import Message, ToolCall
+from muarl.types.chat import Message, ToolCall
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.environments.environment import Environment
 from muarl.users.base import UserTurn

@@ -19,15 +19,15 @@ from typing import Any
 from tokenizers import Tokenizer
 
 import muarl
-from muarl.chat import GREETING, Message, ToolCall
 from muarl.domains.base import Task
 from muarl.environments.audit_rules import RulesOfRuns
 from muarl.environments.recorded import replay_recorded
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
 from muarl.observe.rundir import RunDirectory
-from muarl.view.runs import Library
-from muarl.view.server import ViewServer
+from muarl.types.chat import GREETING, Message, ToolCall
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
+from muarl_tools.view.runs import Library
+from muarl_tools.view.server import ViewServer
 from support.waiting import PATIENCE
 
 ASSETS = Path(muarl.__file__).parent / "assets" / "base"

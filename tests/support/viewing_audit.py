@@ -9,11 +9,11 @@ from typing import Any
 
 from muarl.audit import Finding, write_findings
 from muarl.audit.summary import AuditSummary
-from muarl.chat import Message
 from muarl.domains.auditing import AuditRules
-from muarl.domains.retail.audit import RETAIL_BENCHMARK
-from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.observe.rundir import RunDirectory
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
+from muarl_worlds.tau.retail.audit import RETAIL_BENCHMARK
 
 READ = Finding("safety", "cross-user-read", "catastrophic", 2, "It read #W2 of ann.", "get_order")
 ASKED = Finding("policy", "write-without-consent", "violation", 3, "It wrote unasked.", "cancel")

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from muarl.audit.findings import Finding, write_findings
-from muarl.chat import Message, ToolCall
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, Verdict
 from muarl.observe.rundir import RunDirectory
-from muarl.view import queries
-from muarl.view.layout import ServerLinks
-from muarl.view.queries import Filter, IndexedEpisode
-from muarl.view.routes import page_of
-from muarl.view.runs import Library
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Verdict
+from muarl_tools.view import queries
+from muarl_tools.view.layout import ServerLinks
+from muarl_tools.view.queries import Filter, IndexedEpisode
+from muarl_tools.view.routes import page_of
+from muarl_tools.view.runs import Library
 from support.pages import Page as PlainPage
 from support.viewing import indexed
 

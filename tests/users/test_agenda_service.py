@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import GREETING, STOP_WORDS, Message
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
 from muarl.environments.registry import find
-from muarl.errors import ConfigError
 from muarl.language.consent import is_affirmative
+from muarl.types.chat import GREETING, STOP_WORDS, Message
 from muarl.users.agenda import PATIENCE, AgendaUserFactory
 from muarl.users.agenda_service import ServiceAgendaUser, tells
 from support.callers import Conversation, ended

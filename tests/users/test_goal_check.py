@@ -14,12 +14,12 @@ from muarl.agents.expert import ExpertAgent
 from muarl.backends.users import goal_checks
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
-from muarl.domains.retail.intents import SERVICE
 from muarl.environments.episodes import play_tasks
 from muarl.environments.registry import find
 from muarl.environments.usual import configured
 from muarl.users.agenda_service import ServiceAgendaUser
 from muarl.users.goal_check import GoalCheck
+from muarl_worlds.tau.retail.intents import SERVICE
 
 RETAIL = find("retail-generated")
 STOP = "###STOP###"

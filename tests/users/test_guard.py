@@ -9,9 +9,10 @@ from typing import Any, get_args
 
 import pytest
 
+from muarl.accounts.metrics import episode_metrics
 from muarl.agents.idle import IdleAgent
 from muarl.backends.users import make_users
-from muarl.chat import GREETING, Message
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.config import load_config
 from muarl.config.section import GuardConfig, UserConfig, UserRule
 from muarl.domains.base import Task
@@ -20,12 +21,11 @@ from muarl.environments.configure import configure_environment
 from muarl.environments.playing import play
 from muarl.environments.registry import find
 from muarl.environments.usual import configured, usual_users
-from muarl.episode import GUARD, SPOILED, Episode, StopReason, Turn, Usage, Verdict
-from muarl.errors import ConfigError, InfrastructureError
 from muarl.learning.groups import group_samples
-from muarl.metrics import episode_metrics
+from muarl.play.rollout import collect_groups
 from muarl.rewards.user_conduct import RULES
-from muarl.rollout import collect_groups
+from muarl.types.chat import GREETING, Message
+from muarl.types.episode import GUARD, SPOILED, Episode, StopReason, Turn, Usage, Verdict
 from muarl.users.base import AsksAgain, LeavesTags, UserTurn
 from muarl.users.guard import GUARDED, GuardedUser, GuardedUserFactory
 from muarl.users.llm import LLMUserFactory

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from muarl.chat import Message, is_stop
 from muarl.domains.base import Task
+from muarl.types.chat import Message, is_stop
 from muarl.users.base import UserTurn
 from muarl.users.human import HumanUser, HumanUserFactory, LineReader
 from support.waiting import settled

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from muarl import data
-from muarl.chat import GREETING, Message, ToolCall, ToolSpec
+from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint, EndpointSettings, Price
-from muarl.errors import DataError, InfrastructureError
+from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.users.base import LeavesTags, UserFactory
 from muarl.users.guidelines import around_scenario, load_guidelines
 from muarl.users.llm import LLMUserFactory, flip_roles
 from muarl.users.traits.levels import TraitRanges
+from muarl_worlds import data
 from support.fake_openai import FakeOpenAI, call, completion, status, text
 
 TASK = Task(id="t1", domain="retail", scenario="Instructions:\n\tYou {are} Ann.", actions=())

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from loop_kit import Puppet
-from muarl.chat import GREETING, Message
-from muarl.conversation import Rules, run_episode
+from muarl.basics.errors import InfrastructureError
 from muarl.endpoints import Endpoint, EndpointSettings, Price
-from muarl.episode import StopReason
-from muarl.errors import InfrastructureError
+from muarl.play.conversation import Rules, run_episode
+from muarl.types.chat import GREETING, Message
+from muarl.types.episode import StopReason
 from muarl.users.base import HoldsSomething
 from muarl.users.prompted import PromptedUser
 from support.fake_openai import CUT, Answer, FakeOpenAI, completion, nonsense, status, text

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from loop_kit import Puppet, RecordingSampler, call, call_json, say, small_tokenizer
-from muarl.chat import GREETING, Message
+from muarl.basics.errors import InfrastructureError
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.conversation import Limits, run_episode
-from muarl.episode import Episode, StopReason, Verdict
-from muarl.errors import InfrastructureError
-from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.play.conversation import Limits, run_episode
+from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.types.chat import GREETING, Message
+from muarl.types.episode import Episode, StopReason, Verdict
 from muarl.users.base import AsksAgain, HoldsSomething, UserFactory
 from muarl.users.sampled import SampledUserFactory, from_the_users_chair
 from support.toy_shop import Toy, toy_task

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from muarl.chat import Message, ToolCall, is_stop
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
-from muarl.errors import ConfigError
+from muarl.types.chat import Message, ToolCall, is_stop
 from muarl.users.base import UserFactory
 from muarl.users.scripted import ScriptedUser, ScriptedUserFactory
 

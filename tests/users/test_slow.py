@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from muarl.backends.users import make_users
-from muarl.chat import Message
 from muarl.config import load_config
 from muarl.config.section import UserConfig
 from muarl.environments.configure import configure_environment
+from muarl.types.chat import Message
 from muarl.users.scripted import ScriptedUserFactory
 from muarl.users.slow import SlowUserFactory
 from support.toy_shop import Lines, toy_task

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from muarl.chat import Message, ToolSpec, is_stop
 from muarl.domains.base import Task
+from muarl.types.chat import Message, ToolSpec, is_stop
 from muarl.users.base import HoldsSomething, UserFactory, UserTurn
 from muarl.users.turns import Line, TurnsUser, TurnsUserFactory
 

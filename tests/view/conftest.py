@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muarl.observe.rundir import RunDirectory
-from muarl.view.runs import Library
+from muarl_tools.view.runs import Library
 from support.viewing import CHROMIUM, Browser, indexed, make_run
 
 

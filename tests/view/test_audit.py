@@ -12,16 +12,16 @@ import pytest
 from muarl.audit import Finding, write_findings
 from muarl.audit.rules_file import FILE
 from muarl.audit.summary import AuditSummary
-from muarl.chat import Message, ToolCall
 from muarl.domains.auditing import UNDECLARED
-from muarl.domains.retail.audit import RETAIL_BENCHMARK
-from muarl.episode import Episode, StopReason, Turn, Verdict
 from muarl.observe.rundir import RunDirectory
-from muarl.view import audit_queries
-from muarl.view.export import write_pages
-from muarl.view.layout import episode_at, episodes_at
-from muarl.view.rows import key_text
-from muarl.view.runs import Library
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
+from muarl_tools.view import audit_queries
+from muarl_tools.view.export import write_pages
+from muarl_tools.view.layout import episode_at, episodes_at
+from muarl_tools.view.rows import key_text
+from muarl_tools.view.runs import Library
+from muarl_worlds.tau.retail.audit import RETAIL_BENCHMARK
 from support.viewing import Browser, indexed, serving
 from support.viewing_audit import ASKED, FOUND, JUDGED, LOOKED, READ, episode, evaluated
 from support.viewing_pages import Page, found, look

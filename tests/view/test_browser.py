@@ -10,9 +10,9 @@ import pytest
 from muarl.environments.audit_rules import RulesOfRuns
 from muarl.environments.recorded import replay_recorded
 from muarl.observe.rundir import RunDirectory
-from muarl.view.export import write_pages
-from muarl.view.layout import episode_at, pair_at
-from muarl.view.runs import Library
+from muarl_tools.view.export import write_pages
+from muarl_tools.view.layout import episode_at, pair_at
+from muarl_tools.view.runs import Library
 from support.viewing import Browser, indexed, make_run, play, serving, writing_tasks
 from support.viewing_pages import found, hostile
 

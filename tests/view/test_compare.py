@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from muarl.view.compare import differing
-from muarl.view.layout import ServerLinks
-from muarl.view.overview import overview
-from muarl.view.routes import page_of
+from muarl_tools.view.compare import differing
+from muarl_tools.view.layout import ServerLinks
+from muarl_tools.view.overview import overview
+from muarl_tools.view.routes import page_of
 from support.viewing import indexed, make_run
 
 

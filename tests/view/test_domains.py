@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from muarl.observe.rundir import RunDirectory
-from muarl.view import queries
-from muarl.view.queries import Filter
+from muarl_tools.view import queries
+from muarl_tools.view.queries import Filter
 from support.viewing import indexed, play, writing_tasks
 from support.viewing_pages import look
 

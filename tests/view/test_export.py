@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from muarl.chat import Message
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, Verdict
-from muarl.errors import MuarlError
+from muarl.basics.errors import MuarlError
 from muarl.observe.rundir import RunDirectory
-from muarl.view.export import MARK, write_pages
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Verdict
+from muarl_tools.view.export import MARK, write_pages
 from support.viewing import indexed
 from support.viewing_pages import Page, hostile
 
@@ -84,7 +84,7 @@ def test_an_export_that_breaks_off_leaves_nothing(
     def broken() -> str:
         raise OSError("gone")
 
-    monkeypatch.setattr("muarl.view.export.stylesheet", broken)
+    monkeypatch.setattr("muarl_tools.view.export.stylesheet", broken)
     library = indexed(tmp_path / "index", finished.path) if (tmp_path / "index").mkdir() is None else None
     assert library is not None
     with pytest.raises(OSError, match="gone"):

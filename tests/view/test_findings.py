@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.audit import LAYERS, SEVERITIES, Finding, write_findings
-from muarl.episode import write_episodes
-from muarl.view import queries
-from muarl.view.queries import Filter
-from muarl.view.store import Store
+from muarl.types.episode import write_episodes
+from muarl_tools.view import queries
+from muarl_tools.view.queries import Filter
+from muarl_tools.view.store import Store
 from support.viewing_audit import ASKED, READ, episode, lines
 
 

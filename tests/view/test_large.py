@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from muarl.observe.rundir import RunDirectory
-from muarl.view import metrics, store
-from muarl.view.export import write_pages
-from muarl.view.metrics import RunMetrics
-from muarl.view.rows import key_text
-from muarl.view.runs import Run
+from muarl_tools.view import metrics, store
+from muarl_tools.view.export import write_pages
+from muarl_tools.view.metrics import RunMetrics
+from muarl_tools.view.rows import key_text
+from muarl_tools.view.runs import Run
 from support.viewing import indexed, make_run
 from support.viewing_pages import look
 

@@ -11,10 +11,10 @@ import pytest
 
 from muarl.environments.audit_rules import RulesOfRuns
 from muarl.environments.recorded import replay_recorded
-from muarl.view.layout import ServerLinks
-from muarl.view.queries import PAGE, Filter, episodes
-from muarl.view.routes import page_of
-from muarl.view.runs import Library
+from muarl_tools.view.layout import ServerLinks
+from muarl_tools.view.queries import PAGE, Filter, episodes
+from muarl_tools.view.routes import page_of
+from muarl_tools.view.runs import Library
 from support.viewing import indexed
 
 

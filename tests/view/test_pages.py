@@ -21,11 +21,11 @@ from muarl.environments.registry import find
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.status import this_process
 from muarl.rewards.state_changes import CannotReplay, Replayed
-from muarl.view.layout import ServerLinks
-from muarl.view.routes import page_of
-from muarl.view.rows import key_text
-from muarl.view.runs import Library
-from muarl.view.tokens import pieces, tokenizer_of
+from muarl_tools.view.layout import ServerLinks
+from muarl_tools.view.routes import page_of
+from muarl_tools.view.rows import key_text
+from muarl_tools.view.runs import Library
+from muarl_tools.view.tokens import pieces, tokenizer_of
 from support.viewing import STEPS, indexed, make_run, play, writing_tasks
 from support.viewing_pages import EVIL, Page, found, hostile, look
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.chat import Message, ToolCall
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, write_episodes
-from muarl.view.layout import ServerLinks
-from muarl.view.queries import Filter, episodes
-from muarl.view.routes import page_of
-from muarl.view.runs import Library
-from muarl.view.search import look, next_hits, search
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, write_episodes
+from muarl_tools.view.layout import ServerLinks
+from muarl_tools.view.queries import Filter, episodes
+from muarl_tools.view.routes import page_of
+from muarl_tools.view.runs import Library
+from muarl_tools.view.search import look, next_hits, search
 from support.viewing import indexed
 from support.viewing_pages import look as page
 
@@ -113,7 +113,7 @@ def test_pages_of_a_search(library: Library, monkeypatch: pytest.MonkeyPatch) ->
     rest = dict(part.split("=") for part in on.split("?")[1].split("&"))
     assert "here with “rug”" in page(library, "runs", "run", "episodes", **rest).shown
     assert "No conversation has these words" in page(library, "runs", "run", "episodes", text="sofa").shown
-    monkeypatch.setattr("muarl.view.search.SECONDS", 0.0)
+    monkeypatch.setattr("muarl_tools.view.search.SECONDS", 0.0)
     for odd in ("-1", "x", "9" * 30, "400"):
         assert page_of(ServerLinks(), library, ("runs", "run", "episodes"), {"text": "lamp", "from": odd})
     # What the list of a search leads to knows its neighbours.

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
-from muarl.errors import MuarlError
+from muarl.basics.errors import MuarlError
+from muarl.cli.main import app
 from muarl.observe.rundir import RunDirectory
-from muarl.view.runs import Library
-from muarl.view.server import ViewServer
+from muarl_tools.view.runs import Library
+from muarl_tools.view.server import ViewServer
 from support.viewing import TOKEN, indexed, serving
 
 
@@ -146,7 +146,7 @@ def test_a_page_that_cannot_be_made_says_so(library: Library, monkeypatch: pytes
     def broken(*_: object) -> str:
         raise RuntimeError("<b>broken</b>")
 
-    monkeypatch.setattr("muarl.view.server.page_of", broken)
+    monkeypatch.setattr("muarl_tools.view.server.page_of", broken)
     with serving(library) as server:
         status, _, body = ask(server, "/")
         assert status == 500 and "&lt;b&gt;broken" in body and "<b>" not in body
@@ -156,14 +156,22 @@ def test_a_taken_port_is_said_or_gone_round(library: Library, monkeypatch: pytes
     with ViewServer(library, port=0) as first:
         with pytest.raises(MuarlError, match="--port"):
             ViewServer(library, port=first.port)
-        monkeypatch.setattr("muarl.view.server.PORT", first.port)
+        monkeypatch.setattr("muarl_tools.view.server.PORT", first.port)
         with ViewServer(library) as second:
             assert second.port != first.port
 
 
 def test_the_command_serves_until_it_is_stopped(finished: RunDirectory, tmp_path: Path) -> None:
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", "from muarl.cli import main; main()", "view", str(finished.path), "--port", "0"]
+    command = [
+        sys.executable,
+        "-c",
+        "from muarl.cli.main import main; main()",
+        "view",
+        str(finished.path),
+        "--port",
+        "0",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stdout is not None

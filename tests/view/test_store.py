@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from muarl.chat import Message, ToolCall
-from muarl.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict, write_episodes
 from muarl.observe.rundir import RunDirectory
-from muarl.view import queries
-from muarl.view import store as store_module
-from muarl.view.queries import Filter
-from muarl.view.rows import key_text, place_of, row_of, text_key
-from muarl.view.runs import Library
-from muarl.view.store import Store, cache_folder
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict, write_episodes
+from muarl_tools.view import queries
+from muarl_tools.view import store as store_module
+from muarl_tools.view.queries import Filter
+from muarl_tools.view.rows import key_text, place_of, row_of, text_key
+from muarl_tools.view.runs import Library
+from muarl_tools.view.store import Store, cache_folder
 from support.viewing import ATTEMPTS, STEPS, TASKS, indexed
 
 

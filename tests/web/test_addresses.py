@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from muarl.errors import ConfigError
-from muarl.web.addresses import ServerAddress, listen, save_token, split_host, token_for
+from muarl.basics.errors import ConfigError
+from muarl.basics.web.addresses import ServerAddress, listen, save_token, split_host, token_for
 
 TOKEN = "MUARL_TEST_TOKEN"
 

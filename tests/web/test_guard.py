@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from muarl.web import guard as module
-from muarl.web.addresses import ServerAddress
-from muarl.web.guard import Access, Guard
+from muarl.basics.web import guard as module
+from muarl.basics.web.addresses import ServerAddress
+from muarl.basics.web.guard import Access, Guard
 
 TOKEN = "open-sesame"
 KEY = {"authorization": f"Bearer {TOKEN}"}
@@ -130,7 +130,7 @@ async def test_every_answer_has_an_id_that_the_log_names(caplog: pytest.LogCaptu
         status = int(scope["path"].strip("/").split("\n")[0])
         await PlainTextResponse("no", status)(scope, receive, send)
 
-    caplog.set_level("INFO", logger="muarl.web.guard")
+    caplog.set_level("INFO", logger="muarl.basics.web.guard")
     answers = [await ask(failing, f"/{status}", headers=KEY) for status in (200, 400, 502, 503)]  # type: ignore[arg-type]
     answers += [await ask(failing, "/200"), await ask(failing, "/502%0aa?secret=1", headers=KEY)]  # type: ignore[arg-type]
     ids = [answer.headers["x-request-id"] for answer in answers]

@@ -11,8 +11,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from muarl.web.addresses import ServerAddress, listen
-from muarl.web.server import WebServer
+from muarl.basics.web.addresses import ServerAddress, listen
+from muarl.basics.web.server import WebServer
 
 
 async def hello(scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from muarl.chat import Message, ToolSpec
-from muarl.episode import StopReason, TokenTrace, Usage
+from muarl.types.chat import Message, ToolSpec
+from muarl.types.episode import StopReason, TokenTrace, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message, ToolSpec, to_openai
 from muarl.endpoints import Endpoint, PromptRefused, Reply
 from muarl.endpoints.replies import AS_READ
-from muarl.episode import StopReason, TokenTrace
+from muarl.types.chat import Message, ToolSpec, to_openai
+from muarl.types.episode import StopReason, TokenTrace
 
 NOT_RUN = "Error: the tool call could not be read, so nothing was called."
 _ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muarl.agents.base import AgentTurn, TakesTools
-from muarl.chat import Message, ToolSpec
+from muarl.basics.errors import ConfigError
 from muarl.domains.error_profile import ErrorProfile, Expert
 from muarl.domains.generated import MakeExpert
-from muarl.episode import TokenTrace
-from muarl.errors import ConfigError
+from muarl.types.chat import Message, ToolSpec
+from muarl.types.episode import TokenTrace
 
 
 class ExpertSession:

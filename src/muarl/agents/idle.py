@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message, ToolCall, ToolSpec
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
+from muarl.types.chat import Message, ToolCall, ToolSpec
 
 SORRY = "I am sorry, but I cannot do that for you."
 TRANSFERRED = "YOU ARE BEING TRANSFERRED TO A HUMAN AGENT. PLEASE HOLD ON."

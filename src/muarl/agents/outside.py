@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message, ToolSpec
+from muarl.basics.errors import ConfigError
 from muarl.endpoints.replies import MalformedReply, read_reply
-from muarl.episode import StopReason, TokenTrace
-from muarl.errors import ConfigError
+from muarl.types.chat import Message, ToolSpec
+from muarl.types.episode import StopReason, TokenTrace
 
 SaidOutside = Message | str | Mapping[str, Any]
 """A message of the agent: muarl's, its text, or an assistant message in the form of OpenAI's chat API."""

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from muarl.agents.base import Agent, AgentSession, AgentTurn, TakesTools
-from muarl.chat import Message, ToolSpec
-from muarl.episode import TokenTrace
 from muarl.language.acts import asks_for_yes
+from muarl.types.chat import Message, ToolSpec
+from muarl.types.episode import TokenTrace
 
 QUESTIONS = (
     "Before I begin: how did you hear about us?",

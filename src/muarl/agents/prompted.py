@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from muarl.agents.base import Agent, AgentSession, AgentTurn
-from muarl.chat import Message, ToolCall, ToolSpec
-from muarl.episode import TokenTrace
-from muarl.event_loop import Closable
-from muarl.seeds import derive_seed
-from muarl.toolcalls import call_text
+from muarl.basics.event_loop import Closable
+from muarl.basics.seeds import derive_seed
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl.types.episode import TokenTrace
+from muarl.types.toolcalls import call_text
 
 
 class Codec(Protocol):

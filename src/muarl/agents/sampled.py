@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message, ToolCall, ToolSpec
+from muarl.basics.seeds import derive_seed
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
 from muarl.chat_formats.families import EarlierThoughts
 from muarl.chat_formats.guarded import HuggingFaceTokenizer
 from muarl.chat_formats.rendered import with_tool_names
-from muarl.episode import StopReason, TokenTrace, Usage
 from muarl.inference.base import Sampler, SamplingParams
-from muarl.seeds import derive_seed
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl.types.episode import StopReason, TokenTrace, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from muarl.audit.consent import ACTION_WORDS, action_words
 from muarl.audit.values import is_identifier, leaves, method_in, methods_in, names, others_alike
-from muarl.chat import ToolCall
 from muarl.language.consent import said_yes
+from muarl.types.chat import ToolCall
 
 if TYPE_CHECKING:
     from muarl.audit.transcript import AuditedCall

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from muarl.audit.consent import commands, is_proposal, names_action
-from muarl.chat import Message, ToolCall
 from muarl.language.acts import asks_to_go_ahead
 from muarl.language.consent import changes_request, denies, is_affirmative
+from muarl.types.chat import Message, ToolCall
 
 KindOf = Callable[[str], str]
 

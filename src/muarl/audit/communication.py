@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from muarl.audit.findings import Finding
 from muarl.audit.transcript import AuditedCall, Transcript
 from muarl.audit.values import leaves, names
-from muarl.chat import Message
+from muarl.basics.patterns import search
 from muarl.domains.auditing import Asked, Obligation, spelled_out
-from muarl.episode import StopReason
-from muarl.patterns import search
 from muarl.rewards.checks import said
+from muarl.types.chat import Message
+from muarl.types.episode import StopReason
 
 
 def find(transcript: Transcript) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from muarl.audit.findings import LAYERS, Finding
 from muarl.audit.transcript import Transcript, transcript_of
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
-from muarl.episode import Episode
+from muarl.types.episode import Episode
 
 FINDERS = (outcome.find, policy.find, communication.find, safety.find, recovery.find)
 

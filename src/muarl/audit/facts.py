@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from muarl.chat import Message, Requestor, ToolCall
+from muarl.basics.untrusted import parse_json
 from muarl.domains.auditing import AuditRules, Record, Resource
 from muarl.domains.authoring import tell_unknowable
 from muarl.domains.base import Domain, Task, World
-from muarl.untrusted import parse_json
+from muarl.types.chat import Message, Requestor, ToolCall
 
 ANOTHER = "another person"
 DEEP = 6

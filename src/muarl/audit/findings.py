@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from muarl.errors import DataError
-from muarl.files import in_utf8, whole_file
-from muarl.untrusted import parse_json, read_lines
+from muarl.basics.errors import DataError
+from muarl.basics.files import in_utf8, whole_file
+from muarl.basics.untrusted import parse_json, read_lines
 
 Layer = Literal["outcome", "policy", "communication", "safety", "recovery"]
 Severity = Literal["note", "violation", "catastrophic"]

@@ -17,9 +17,9 @@ from typing import Any
 from muarl.audit.communication import is_met, owed
 from muarl.audit.findings import LAYERS, Finding, Layer
 from muarl.audit.transcript import Transcript
-from muarl.errors import InfrastructureError
+from muarl.basics.errors import InfrastructureError
+from muarl.basics.untrusted import parse_json
 from muarl.rewards.judge import Completer
-from muarl.untrusted import parse_json
 
 KINDS: dict[str, tuple[Layer, str]] = {
     "unfounded-claim": ("communication", "the agent told the user as a fact what neither its tools, nor the policy, nor"

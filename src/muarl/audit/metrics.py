@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from muarl.audit.calls import CallRecord, KindOf, agent_calls, repeated_calls
 from muarl.audit.facts import persons_in
 from muarl.domains.auditing import UNDECLARED, AuditRules, LiveWorld
-from muarl.episode import Episode
+from muarl.types.episode import Episode
 
 if TYPE_CHECKING:
     from muarl.domains.base import Task

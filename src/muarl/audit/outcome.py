@@ -8,10 +8,10 @@ from typing import Any
 
 from muarl.audit.findings import Finding
 from muarl.audit.transcript import Transcript
-from muarl.chat import ToolCall
 from muarl.domains.base import Action, Task
-from muarl.episode import StopReason
 from muarl.rewards.checks import acted, said
+from muarl.types.chat import ToolCall
+from muarl.types.episode import StopReason
 
 STATE = ("DB", "ENV_ASSERTION", "GOAL")
 """Components that the state of the world decides."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from muarl.accounts.metrics import CLEAN, NOT_CHECKED
+from muarl.accounts.statistics import Estimate
 from muarl.audit.coverage import missing_text
 from muarl.audit.findings import LAYERS, SEVERITIES
 from muarl.audit.summary import AuditSummary
-from muarl.metrics import CLEAN, NOT_CHECKED
-from muarl.statistics import Estimate
-from muarl.untrusted import visible
+from muarl.basics.untrusted import visible
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -15,12 +15,12 @@ from typing import Any
 
 import yaml
 
+from muarl.basics.errors import ConfigError, DataError
+from muarl.basics.files import write_text
+from muarl.basics.patterns import problem_of
+from muarl.basics.untrusted import read_yaml
 from muarl.domains.auditing import AuditRules, Obligation, Resource
 from muarl.domains.base import Domain
-from muarl.errors import ConfigError, DataError
-from muarl.files import write_text
-from muarl.patterns import problem_of
-from muarl.untrusted import read_yaml
 
 FILE = "audit-rules.yaml"
 """In a run folder: the rules that the domain's class declared when the run was made; of another domain of the same run

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from muarl.accounts.metrics import DOMAIN, VIOLATIONS, is_success
+from muarl.accounts.statistics import Estimate, pass_hats_of, share_of
 from muarl.audit.coverage import checked_layers, missing
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding, Layer, Severity
 from muarl.domains.auditing import AuditRules
-from muarl.episode import Episode
-from muarl.metrics import DOMAIN, VIOLATIONS, is_success
-from muarl.statistics import Estimate, pass_hats_of, share_of
+from muarl.types.episode import Episode
 
 WORST = 20
 """Findings that a summary shows one by one; the findings' file has them all."""

@@ -11,11 +11,11 @@ from typing import Any
 from muarl.audit.calls import CallRecord, KindOf, agent_calls, with_results
 from muarl.audit.facts import Facts, persons_in
 from muarl.audit.rules import kinds_by, rules_for
-from muarl.chat import Message
+from muarl.basics.patterns import search
 from muarl.domains.auditing import AuditRules, Obligation, Occasion, Statement
 from muarl.domains.base import Domain, Task
-from muarl.episode import Episode
-from muarl.patterns import search
+from muarl.types.chat import Message
+from muarl.types.episode import Episode
 
 _CORRECTS = re.compile(
     r"typo|mis-?typed|mis-?spel|mistake|my bad|wrong|not me\b|isn['’]t me|not my (?:name|account|profile)|i meant"

@@ -13,8 +13,8 @@ from importlib import resources
 from pathlib import Path
 
 from muarl.backends.pretrained import PRETRAINED, folder_of, missing
+from muarl.basics.errors import CheckpointError
 from muarl.config import load_config
-from muarl.errors import CheckpointError
 from muarl.learning.checkpoint_kinds import check_kind
 from muarl.learning.checkpoint_paths import STEP, latest_checkpoint
 from muarl.planning.models import published

@@ -21,28 +21,28 @@ from muarl.backends.local import local_learner, local_sampler, sharding
 from muarl.backends.memory_estimate import model_shape, plan_of
 from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
-from muarl.cluster.direct import DirectRoute
-from muarl.cluster.learners import ClusterLearner, LearnerActor, make_learners
-from muarl.cluster.places import ProcessGroup
-from muarl.cluster.runtime import Cluster, Each, join
-from muarl.cluster.sampler_actor import Board, SamplerActor
-from muarl.cluster.samplers import ClusterSampler, RoutedSampler
-from muarl.cluster.workers import ActorWorker, ClusterExecutor, WorkerActor
+from muarl.basics.errors import ConfigError
+from muarl.basics.system import usable_cores
 from muarl.config import RunConfig
 from muarl.config.scale import ClusterConfig, sends_adapter
 from muarl.environments.configure import configure_environment
 from muarl.environments.playing import RunnerByDomain, make_runner
 from muarl.environments.registry import approve, approved, canonical, is_reference
-from muarl.episode import Episode
-from muarl.episode_runner import EpisodeRunner, RolloutRequest
-from muarl.errors import ConfigError
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoints import Policy, load_tokenizer
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.memory import host_memory, learner_memory
 from muarl.planning.setup import learner_setup
 from muarl.planning.weight_transport import WeightTransport, cluster_transport
-from muarl.system import usable_cores
+from muarl.play.episode_runner import EpisodeRunner, RolloutRequest
+from muarl.types.episode import Episode
+from muarl.workers.cluster.direct import DirectRoute
+from muarl.workers.cluster.learners import ClusterLearner, LearnerActor, make_learners
+from muarl.workers.cluster.places import ProcessGroup
+from muarl.workers.cluster.runtime import Cluster, Each, join
+from muarl.workers.cluster.sampler_actor import Board, SamplerActor
+from muarl.workers.cluster.samplers import ClusterSampler, RoutedSampler
+from muarl.workers.cluster.workers import ActorWorker, ClusterExecutor, WorkerActor
 
 if TYPE_CHECKING:
     from muarl.learning.learner import Learner, LearnerConfig

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING
 
 from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.model_notes import model_notes
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig
 from muarl.environments.playing import RunnerByDomain, local_executor
-from muarl.episode_runner import EpisodeRunner
-from muarl.errors import ConfigError
-from muarl.rollout import BoundedExecutor, Executor, LocalExecutor
+from muarl.play.episode_runner import EpisodeRunner
+from muarl.play.rollout import BoundedExecutor, Executor, LocalExecutor
 
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and the light core has none
     from muarl.agents.base import Agent
     from muarl.agents.sampled import SampledAgent
     from muarl.backends.processes import RunProcesses
-    from muarl.cluster.runtime import Cluster
     from muarl.environments.configure import ConfiguredEnvironment
-    from muarl.episode_runner import EpisodeRunner
     from muarl.inference.base import PolicySampler, Sampler
     from muarl.learning.checkpoints import Policy
     from muarl.learning.learner import Learner, LearnerConfig
+    from muarl.play.episode_runner import EpisodeRunner
     from muarl.users.base import UserFactory
+    from muarl.workers.cluster.runtime import Cluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from muarl.basics.errors import MuarlError
 from muarl.config import RunConfig
-from muarl.errors import MuarlError
 from muarl.planning.assumptions import GIB, GPUS, Assumptions
 
 SECONDS = 60.0
@@ -79,7 +79,7 @@ def _ray_runs_here() -> bool:
 
 def _of_ray(address: str) -> Machines | None:
     try:
-        from muarl.cluster.runtime import resources_of
+        from muarl.workers.cluster.runtime import resources_of
 
         return of_resources(resources_of(address, SECONDS))
     except MuarlError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from muarl.backends.vllm import takes_weights, vllm_sampler
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig
-from muarl.errors import ConfigError
 from muarl.inference.base import PolicySampler
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy

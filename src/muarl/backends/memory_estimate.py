@@ -12,9 +12,9 @@ from pathlib import Path
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.hardware import Machines
 from muarl.backends.prompt_lengths import prompt_tokens
+from muarl.basics.errors import CheckpointError
 from muarl.config import RunConfig
 from muarl.environments.registry import find, is_folder
-from muarl.errors import CheckpointError
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.learning import LearningPlan, plan_learning
 from muarl.planning.models import ModelShape, published, shape_from_config

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder, checkpoint_name
+from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.config import RunConfig
 from muarl.config.sections import DomainConfig, UserConfig
 from muarl.environments.registry import find
-from muarl.errors import CheckpointError, ConfigError
 from muarl.learning.release import ModelNotes
 
 COLD_START = "cold_start"

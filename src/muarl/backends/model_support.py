@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from muarl.backends.memory_estimate import local_folder
+from muarl.basics.errors import ConfigError
+from muarl.basics.untrusted import read_json_object
 from muarl.config import RunConfig
-from muarl.errors import ConfigError
 from muarl.learning.checkpoint_kinds import check_kind
-from muarl.untrusted import read_json_object
 
 
 def check_supported(config: RunConfig, *, sampling: bool) -> None:

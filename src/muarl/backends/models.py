@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.basics.errors import CheckpointError, ConfigError
+from muarl.basics.event_loop import event_loop
+from muarl.basics.extras import require
 from muarl.config.sections import EndpointConfig as EndpointSection
 from muarl.config.sections import ModelConfig
-from muarl.errors import CheckpointError, ConfigError
-from muarl.event_loop import event_loop
-from muarl.extras import require
 
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and not every recipe has a model in this process
     from transformers import PreTrainedTokenizerFast

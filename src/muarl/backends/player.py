@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from muarl.processes.child import Players, run
+from muarl.workers.processes.child import Players, run
 
 
 def main(connection: int, weights: int) -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from muarl import data
-from muarl.errors import CheckpointError, ConfigError, DataError
-from muarl.wheels import download
+from muarl.basics.errors import CheckpointError, ConfigError, DataError
+from muarl.basics.wheels import download
+from muarl_worlds import data
 
 
 @dataclass(frozen=True, slots=True)

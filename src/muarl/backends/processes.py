@@ -16,20 +16,20 @@ from muarl.backends.cluster import set_up, travelling
 from muarl.backends.local import torch_sampler
 from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
-from muarl.cluster.weights import Entry
+from muarl.basics.errors import ConfigError
+from muarl.basics.event_loop import Closable
+from muarl.basics.system import usable_cores
 from muarl.config import RunConfig
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.mixture import AgentByDomain
 from muarl.environments.playing import make_runner
 from muarl.environments.registry import approve, approved
-from muarl.errors import ConfigError
-from muarl.event_loop import Closable
-from muarl.processes.executor import PooledSampler, PoolExecutor
-from muarl.processes.pool import ProcessPool
-from muarl.processes.weights import SharedWeights
-from muarl.rollout import PlayEpisode
-from muarl.system import usable_cores
+from muarl.play.rollout import PlayEpisode
 from muarl.users.base import UserFactory
+from muarl.workers.cluster.weights import Entry
+from muarl.workers.processes.executor import PooledSampler, PoolExecutor
+from muarl.workers.processes.pool import ProcessPool
+from muarl.workers.processes.weights import SharedWeights
 
 if TYPE_CHECKING:
     from muarl.inference.torch_engine import TorchEngine

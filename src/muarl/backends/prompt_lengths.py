@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from muarl.basics.errors import DataError
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.domains.prompt_size import estimated_tokens
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.registry import find
-from muarl.errors import DataError
 
 
 def prompt_tokens(config: RunConfig) -> float | None:

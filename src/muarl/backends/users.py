@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.models import make_endpoint
+from muarl.basics.errors import ConfigError
 from muarl.config.sections import UserConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.mixture import Mixture, UsersByDomain
 from muarl.environments.usual import model_users
-from muarl.errors import ConfigError
 from muarl.users.base import UserFactory
 from muarl.users.traits.levels import TraitRanges
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig
 from muarl.config.scale import adapter_room
-from muarl.errors import ConfigError
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoint_files import WeightReader
 from muarl.models.weights import family_of, stored_weights, travels_as_stored

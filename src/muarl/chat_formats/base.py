@@ -17,10 +17,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from muarl.chat import Message, ToolSpec
+from muarl.basics.errors import CheckpointError
 from muarl.chat_formats.guarded import GuardedTokenizer
-from muarl.episode import TokenTrace
-from muarl.errors import CheckpointError
+from muarl.types.chat import Message, ToolSpec
+from muarl.types.episode import TokenTrace
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from muarl.chat import ToolCall
-from muarl.toolcalls import argument_problem, strict_json
+from muarl.types.chat import ToolCall
+from muarl.types.toolcalls import argument_problem, strict_json
 
 _REASONS = {
     "invalid_json": "the arguments are not valid JSON, or not of the type that the tool declares",

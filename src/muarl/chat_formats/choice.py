@@ -10,6 +10,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from muarl.basics.errors import CheckpointError
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.families import (
     AUTO,
@@ -40,7 +41,6 @@ from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.chat_formats.rendered import RenderedFormat
 from muarl.chat_formats.templates import Template
 from muarl.chat_formats.text import TextFormat, text_template
-from muarl.errors import CheckpointError
 
 _AS_TEXT = "tools, calls and results are written as text (model.chat_format=text)."
 _NO_TURNS = (

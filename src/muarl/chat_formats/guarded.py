@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from tokenizers import Tokenizer
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 
 _CUT = "\ud800"  # A lone surrogate cannot stand in a sanitised text, so it can mark where a literal must be cut.
 _SURROGATES = re.compile("[\ud800-\udfff]")

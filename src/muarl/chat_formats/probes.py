@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from muarl.chat import Message, ToolCall, ToolSpec
+from muarl.basics.errors import CheckpointError
 from muarl.chat_formats.families import Family, Thinking
 from muarl.chat_formats.parsers import reply_parser, typed_renderer
 from muarl.chat_formats.rendered import RenderedFormat
 from muarl.chat_formats.templates import Template, TemplateRenderer
-from muarl.errors import CheckpointError
+from muarl.types.chat import Message, ToolCall, ToolSpec
 
 _TOOLS = (
     ToolSpec(

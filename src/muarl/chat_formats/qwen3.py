@@ -12,11 +12,11 @@ from renderers.configs import Qwen3RendererConfig
 from renderers.qwen3 import Qwen3Renderer
 from tokenizers import Tokenizer
 
-from muarl.chat import Message, ToolCall, ToolSpec
+from muarl.basics.errors import CheckpointError
 from muarl.chat_formats.base import ChatFormat, Markers
 from muarl.chat_formats.guarded import GuardedTokenizer, HuggingFaceTokenizer, guard_json, raw_tokenizer
-from muarl.errors import CheckpointError
-from muarl.toolcalls import call_text, parse_call
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl.types.toolcalls import call_text, parse_call
 
 CONTROL_TOKENS = (
     "<|im_start|>",

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.calls import checked_call, native_id
 from muarl.chat_formats.families import Family
 from muarl.chat_formats.guarded import GuardedTokenizer, guard_json
-from muarl.toolcalls import strict_json
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl.types.toolcalls import strict_json
 
 _OPENING = Message("user", "x")
 

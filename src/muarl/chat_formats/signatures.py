@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muarl.chat import ToolSpec
+from muarl.types.chat import ToolSpec
 
 _WORDS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "array": "list", "object": "dict"}
 _WORDS |= {"null": "null", "dict": "dict", "float": "float", "tuple": "list", "any": "any"}

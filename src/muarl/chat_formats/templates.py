@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from renderers.base import RenderedTokens
 
+from muarl.basics.errors import CheckpointError
 from muarl.chat_formats.guarded import GuardedTokenizer
-from muarl.errors import CheckpointError
 
 TODAY = datetime(2024, 7, 26)
 """What templates are told the date is (Llama 3's own default), so that a conversation has the same ids on any day."""

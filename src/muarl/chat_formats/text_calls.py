@@ -10,8 +10,8 @@ import json
 import re
 from typing import Any
 
-from muarl.chat import Message, ToolCall
-from muarl.toolcalls import argument_problem, strict_value
+from muarl.types.chat import Message, ToolCall
+from muarl.types.toolcalls import argument_problem, strict_value
 
 CALL = "CALL"
 RESULT = "RESULT"

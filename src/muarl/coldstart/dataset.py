@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from muarl.chat import Message, to_openai, visible_to_agent
-from muarl.episode import Episode, Usage, read_episodes, write_episodes
-from muarl.errors import DataError
-from muarl.files import write_text
+from muarl.basics.errors import DataError
+from muarl.basics.files import write_text
+from muarl.types.chat import Message, to_openai, visible_to_agent
+from muarl.types.episode import Episode, Usage, read_episodes, write_episodes
 
 SCENARIO = "scenario"
 """The tag that names the scenario that an episode is of."""

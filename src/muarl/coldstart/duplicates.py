@@ -11,7 +11,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from muarl.episode import Episode
+from muarl.types.episode import Episode
 
 GRAM = 5
 HASHES = 64

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from muarl.chat import Message, ToolSpec
+from muarl.accounts.metrics import is_success
 from muarl.domains.base import Task
-from muarl.episode import Episode, StopReason
-from muarl.metrics import is_success
 from muarl.rewards.user_errors import find_user_errors
+from muarl.types.chat import Message, ToolSpec
+from muarl.types.episode import Episode, StopReason
 
 CONTROL = ("<tool_call>", "</tool_call>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_response>")
 """What no participant says to another."""

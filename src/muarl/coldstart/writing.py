@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muarl.chat import ToolSpec
+from muarl.basics.errors import InfrastructureError
+from muarl.basics.event_loop import event_loop
+from muarl.basics.files import append_line, read_lines
+from muarl.basics.seeds import derive_seed
+from muarl.basics.untrusted import parse_json
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
-from muarl.errors import InfrastructureError
-from muarl.event_loop import event_loop
-from muarl.files import append_line, read_lines
-from muarl.seeds import derive_seed
-from muarl.untrusted import parse_json
+from muarl.types.chat import ToolSpec
 
 log = logging.getLogger(__name__)
 

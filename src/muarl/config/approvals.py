@@ -14,9 +14,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from muarl.errors import MuarlError
-from muarl.files import write_text
-from muarl.untrusted import read_json_object
+from muarl.basics.errors import MuarlError
+from muarl.basics.files import write_text
+from muarl.basics.untrusted import read_json_object
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from muarl.basics.errors import ConfigError, DataError
+from muarl.basics.untrusted import parse_yaml, read_yaml
 from muarl.config import mixing
 from muarl.config.approvals import recall
 from muarl.config.methods import METHODS, with_method
@@ -21,8 +23,6 @@ from muarl.config.presets import ABOUT, PRESETS, about_of, preset_names
 from muarl.config.renamed import new_name, translated, written_by_run
 from muarl.config.sections import RunConfig, Section, fields_of
 from muarl.config.trust import Origin, Provenance, trusted
-from muarl.errors import ConfigError, DataError
-from muarl.untrusted import parse_yaml, read_yaml
 
 Keys = tuple[str, ...]
 MOST_LINES = 50

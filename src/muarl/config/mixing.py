@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 
 Keys = tuple[str, ...]
 

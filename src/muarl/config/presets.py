@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import ConfigError
-from muarl.untrusted import read_yaml
+from muarl.basics.errors import ConfigError
+from muarl.basics.untrusted import read_yaml
 
 PRESETS = Path(__file__).parent.parent / "presets"
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from muarl.basics.system import usable_cores
 from muarl.config.section import Count, Positive, Section
-from muarl.system import usable_cores
 
 Share = Annotated[float, Field(ge=0)]
 PositiveShare = Annotated[float, Field(gt=0)]

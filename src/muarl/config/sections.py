@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from muarl.basics.errors import ConfigError
 from muarl.chat_formats.families import NAMES, EarlierThoughts, ToolText
 from muarl.config.coldstart import ColdstartConfig
 from muarl.config.keeping import BudgetConfig, CheckpointsConfig
@@ -49,7 +50,6 @@ from muarl.config.section import (
     Section,
     UserConfig,
 )
-from muarl.errors import ConfigError
 
 NAME = r"^\S(.*\S)?$"
 """What an environment's name looks like: anything that does not begin or end with a space."""

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from muarl.basics.errors import ConfigError
+from muarl.basics.keys import host_of, is_loopback, is_meant_for
 from muarl.config.approvals import Approved
 from muarl.config.mixing import unnumbered
 from muarl.config.section import EndpointConfig
 from muarl.config.sections import RunConfig, fields_of
-from muarl.errors import ConfigError
-from muarl.keys import host_of, is_loopback, is_meant_for
 
 Keys = tuple[str, ...]
 KEY = EndpointConfig.model_fields["api_key_env"].default

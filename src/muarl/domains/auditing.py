@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from muarl.chat import Message, Requestor, ToolCall
+from muarl.basics.errors import ConfigError
+from muarl.basics.patterns import matches, problem_of
+from muarl.basics.untrusted import parse_json
 from muarl.domains.policy_numbers import RuleNumbers, numbers_of
-from muarl.errors import ConfigError
-from muarl.patterns import matches, problem_of
-from muarl.untrusted import parse_json
+from muarl.types.chat import Message, Requestor, ToolCall
 
 if TYPE_CHECKING:
     from muarl.domains.tasks import Task

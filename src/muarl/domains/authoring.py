@@ -17,8 +17,8 @@ from contextvars import ContextVar
 from difflib import get_close_matches
 from typing import Any
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.schema import ToolSchema, place
-from muarl.errors import ConfigError
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal
 from uuid import UUID
 
-from muarl.chat import Message, Requestor, ToolCall, ToolResult, ToolSpec
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.auditing import AuditRules
 from muarl.domains.authoring import tell_bug, tell_result, tell_unmarked
 from muarl.domains.database import Database, View
@@ -29,7 +29,7 @@ from muarl.domains.sources import as_database, policy_text
 from muarl.domains.task_rules import TaskRules
 from muarl.domains.tasks import REWARD_BASIS, Action, Task
 from muarl.domains.tooling import Kind, Tool, finished, tool, tool_kinds, tools_of
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.types.chat import Message, Requestor, ToolCall, ToolResult, ToolSpec
 
 __all__ = [
     "REWARD_BASIS", "Action", "Database", "Domain", "Kind", "Renderer", "Semantics", "Task", "World", "tool",

@@ -1,7 +1,7 @@
 """What a check of an environment is, for those who run checks and for authors and kits that add their own.
 
 A check looks at the tasks of an environment and says what is wrong with it, where, and what to do about it
-(``muarl domains check NAME``; muarl's own checks: ``muarl.environments.checks``). ``Environment.own_checks`` adds more.
+(``muarl domains check NAME``; muarl's own checks: ``muarl_tools.check_environment``). ``Environment.own_checks`` adds more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from muarl.domains.base import Domain, Task
 from muarl.domains.error_profile import ErrorProfile
-from muarl.episode import Episode
+from muarl.types.episode import Episode
 
 
 @dataclass(frozen=True, slots=True)

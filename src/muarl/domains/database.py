@@ -13,11 +13,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.authoring import nearest
 from muarl.domains.frozen import _DELETED, _MISSING, canonical, freeze, thaw
 from muarl.domains.overlay import LazyTable, Overlay, strange_column, strange_key
 from muarl.domains.table import Table
-from muarl.errors import ConfigError
 
 _MODULUS = 1 << 256
 

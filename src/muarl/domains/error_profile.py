@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from muarl.chat import Message
+from muarl.types.chat import Message
 
 
 class Expert(Protocol):

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from muarl.chat import ToolCall, ToolResult
 from muarl.domains.base import Action, Task, World
+from muarl.types.chat import ToolCall, ToolResult
 
 _TOLD = re.compile(r"Errors?\b")
 """How a result begins that a tool returns, rather than raises, to say that it did not do it."""

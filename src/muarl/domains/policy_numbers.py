@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 
 RuleNumbers = int | str | Sequence[int | str] | None
 """Which numbered rules of the policy something keeps: 10, "3.2", or several; None: nobody says."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from muarl.chat import ToolSpec
+from muarl.types.chat import ToolSpec
 
 CHARACTERS_A_TOKEN = 4
 """Of policy text and tools in JSON, for a vocabulary of Qwen3's size."""

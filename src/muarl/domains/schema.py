@@ -19,9 +19,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, PydanticUserError, TypeAdapter, ValidationError, create_model
 
-from muarl.chat import ToolSpec
+from muarl.basics.errors import ConfigError
 from muarl.domains.docstrings import parse_docstring
-from muarl.errors import ConfigError
+from muarl.types.chat import ToolSpec
 
 Check = Callable[[Any, str], str | None]
 

@@ -10,8 +10,8 @@ import random
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from muarl.chat import Message, ToolCall
 from muarl.domains.error_profile import ErrorProfile
+from muarl.types.chat import Message, ToolCall
 
 TRANSFER = "transfer_to_human_agents"
 TRANSFERRED = "You are being transferred to a human agent. Please hold on."

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from muarl.basics.errors import ConfigError, DataError
+from muarl.basics.untrusted import parse_json
 from muarl.domains.database import Database
 from muarl.domains.sql.declared import SqlDatabase
 from muarl.domains.sql.files import SUFFIXES
-from muarl.errors import ConfigError, DataError
-from muarl.untrusted import parse_json
 
 _PATH = re.compile(r"\S{1,250}\.(?:md|markdown|txt|text|rst|html|json|jinja2?|ya?ml)", re.IGNORECASE)
 """Text that looks like the name of a file, rather than a policy."""

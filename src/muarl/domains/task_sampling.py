@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from muarl.chat import ToolCall
 from muarl.domains.base import Domain, Task, World
+from muarl.types.chat import ToolCall
 
 DRAWS = 5
 """How many kinds of first request are tried for a task before it is given up: rare worlds have no place for some."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from muarl.chat import Message, Requestor
+from muarl.basics.errors import ConfigError
 from muarl.domains.authoring import nearest
 from muarl.domains.database import Database
-from muarl.errors import ConfigError
+from muarl.types.chat import Message, Requestor
 
 
 @dataclass(frozen=True)

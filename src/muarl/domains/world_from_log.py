@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from muarl.chat import Message, ToolCall
 from muarl.domains.base import World
 from muarl.domains.database import Database
+from muarl.types.chat import Message, ToolCall
 
 Tables = dict[str, dict[str, Any]]
 Sighting = tuple[str, str, Mapping[str, Any]]

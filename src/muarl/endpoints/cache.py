@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import MuarlError
-from muarl.files import write_text
-from muarl.untrusted import parse_json
+from muarl.basics.errors import MuarlError
+from muarl.basics.files import write_text
+from muarl.basics.untrusted import parse_json
 
 log = logging.getLogger(__name__)
 

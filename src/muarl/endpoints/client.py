@@ -11,7 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from muarl.chat import Requestor, ToolSpec
+from muarl.accounts.metering import count
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.basics.keys import host_of, is_meant_for, is_named, read_secret
+from muarl.basics.untrusted import parse_json
 from muarl.endpoints.cache import ResponseCache, request_key
 from muarl.endpoints.config import DEFAULT_BASE_URL, USUAL_KEY, EndpointSettings, parse_endpoint
 from muarl.endpoints.connections import Connections
@@ -26,11 +29,8 @@ from muarl.endpoints.replies import (
     read_token_counts,
     tells_usage,
 )
-from muarl.episode import Usage
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.keys import host_of, is_meant_for, is_named, read_secret
-from muarl.metering import count
-from muarl.untrusted import parse_json
+from muarl.types.chat import Requestor, ToolSpec
+from muarl.types.episode import Usage
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -270,7 +270,7 @@ class Endpoint:
         return self._open
 
     def _read_key(self, boundary: str) -> str:
-        """The key (see ``muarl.keys``); empty where a server of one's own may do without. No message may hold it."""
+        """The key (see ``muarl.basics.keys``); empty where a server of one's own may do without. No message may hold it."""
         name = self.config.api_key_env
         where = f"endpoint {self.config.model} at {self.config.url}"
         try:

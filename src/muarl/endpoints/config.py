@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from muarl.errors import ConfigError
-from muarl.untrusted import parse_json
+from muarl.basics.errors import ConfigError
+from muarl.basics.untrusted import parse_json
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 USUAL_KEY = "OPENAI_API_KEY"

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary, WeakSet
 
+from muarl.basics.version import __version__
 from muarl.endpoints.failures import HTTPStatusError
-from muarl.version import __version__
 
 if TYPE_CHECKING:
     import aiohttp

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 
-from muarl.errors import InfrastructureError
-from muarl.keys import host_of
-from muarl.untrusted import parse_json
+from muarl.basics.errors import InfrastructureError
+from muarl.basics.keys import host_of
+from muarl.basics.untrusted import parse_json
 
 RETRIED_STATUSES = (408, 409, 425, 429)
 

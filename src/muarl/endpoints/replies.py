@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from muarl.chat import Requestor, ToolCall
-from muarl.episode import Usage
-from muarl.toolcalls import parse_call
+from muarl.types.chat import Requestor, ToolCall
+from muarl.types.episode import Usage
+from muarl.types.toolcalls import parse_call
 
 AS_READ = "muarl_reply"
 """The field of a message of `muarl serve` that has a call which cannot be read: the reply with it as a call. Other

@@ -15,7 +15,7 @@ from typing import Any
 
 from muarl.domains.base import Domain, Task
 from muarl.domains.error_profile import ErrorProfile
-from muarl.episode import Episode
+from muarl.types.episode import Episode
 
 UNASKED = ErrorProfile(skip_confirmation=1.0)
 """The mistakes of an expert that never asks before it writes."""

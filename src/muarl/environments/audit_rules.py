@@ -16,8 +16,8 @@ from muarl.environments.by_domain import by_domain, environment_of
 from muarl.environments.environment import Environment
 from muarl.environments.recorded import of_person, unavailable, usable
 from muarl.environments.registry import BUILT_IN, find, names
-from muarl.episode import Episode
 from muarl.rewards.state_changes import Replayed
+from muarl.types.episode import Episode
 
 TELLING = 3
 """Tools that must have a known domain's names for a conversation to be taken for that domain's."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from muarl.agents.base import Agent
-from muarl.chat import ToolSpec
+from muarl.basics.errors import ConfigError
 from muarl.config.retrieval import RetrievalConfig
 from muarl.config.sections import EvalConfig
 from muarl.domains.auditing import AuditRules
@@ -18,10 +18,10 @@ from muarl.environments.environment import Environment
 from muarl.environments.official.base import Official, has_ticket
 from muarl.environments.official.draws import draw_tasks, held_out
 from muarl.environments.retrieval import searched
-from muarl.episode import Episode, Verdict
-from muarl.episode_runner import RolloutRequest
-from muarl.errors import ConfigError
+from muarl.play.episode_runner import RolloutRequest
 from muarl.rewards.judge import FixedJudge, Judge
+from muarl.types.chat import ToolSpec
+from muarl.types.episode import Episode, Verdict
 from muarl.users.base import UserFactory
 from muarl.users.guidelines import Style
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muarl.chat import ToolSpec
+from muarl.basics.errors import ConfigError
 from muarl.config import load_config
 from muarl.environments.configure import configure_environment
 from muarl.environments.registry import find
-from muarl.errors import ConfigError
+from muarl.types.chat import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from muarl.basics.errors import MuarlError
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find, names
-from muarl.errors import MuarlError
 
 
 @cache

@@ -5,9 +5,10 @@ from __future__ import annotations
 from copy import copy
 from functools import partial
 
+from muarl.basics.errors import ConfigError, DataError
+from muarl.basics.untrusted import read_text
 from muarl.config import RlConfig, RunConfig
 from muarl.config.sections import DomainConfig
-from muarl.conversation import Limits
 from muarl.environments.benchmark import BenchmarkEvaluation, BenchmarkTraining, by_protocol, own_prompt
 from muarl.environments.configured import (
     PLAYED,
@@ -25,9 +26,8 @@ from muarl.environments.practice_tasks import made_again
 from muarl.environments.registry import find
 from muarl.environments.retrieval import searched
 from muarl.environments.task_files import TaskFile
-from muarl.errors import ConfigError, DataError
+from muarl.play.conversation import Limits
 from muarl.rewards.judge import Judge, make_judge
-from muarl.untrusted import read_text
 
 __all__ = [
     "GENERATED_RULES", "PLAYED", "BenchmarkEvaluation", "BenchmarkTraining", "ConfiguredEnvironment", "Draw",

@@ -15,9 +15,9 @@ from muarl.agents.expert import ExpertAgent
 from muarl.audit import audit_episode
 from muarl.audit.metrics import audit
 from muarl.audit.rules import rules_for
-from muarl.chat import ToolSpec
+from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
+from muarl.basics.event_loop import Closable
 from muarl.config.sections import EvalConfig
-from muarl.conversation import Limits, Rules
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task, World
 from muarl.domains.error_profile import ErrorProfile
@@ -26,14 +26,14 @@ from muarl.endpoints import Endpoint
 from muarl.environments.draws import Draw
 from muarl.environments.environment import Environment, MakeUser
 from muarl.environments.registry import BUILT_IN
-from muarl.episode import Episode, Usage, Verdict
-from muarl.episode_runner import RolloutRequest, requests_for
-from muarl.errors import ConfigError, InfrastructureError, MuarlError
-from muarl.event_loop import Closable
+from muarl.play.conversation import Limits, Rules
+from muarl.play.episode_runner import RolloutRequest, requests_for
 from muarl.rewards import layered, outcome, shaped
 from muarl.rewards.completion import COMPLETION, is_counted
 from muarl.rewards.gold import check_tasks
 from muarl.rewards.judge import Judge
+from muarl.types.chat import ToolSpec
+from muarl.types.episode import Episode, Usage, Verdict
 from muarl.users.base import UserFactory
 from muarl.users.guidelines import Style
 

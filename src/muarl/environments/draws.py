@@ -9,10 +9,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from muarl.basics.errors import ConfigError
 from muarl.config.sections import DomainConfig
 from muarl.domains.base import Task
 from muarl.environments.task_pool import TaskPool
-from muarl.errors import ConfigError
 from muarl.rewards.traps import SAFE
 
 if TYPE_CHECKING:

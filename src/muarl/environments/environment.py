@@ -20,23 +20,23 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from muarl.conversation import Rules
+from muarl.basics.errors import ConfigError, attributed
 from muarl.domains.auditing import UNDECLARED, AuditRules
 from muarl.domains.base import Domain, Task
 from muarl.domains.checking import Check
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.generated import SPLITS, MakeExpert
 from muarl.environments.task_addresses import TaskAddress, TaskOrigin
-from muarl.errors import ConfigError, attributed
+from muarl.play.conversation import Rules
 from muarl.users.base import User
 
 if TYPE_CHECKING:
     from muarl.config.retrieval import RetrievalConfig
-    from muarl.conversation import Limits
     from muarl.domains.world_from_log import Observer
     from muarl.endpoints import Endpoint
     from muarl.environments.official.base import Mode, Official
     from muarl.environments.sessions import Session
+    from muarl.play.conversation import Limits
     from muarl.rewards.judge import Judge
     from muarl.users.base import UserFactory
     from muarl.users.redteam.support import RedTeamSource, RedTeamSupport

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from muarl.accounts.statistics import EvaluationReport
 from muarl.agents.base import Agent
 from muarl.audit import audit_episode
 from muarl.audit.summary import note_violations
-from muarl.conversation import Limits
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
 from muarl.environments.environment import Environment
 from muarl.environments.playing import local_executor
 from muarl.environments.usual import configured, usual_users
-from muarl.episode import Episode
-from muarl.episode_runner import requests_for
-from muarl.errors import ConfigError
+from muarl.play.conversation import Limits
+from muarl.play.episode_runner import requests_for
+from muarl.play.rollout import rollout
 from muarl.rewards.judge import Judge
-from muarl.rollout import rollout
-from muarl.statistics import EvaluationReport
+from muarl.types.episode import Episode
 from muarl.users.base import UserFactory
 
 CONCURRENCY = 256

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from muarl.audit.calls import agent_calls
-from muarl.chat import STOP_WORDS, Message, ToolCall
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.base import Action, Domain, Task, World
 from muarl.domains.database import Database
 from muarl.domains.frozen import canonical
@@ -29,7 +29,7 @@ from muarl.domains.world_from_log import (
     put_together,
 )
 from muarl.environments.task_files import FiledTask, split_of
-from muarl.errors import ConfigError, DataError
+from muarl.types.chat import STOP_WORDS, Message, ToolCall
 
 SHOWN = 160
 """Characters of a tool's answer in a note."""

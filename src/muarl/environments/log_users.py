@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from muarl.basics.errors import InfrastructureError, MuarlError
+from muarl.basics.untrusted import parse_json
 from muarl.domains.base import Action
 from muarl.endpoints import Endpoint
 from muarl.environments.log_tasks import scenario
 from muarl.environments.task_files import FiledTask
-from muarl.errors import InfrastructureError, MuarlError
-from muarl.untrusted import parse_json
 
 PROMPT = """\
 Below is what a customer said to a service, in order, and what was changed for them in the end. Describe this customer \

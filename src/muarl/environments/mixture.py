@@ -13,20 +13,20 @@ from fractions import Fraction
 from math import lcm
 from typing import Any
 
+from muarl.accounts.metrics import DOMAIN
 from muarl.agents.base import Agent, AgentSession
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import ToolSpec
+from muarl.basics.errors import ConfigError
+from muarl.basics.event_loop import Closable
 from muarl.config.sections import EvalConfig
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Task, World
 from muarl.domains.error_profile import ErrorProfile
 from muarl.endpoints import Endpoint
 from muarl.environments.configured import ConfiguredEnvironment
-from muarl.episode import Episode, Verdict
-from muarl.episode_runner import RolloutRequest
-from muarl.errors import ConfigError
-from muarl.event_loop import Closable
-from muarl.metrics import DOMAIN
+from muarl.play.episode_runner import RolloutRequest
+from muarl.types.chat import ToolSpec
+from muarl.types.episode import Episode, Verdict
 from muarl.users.base import User, UserFactory
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.outside import OutsideAgent
+from muarl.basics.errors import ConfigError
 from muarl.config.retrieval import RetrievalConfig
-from muarl.conversation import Limits
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
 from muarl.endpoints.config import EndpointSettings
@@ -26,8 +26,8 @@ from muarl.environments.results import PlayResult
 from muarl.environments.sessions import Session
 from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.usual import check_playable, configured, usual_users
-from muarl.episode_runner import EpisodeRunner, RolloutRequest
-from muarl.errors import ConfigError
+from muarl.play.conversation import Limits
+from muarl.play.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.rewards.judge import Judge
 from muarl.users.base import UserFactory
 

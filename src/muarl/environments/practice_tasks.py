@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from muarl.accounts.metrics import DOMAIN, is_success, scored
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.base import Task
 from muarl.domains.task_kinds import Kind, kind_of
 from muarl.environments.environment import Environment
 from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.task_files import FiledTask
-from muarl.episode import Episode
-from muarl.errors import ConfigError, DataError
-from muarl.metrics import DOMAIN, is_success, scored
+from muarl.types.episode import Episode
 
 LOOKED_AT = 50
 """Tasks that are looked at for each one that is wanted: a kind that is rarer gets fewer than it should."""

@@ -12,16 +12,16 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from muarl.accounts.metrics import DOMAIN
+from muarl.basics.errors import ConfigError, MuarlError
 from muarl.domains.base import Domain, Semantics, Task
 from muarl.domains.task_ids import SeededId, parse_id
 from muarl.environments.by_domain import by_domain
 from muarl.environments.environment import Environment
 from muarl.environments.registry import approved, canonical, find, is_reference, names
 from muarl.environments.retrieval import as_recorded
-from muarl.episode import Episode
-from muarl.errors import ConfigError, MuarlError
-from muarl.metrics import DOMAIN
 from muarl.rewards.state_changes import CannotReplay, Replayed, run_again
+from muarl.types.episode import Episode
 
 
 def replay_recorded(

@@ -30,8 +30,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from muarl.basics.errors import ConfigError
 from muarl.environments.task_addresses import TaskAddress
-from muarl.errors import ConfigError
 
 if TYPE_CHECKING:
     from muarl.domains.base import Task
@@ -42,7 +42,7 @@ MOST_FILES = 1000
 GROUP = "muarl.environments"
 """The entry point group of plug-ins."""
 
-_HERE = "muarl.environments.builtin"
+_HERE = "muarl_worlds.environments"
 BUILT_IN = {
     "retail-generated": f"{_HERE}.retail:RETAIL",
     "airline-generated": f"{_HERE}.airline:AIRLINE",

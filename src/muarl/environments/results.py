@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from muarl.chat import Message, ToolSpec, to_openai
-from muarl.conversation import Rules, agent_view
-from muarl.episode import Episode, StopReason, Usage
-from muarl.errors import InfrastructureError
+from muarl.basics.errors import InfrastructureError
+from muarl.play.conversation import Rules, agent_view
+from muarl.types.chat import Message, ToolSpec, to_openai
+from muarl.types.episode import Episode, StopReason, Usage
 
 
 @dataclass(frozen=True, slots=True)

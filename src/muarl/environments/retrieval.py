@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from muarl.basics.errors import ConfigError
 from muarl.config.retrieval import RetrievalConfig
 from muarl.config.section import EndpointConfig
-from muarl.data import home
 from muarl.domains.base import Domain
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.endpoints.config import endpoint_config
-from muarl.errors import ConfigError
 from muarl.retrieval import (
     Document,
     Embedder,
@@ -27,6 +26,7 @@ from muarl.retrieval import (
 )
 from muarl.retrieval.reranking import RATING_FORMAT
 from muarl.retrieval.variants import DEFAULT, EMBEDDINGS, RERANKER, VARIANTS
+from muarl_worlds.data import home
 
 
 @runtime_checkable

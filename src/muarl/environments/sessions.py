@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from muarl.agents.outside import OutsideAgent, SaidOutside, SampledTokens, as_message
-from muarl.chat import Message, ToolSpec, to_openai, visible_to_agent
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
 from muarl.environments.results import EpisodeFailure, PlayResult, conversation_json, tools_json
-from muarl.episode import Episode, StopReason, Verdict
-from muarl.episode_runner import EpisodeRunner, RolloutRequest
-from muarl.errors import ConfigError
+from muarl.play.episode_runner import EpisodeRunner, RolloutRequest
+from muarl.types.chat import Message, ToolSpec, to_openai, visible_to_agent
+from muarl.types.episode import Episode, StopReason, Verdict
 
 
 @dataclass(frozen=True, slots=True)

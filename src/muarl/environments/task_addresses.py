@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 
 FORM = "ENVIRONMENT:SPLIT:NUMBER, such as retail-generated:test:17 or retail-generated:train:3?size=medium&seed=1"
 

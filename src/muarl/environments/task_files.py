@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from muarl.benchmarks.messages import field, items, json_rows
+from muarl.basics.errors import ConfigError, DataError, MuarlError
+from muarl.basics.files import write_text
 from muarl.domains.authoring import AuthoringWarning
 from muarl.domains.base import Action, Domain, Task
 from muarl.domains.database import Database
 from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.task_pool import TaskPool
-from muarl.errors import ConfigError, DataError, MuarlError
-from muarl.files import write_text
+from muarl.records.messages import field, items, json_rows
 from muarl.rewards.gold import REMEDY, gold_failures
 
 HELD_OUT = 5

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
-from muarl.errors import ConfigError
 
 
 class TaskPool:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError
 from muarl.config.retrieval import RetrievalConfig
-from muarl.conversation import Limits
 from muarl.domains.base import Domain, Task
 from muarl.endpoints import Endpoint, parse_endpoint
 from muarl.endpoints.connections import Connections
@@ -16,8 +15,9 @@ from muarl.environments.benchmark import by_protocol
 from muarl.environments.configured import ConfiguredEnvironment, EnvironmentTasks
 from muarl.environments.environment import Environment
 from muarl.environments.retrieval import searched
-from muarl.errors import ConfigError
+from muarl.play.conversation import Limits
 from muarl.rewards.judge import Judge
+from muarl.types.chat import Message
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import UserFactory
 from muarl.users.guidelines import Guidelines, Style

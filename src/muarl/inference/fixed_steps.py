@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from muarl.inference.decode_state import DecodeState, Traits
 from muarl.models.decoder_cached import CachedDecoder
 from muarl.models.fused import power

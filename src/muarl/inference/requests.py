@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.inference.base import OnTokens, Sampled, SamplingParams
 from muarl.inference.slots import Ids
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from muarl.errors import CheckpointError, ConfigError
+from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.inference import sampling
 from muarl.inference.base import FinishReason, OnTokens, Sampled, SamplingParams, Weights
 from muarl.inference.decode_state import DecodeState

@@ -20,10 +20,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from muarl.errors import CheckpointError, DataError, MuarlError
-from muarl.files import FULL, room_left
+from muarl.basics.errors import CheckpointError, DataError, MuarlError
+from muarl.basics.files import FULL, room_left
+from muarl.basics.untrusted import read_json_object
 from muarl.learning.manifest import MANIFEST, flush, seal
-from muarl.untrusted import read_json_object
 
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import CheckpointError, DataError
+from muarl.basics.errors import CheckpointError, DataError
+from muarl.basics.untrusted import read_json_object
 from muarl.models.support import Support, support_of
-from muarl.untrusted import read_json_object
 
 ADAPTER = "adapter_config.json"
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.learning.checkpoint_files import WeightReader, WeightWriter, read_json, stored_shapes, whole_folder
 from muarl.learning.checkpoint_kinds import check_kind
 from muarl.learning.checkpoint_paths import STEP

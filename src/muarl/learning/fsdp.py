@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
-from muarl.errors import CheckpointError, MuarlError
+from muarl.basics.errors import CheckpointError, MuarlError
 from muarl.learning import group, shards
 from muarl.learning.checkpoint_files import WeightWriter, full_disk, is_disk_full, whole_folder
 from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer, write_config

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.models.support import support_of
 
 _SPLITS_KNOWN = frozenset({"", "default", "gpt-2"})

@@ -20,8 +20,8 @@ from typing import Any, Literal, TypeVar
 import torch
 import torch.distributed as dist
 
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
-from muarl.version import __version__
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.basics.version import __version__
 
 LOOPBACK = "127.0.0.1"
 T = TypeVar("T")

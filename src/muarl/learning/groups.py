@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from muarl.episode import Episode
 from muarl.learning.advantages import group_advantages
 from muarl.learning.packing import Sample
+from muarl.types.episode import Episode
 
 Advantage = Literal["group_std", "group_mean", "leave_one_out"]
 

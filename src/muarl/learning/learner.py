@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.learning.checkpoint_files import WeightReader
 from muarl.learning.checkpoints import check_policy, check_sums, load_policy, load_tokenizer, saved_policy
 from muarl.learning.fingerprint import combine, tensor_sum

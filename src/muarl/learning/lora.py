@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from muarl.errors import CheckpointError, ConfigError
-from muarl.extras import require
+from muarl.basics.errors import CheckpointError, ConfigError
+from muarl.basics.extras import require
 from muarl.learning.checkpoint_files import read_json, save_tensors
 from muarl.learning.settings import PROJECTIONS, LoraSettings
 from muarl.models.adapters import ADAPTER

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from muarl.errors import CheckpointError, DataError
-from muarl.untrusted import read_json_object
+from muarl.basics.errors import CheckpointError, DataError
+from muarl.basics.untrusted import read_json_object
 
 MANIFEST = "manifest.json"
 FORMAT = 1

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from muarl.errors import CheckpointError, ConfigError
+from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.learning import shards
 
 QUINTIC = (3.4445, -4.7750, 2.0315)

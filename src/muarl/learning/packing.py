@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from muarl.models.layout import SHARE_FROM, Layout, common_prefixes, plan_layout
 
 Strategy = Literal["sorted", "ffd"]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muarl.basics.errors import CheckpointError, DataError
+from muarl.basics.untrusted import read_json_object
 from muarl.chat_formats.families import AUTO, MARK, QWEN3, TEXT, TOOL_TEXT_MARK, EarlierThoughts, Family, ToolText
 from muarl.chat_formats.plain import PLAIN
-from muarl.errors import CheckpointError, DataError
-from muarl.untrusted import read_json_object
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.learning.checkpoint_paths import list_checkpoints
 
 PIN = "KEEP"

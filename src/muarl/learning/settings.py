@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Strategy

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import PretrainedConfig
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.learning import shards
 from muarl.learning.checkpoint_files import WeightReader
 from muarl.learning.checkpoints import check_policy

@@ -17,7 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.learning.checkpoint_files import read_json, save_tensors
 from muarl.learning.randomness import parse_random
 

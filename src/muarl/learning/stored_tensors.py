@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from transformers import PretrainedConfig
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.learning.quiet import quiet_transformers
 from muarl.models.configs import empty_model
 

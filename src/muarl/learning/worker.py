@@ -46,7 +46,7 @@ def main(connection: Connection, rank: int) -> None:
 def _start(told: dict[str, Any], rank: int) -> Any:
     import torch
 
-    from muarl.errors import InfrastructureError
+    from muarl.basics.errors import InfrastructureError
     from muarl.learning.fsdp import ShardedLearner
     from muarl.learning.group import use_loopback, versions
 

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
 from muarl.learning.checkpoint_kinds import check_kind
 from muarl.learning.checkpoints import check_sums
 from muarl.learning.group import ShardingConfig, host_store, versions

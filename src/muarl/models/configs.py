@@ -18,7 +18,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.models.support import DEFAULT_FAMILY
 
 ROPE_PARAMETERS = int(transformers.__version__.partition(".")[0]) >= 5

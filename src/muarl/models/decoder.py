@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.models import fused
 from muarl.models.adapters import base_bias, base_weight, is_adapted, is_plain, project
 from muarl.models.attention import attend, can_share

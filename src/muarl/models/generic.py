@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.models.adapters import adapters_off, is_base_only
 from muarl.models.generic_attention import keep_linear
 from muarl.models.generic_head import Head

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any, Literal
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.models.releases import too_old_for_generic
 
 PathKind = Literal["own", "generic"]

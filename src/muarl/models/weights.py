@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from muarl.errors import CheckpointError
+from muarl.basics.errors import CheckpointError
 from muarl.models.configs import empty_model
 from muarl.models.support import OWN_MIXTURES
 

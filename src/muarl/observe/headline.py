@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.metrics import CLEAN, NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
-from muarl.observe.markup import as_figure
+from muarl.accounts.metrics import CLEAN, NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
+from muarl.pages.markup import as_figure
 
 Summary = Mapping[str, Any]
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from muarl.errors import MuarlError
-from muarl.extras import is_installed
-from muarl.files import append_bytes
+from muarl.basics.errors import MuarlError
+from muarl.basics.extras import is_installed
+from muarl.basics.files import append_bytes
 from muarl.observe.rundir import RunDirectory, without_secrets
 from muarl.observe.weights_and_biases import WandbLogger, WandbSettings
 

@@ -31,9 +31,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import yaml
 
-from muarl.episode import Episode, read_episodes, write_episodes
-from muarl.errors import BudgetError, CheckpointError, ConfigError, DataError, MuarlError, StoppedBySignError
-from muarl.files import (
+from muarl.basics.errors import BudgetError, CheckpointError, ConfigError, DataError, MuarlError, StoppedBySignError
+from muarl.basics.files import (
     append_line,
     clear_disk_errors,
     drop_broken_tail,
@@ -45,6 +44,9 @@ from muarl.files import (
     write_json,
     write_text,
 )
+from muarl.basics.stopping import stopped_by
+from muarl.basics.system import versions
+from muarl.basics.untrusted import YAML_BYTES, read_json_object, read_text
 from muarl.observe.status import (
     FAILED,
     FINISHED,
@@ -55,9 +57,7 @@ from muarl.observe.status import (
     state_of,
     this_process,
 )
-from muarl.stopping import stopped_by
-from muarl.system import versions
-from muarl.untrusted import YAML_BYTES, read_json_object, read_text
+from muarl.types.episode import Episode, read_episodes, write_episodes
 
 if TYPE_CHECKING:
     from muarl.domains.base import Task

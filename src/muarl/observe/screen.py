@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from muarl.basics.untrusted import visible
 from muarl.observe.terminal import aside
-from muarl.untrusted import visible
 
 
 class Screen(Console):

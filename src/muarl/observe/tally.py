@@ -6,8 +6,8 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from muarl.episode import Episode
-from muarl.metrics import is_success
+from muarl.accounts.metrics import is_success
+from muarl.types.episode import Episode
 
 
 class Tally:

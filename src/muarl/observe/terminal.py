@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from muarl.untrusted import visible
+from muarl.basics.untrusted import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from muarl.observe.markup import as_figure
+from muarl.pages.markup import as_figure
 from muarl.signs import PHASE, REMEDIES, Row, no_update, signs
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import DataError
-from muarl.extras import require
-from muarl.files import write_json
-from muarl.untrusted import read_json_object
+from muarl.basics.errors import DataError
+from muarl.basics.extras import require
+from muarl.basics.files import write_json
+from muarl.basics.untrusted import read_json_object
 
 ID_FILE = "wandb.json"
 """Where a run folder keeps the run's id, project and entity at the service, so that a resumed run continues there."""

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 
 GIB = 1 << 30
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import CheckpointError, DataError
+from muarl.basics.errors import CheckpointError, DataError
+from muarl.basics.untrusted import read_json_object
 from muarl.models.support import DEFAULT_FAMILY, OWN_FAMILIES, OWN_MIXTURES, layer_parts, support_of
-from muarl.untrusted import read_json_object
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The matrices of a layer, by the last part of their names in a checkpoint."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 from math import log2
 
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig
-from muarl.errors import ConfigError
 from muarl.planning.nearest import Change, SettingChange, with_changes, written
 from muarl.planning.plan import ResourcePlan
 

@@ -7,18 +7,18 @@ import random
 from collections.abc import Callable, Sequence
 
 from muarl.backends.users import make_users
+from muarl.basics.errors import DataError
+from muarl.basics.event_loop import event_loop
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.registry import find
-from muarl.episode import Episode
-from muarl.errors import DataError
-from muarl.event_loop import event_loop
 from muarl.recipes.demonstrations import demonstrate
 from muarl.runs.context import RunContext
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.task_seeds import pretraining_seed
+from muarl.types.episode import Episode
 
 MOST, MOST_WRONG_IDS = 0.5, 0.08
 """Errors are drawn up to these shares; wrong ids are kept few, lest the model learns to copy wrongly."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from muarl.backends.checkpoint_names import existing_checkpoint
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig, load_config
 from muarl.environments.registry import find
-from muarl.errors import ConfigError
 from muarl.runs.own_settings import OwnSettings, own_settings
 
 if TYPE_CHECKING:

@@ -12,7 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from muarl.budgets import Reserve
+from muarl.accounts.budgets import Reserve
+from muarl.basics.errors import ConfigError
+from muarl.basics.event_loop import event_loop
+from muarl.basics.seeds import derive_seed
 from muarl.coldstart import dataset
 from muarl.coldstart.dataset import SCENARIO, Dataset, DroppedConversation
 from muarl.coldstart.duplicates import NearDuplicates
@@ -24,9 +27,7 @@ from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
 from muarl.environments.configure import Draw
 from muarl.environments.playing import local_executor
-from muarl.episode import Episode, Usage
-from muarl.errors import ConfigError
-from muarl.event_loop import event_loop
+from muarl.play.rollout import Budget, Rollout, RolloutEnd, RolloutRequest, rollout
 from muarl.recipes.coldstart_scenarios import (
     ColdStartSource,
     check_bound,
@@ -36,12 +37,11 @@ from muarl.recipes.coldstart_scenarios import (
     tools_endpoint,
 )
 from muarl.rewards.judge import Judge, ModelJudge, open_judge_model
-from muarl.rollout import Budget, Rollout, RolloutEnd, RolloutRequest, rollout
 from muarl.runs.bounds import bound_of, check_own_bound
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.preflight import ask_endpoints, check_server
 from muarl.runs.results_store import ResultsStore
-from muarl.seeds import derive_seed
+from muarl.types.episode import Episode, Usage
 
 PATIENCE = 20
 """Conversations in a row, at least, that may fail before a run is given up."""

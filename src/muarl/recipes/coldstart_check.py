@@ -8,17 +8,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from muarl.basics.errors import ConfigError, DataError
+from muarl.basics.event_loop import event_loop
 from muarl.coldstart import dataset
 from muarl.coldstart.dataset import SCENARIO
 from muarl.domains.base import Domain, Task
 from muarl.domains.imagined import ImaginedCall, ReplayedTeacher, goal_met
 from muarl.environments.configure import PLAYED
 from muarl.environments.registry import find
-from muarl.episode import Episode
-from muarl.errors import ConfigError, DataError
-from muarl.event_loop import event_loop
 from muarl.recipes.coldstart import DRAWN
 from muarl.rewards import outcome
+from muarl.types.episode import Episode
 
 
 def check_dataset(folder: Path) -> Iterator[str]:

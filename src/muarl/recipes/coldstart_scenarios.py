@@ -21,10 +21,10 @@ from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.expert import ExpertAgent
 from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
+from muarl.basics.errors import ConfigError, DataError
 from muarl.coldstart.writing import Brief, WrittenTasks
 from muarl.config import RunConfig
 from muarl.config.coldstart import ColdstartConfig
-from muarl.conversation import Limits
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.endpoints import Endpoint
@@ -36,8 +36,8 @@ from muarl.environments.configure import (
     configure_environment,
 )
 from muarl.environments.registry import find, is_folder
-from muarl.errors import ConfigError, DataError
 from muarl.observe.rundir import RunDirectory
+from muarl.play.conversation import Limits
 from muarl.rewards.judge import make_judge, open_judge_model
 from muarl.users.base import UserFactory
 

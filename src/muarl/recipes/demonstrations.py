@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from muarl.basics.errors import DataError
+from muarl.basics.event_loop import event_loop
 from muarl.chat_formats.base import ChatFormat
-from muarl.conversation import agent_view
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.playing import local_executor
-from muarl.episode import Episode, TokenTrace, Usage
-from muarl.episode_runner import requests_for
-from muarl.errors import DataError
-from muarl.event_loop import event_loop
 from muarl.learning.packing import Sample
-from muarl.rollout import RolloutEnd, rollout
+from muarl.play.conversation import agent_view
+from muarl.play.episode_runner import requests_for
+from muarl.play.rollout import RolloutEnd, rollout
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.spending import Spending
+from muarl.types.episode import Episode, TokenTrace, Usage
 from muarl.users.base import UserFactory
 
 Segments = tuple[Sample, ...]

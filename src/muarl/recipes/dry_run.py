@@ -17,11 +17,11 @@ from muarl.backends.local import learner_settings
 from muarl.backends.memory_estimate import in_one_process, learning_plan, local_folder, model_shape, plan_of
 from muarl.backends.models import model_format
 from muarl.backends.prompt_lengths import prompt_length
+from muarl.basics.errors import ConfigError, MuarlError
+from muarl.basics.keys import host_of, is_named
 from muarl.config import RunConfig
 from muarl.endpoints.config import endpoint_config
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.errors import ConfigError, MuarlError
-from muarl.keys import host_of, is_named
 from muarl.learning.checkpoints import Policy, check_policy, load_tokenizer
 from muarl.learning.learner import TorchLearner
 from muarl.learning.optimizer import OptimizerConfig

@@ -11,29 +11,29 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
+from muarl.accounts.metrics import NOISE_TAG, is_success, scored
+from muarl.accounts.statistics import NO_COMPLETION, EvaluationReport
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit.report import tables
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.basics.event_loop import event_loop
+from muarl.basics.files import write_text
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import local_executor
-from muarl.episode import Episode, Usage, Verdict
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.event_loop import event_loop
-from muarl.files import write_text
-from muarl.metrics import NOISE_TAG, is_success, scored
 from muarl.observe.headline import cost_text
 from muarl.observe.progress import Progress
+from muarl.play.rollout import Budget, RolloutEnd
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
 from muarl.recipes.evaluation.measuring import LABEL, conversations_text, evaluate, play_all, some_scored
 from muarl.recipes.evaluation.next_turns import check_experts, next_turns
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
 from muarl.recipes.evaluation.report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.evaluation.user_review import review_users
-from muarl.rollout import Budget, RolloutEnd
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.eval_agent import Nobody, former_name, has_models, make_eval_agent, with_prices
 from muarl.runs.judges import Judges
@@ -41,7 +41,7 @@ from muarl.runs.opening import keep_own_rules, prepare, tell_domain
 from muarl.runs.own_settings import reward_of
 from muarl.runs.preflight import check_roles
 from muarl.runs.results_store import ResultsStore
-from muarl.statistics import NO_COMPLETION, EvaluationReport
+from muarl.types.episode import Episode, Usage, Verdict
 from muarl.users.base import UserFactory
 
 

@@ -22,6 +22,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.model_notes import OWN_LICENSE
 from muarl.backends.models import load_model
+from muarl.basics.errors import ConfigError
+from muarl.basics.stopping import held
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
 from muarl.config import RunConfig
@@ -29,8 +31,6 @@ from muarl.config.sections import BaseConfig, ModelConfig
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.episode import Episode
-from muarl.errors import ConfigError
 from muarl.learning.checkpoints import Policy, checkpoint_path, save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
@@ -55,7 +55,7 @@ from muarl.runs.context import RunContext, open_context
 from muarl.runs.opening import prepare, tell_domain
 from muarl.runs.preflight import check_roles
 from muarl.runs.resuming import go_back, resume_point
-from muarl.stopping import held
+from muarl.types.episode import Episode
 
 TOKENIZER_CONVERSATIONS = 2000
 OTHER_WEIGHT = 0.1

@@ -9,33 +9,33 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION, episode_metrics
+from muarl.accounts.statistics import NO_COMPLETION, evaluate_summary, score_text, scores_by_domain, task_completion
 from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.engines import policy_executor
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
+from muarl.basics.system import peak_memory_bytes, process_seconds
 from muarl.config import EvalConfig, RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.episode import Episode
-from muarl.episode_runner import requests_for
-from muarl.metrics import SUCCESS_WITHOUT_VIOLATION, episode_metrics
 from muarl.observe.headline import last_lines
-from muarl.observe.last_screen import before_and_after
-from muarl.observe.report import collect, write_report
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import training_summary
+from muarl.play.episode_runner import requests_for
 from muarl.recipes import rl
 from muarl.recipes.evaluation.auditing import EvaluationAudit, audit_episodes, write_audits
 from muarl.recipes.evaluation.measuring import LABEL, baseline_agents, baselines, evaluate
 from muarl.recipes.sft import check_demonstrations, cold_start
+from muarl.report.last_screen import before_and_after
+from muarl.report.report import collect, write_report
 from muarl.runs.context import open_context
 from muarl.runs.opening import prepare
 from muarl.runs.preflight import check_disk, check_memory, check_practice, check_roles
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.room import check_room
 from muarl.runs.spending import check_prices
-from muarl.statistics import NO_COMPLETION, evaluate_summary, score_text, scores_by_domain, task_completion
-from muarl.system import peak_memory_bytes, process_seconds
+from muarl.types.episode import Episode
 
 BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
 

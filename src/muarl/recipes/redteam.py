@@ -12,12 +12,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION, is_success, scored, usage_metrics
+from muarl.accounts.statistics import Estimate, EvaluationReport, evaluate_summary, share_of
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit import Finding, audit_episode, write_findings
 from muarl.audit.summary import AuditSummary, note_violations
 from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
+from muarl.basics.errors import ConfigError, MuarlError
+from muarl.basics.files import write_json, write_text
 from muarl.config import RunConfig
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
@@ -25,22 +29,18 @@ from muarl.environments.configure import ConfiguredEnvironment, configure_enviro
 from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.playing import local_executor
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason, Usage
-from muarl.errors import ConfigError, MuarlError
-from muarl.files import write_json, write_text
-from muarl.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION, is_success, scored, usage_metrics
 from muarl.observe.progress import Progress
+from muarl.play.rollout import Budget, RolloutEnd, requests_for
+from muarl.play.rules import Rules
 from muarl.recipes.evaluation.auditing import FILE
 from muarl.recipes.evaluation.measuring import conversations_text, play_all
 from muarl.rewards.traps import Sprung, sprung, traps_of
-from muarl.rollout import Budget, RolloutEnd, requests_for
-from muarl.rules import Rules
 from muarl.runs.context import open_context
 from muarl.runs.eval_agent import former_name, has_models, make_eval_agent, with_prices
 from muarl.runs.opening import prepare, tell_domain
 from muarl.runs.preflight import check_roles
 from muarl.runs.results_store import ResultsStore
-from muarl.statistics import Estimate, EvaluationReport, evaluate_summary, share_of
+from muarl.types.episode import Episode, StopReason, Usage
 from muarl.users.base import UserFactory
 from muarl.users.redteam.kinds import GUIDELINES, KINDS
 from muarl.users.redteam.tasks import kinds_of, red_team_tasks

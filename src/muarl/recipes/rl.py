@@ -20,18 +20,19 @@ from muarl.backends.engines import learns_here, samples_here
 from muarl.backends.model_notes import RL
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
+from muarl.basics.errors import BudgetError, ConfigError, DataError, StoppedBySignError
+from muarl.basics.event_loop import EventLoop, event_loop
+from muarl.basics.stopping import held
 from muarl.config import RlConfig, RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import make_runner
-from muarl.episode import Episode
-from muarl.errors import BudgetError, ConfigError, DataError, StoppedBySignError
-from muarl.event_loop import EventLoop, event_loop
 from muarl.inference.base import SleepingSampler
 from muarl.learning.checkpoints import Policy, latest_checkpoint
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import training_summary, what_went_wrong
 from muarl.planning.weight_transport import weight_transport
+from muarl.play.rollout import Group, Groups, RolloutEnd, RolloutRequest, collect_groups, rollout
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.recipes.training.ahead import PIPELINE, run_ahead
 from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, look_first, play_all
@@ -39,7 +40,6 @@ from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Played, nothing_left
 from muarl.recipes.training.practice import Practice
-from muarl.rollout import Group, Groups, RolloutEnd, RolloutRequest, collect_groups, rollout
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.opening import keep_own_rules, prepare, tell_domain
 from muarl.runs.preflight import (
@@ -56,7 +56,7 @@ from muarl.runs.room import check_room
 from muarl.runs.spending import check_prices
 from muarl.runs.task_seeds import rl_seed
 from muarl.signs import Watch
-from muarl.stopping import held
+from muarl.types.episode import Episode
 
 ROUNDS = 2
 """How often a step's episode is begun that infrastructure ended, beyond the retries of its runner."""

@@ -11,13 +11,13 @@ from muarl.backends.engines import learns_here, settle
 from muarl.backends.model_notes import COLD_START as COLD_START
 from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
+from muarl.basics.errors import ConfigError, DataError
+from muarl.basics.event_loop import event_loop
+from muarl.basics.stopping import held
 from muarl.config import RunConfig, SftConfig, UserConfig
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.registry import find
-from muarl.episode import Episode, read_episodes
-from muarl.errors import ConfigError, DataError
-from muarl.event_loop import event_loop
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
@@ -30,7 +30,7 @@ from muarl.runs.results_store import ResultsStore
 from muarl.runs.resuming import go_back, resume_point
 from muarl.runs.spending import check_prices
 from muarl.runs.task_seeds import demonstration_seed
-from muarl.stopping import held
+from muarl.types.episode import Episode, read_episodes
 
 
 def run(config: RunConfig) -> Path:

@@ -14,12 +14,12 @@ from typing import Any, cast
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from muarl.chat import ToolSpec
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS
 from muarl.environments.environment import Environment
 from muarl.models.configs import model_class, model_config
 from muarl.models.support import DEFAULT_FAMILY
 from muarl.recipes.tiny_pieces import untangled
+from muarl.types.chat import ToolSpec
 
 EMBEDDING_SPREAD = 0.1
 """Standard deviation of fresh embeddings. At the usual 0.02, what all ids have in common soon outweighs what tells one

@@ -16,8 +16,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from muarl.basics.errors import CheckpointError
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS
-from muarl.errors import CheckpointError
 from muarl.learning.checkpoints import Policy
 from muarl.models.configs import model_class, model_config
 from muarl.recipes.tiny import SPARE, with_pieces

@@ -8,22 +8,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.metrics import is_success
+from muarl.accounts.statistics import wilson
 from muarl.backends.models import load_model
 from muarl.backends.users import goal_checks, make_users, sampled_users
+from muarl.basics.files import write_text
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import local_executor
-from muarl.episode import Episode, StopReason
-from muarl.files import write_text
 from muarl.learning.checkpoints import Policy
-from muarl.metrics import is_success
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.rewards.user_errors import RULES, find_user_errors
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.opening import prepare, tell_domain
-from muarl.statistics import wilson
+from muarl.types.episode import Episode, StopReason
 from muarl.users.base import UserFactory
 
 MODEL, AGENDA = "user model", "agenda"

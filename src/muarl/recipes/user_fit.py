@@ -14,11 +14,11 @@ from math import hypot
 
 import numpy as np
 
-from muarl.chat import Message
+from muarl.basics.event_loop import event_loop
 from muarl.domains.base import Task
 from muarl.environments.configured import ConfiguredEnvironment
 from muarl.environments.playing import play
-from muarl.event_loop import event_loop
+from muarl.types.chat import Message
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.traits.factory import user_with_traits
 from muarl.users.traits.figures import FALLS, Measured, measure

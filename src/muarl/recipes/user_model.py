@@ -12,13 +12,12 @@ from pathlib import Path
 
 from muarl.backends.models import load_model
 from muarl.backends.users import rule_based_users
+from muarl.basics.errors import DataError
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
 from muarl.config import RunConfig, SftConfig, UserConfig
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.episode import Episode
-from muarl.errors import DataError
 from muarl.learning.packing import Sample
 from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.sft import check_demonstrations, fit, read_demonstrations
@@ -26,6 +25,7 @@ from muarl.recipes.user_fidelity import measure
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.opening import prepare, tell_domain
 from muarl.runs.task_seeds import demonstration_seed
+from muarl.types.episode import Episode
 from muarl.users.sampled import from_the_users_chair
 
 MOST = 0.5

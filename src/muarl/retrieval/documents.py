@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
 
 T = TypeVar("T")
 

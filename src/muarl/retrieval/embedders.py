@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from muarl.basics.errors import ConfigError
+from muarl.basics.extras import require
 from muarl.endpoints import Endpoint
-from muarl.episode import Usage
-from muarl.errors import ConfigError
-from muarl.extras import require
+from muarl.types.episode import Usage
 
 T = TypeVar("T")
 

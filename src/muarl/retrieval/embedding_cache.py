@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from muarl.errors import MuarlError
-from muarl.files import whole_file
+from muarl.basics.errors import MuarlError
+from muarl.basics.files import whole_file
 
 log = logging.getLogger(__name__)
 Vector = NDArray[np.float32]

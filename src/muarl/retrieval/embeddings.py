@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from muarl.errors import InfrastructureError
+from muarl.basics.errors import InfrastructureError
 from muarl.retrieval.documents import Knowledge
 from muarl.retrieval.embedding_cache import EmbeddingCache, Vector
 from muarl.retrieval.overlay import OverlaidKnowledge

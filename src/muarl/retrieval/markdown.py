@@ -1,6 +1,6 @@
 """Documents in a folder of Markdown files, which may begin with front matter.
 
-Nothing in a file is run or fetched: its text is read, and the front matter is bounded YAML (``muarl.untrusted``).
+Nothing in a file is run or fetched: its text is read, and the front matter is bounded YAML (``muarl.basics.untrusted``).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl.basics.untrusted import parse_yaml
 from muarl.retrieval.documents import Document, Knowledge
-from muarl.untrusted import parse_yaml
 
 SUFFIXES = (".md", ".markdown")
 MOST_BYTES = 128 << 10

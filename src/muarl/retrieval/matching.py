@@ -22,7 +22,7 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import InfrastructureError
+from muarl.basics.errors import InfrastructureError
 from muarl.retrieval.search import SearchError
 
 SECONDS = 1.0

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from muarl.endpoints import Endpoint
-from muarl.episode import Usage
 from muarl.retrieval.documents import Document
 from muarl.retrieval.embedders import OwnLoop, together
 from muarl.retrieval.search import Hit, Search, WaitingSearch
+from muarl.types.episode import Usage
 
 RATING_PROMPT = """\
 A document is relevant if it contains information that helps answer or address the query.

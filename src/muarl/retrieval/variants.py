@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from muarl.basics.errors import ConfigError
 from muarl.endpoints import EndpointSettings
-from muarl.errors import ConfigError
 from muarl.retrieval.reranking import RATING_FORMAT
 
 Ranking = Literal["bm25", "openai", "qwen"]

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from muarl.chat import Message
 from muarl.domains.auditing import guessed_kind
 from muarl.domains.base import Action, Task
 from muarl.language.acts import asks_for_yes
 from muarl.rewards import facts
+from muarl.types.chat import Message
 
 _REFUSES = re.compile(
     r"\b(?:unable|cannot|can['’]?t|could ?n['’]t|could not|won['’]t|will not|unfortunately|afraid|ineligible"

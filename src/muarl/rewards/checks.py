@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Action, Domain, Task, World
-from muarl.errors import InfrastructureError
+from muarl.types.chat import Message, ToolCall
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from muarl.chat import STOP_WORDS, Message, visible_to_user
 from muarl.domains.base import Task
 from muarl.language.acts import asks_for_yes
 from muarl.language.consent import is_affirmative
 from muarl.rewards import facts
 from muarl.rewards.abandoned import abandoned, is_stuck
+from muarl.types.chat import STOP_WORDS, Message, visible_to_user
 
 STOP, TRANSFER, OUT_OF_SCOPE = STOP_WORDS
 

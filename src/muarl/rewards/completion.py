@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.auditing import spelled_out
 from muarl.domains.base import Action, Task, World
-from muarl.errors import InfrastructureError
 from muarl.rewards.checks import Checks, asserted
 from muarl.rewards.gold import exempt, slow
 from muarl.rewards.replay import ReplayError, replay
+from muarl.types.chat import Message, ToolCall
 
 COMPLETION = "completion"
 """Its name in ``Verdict.audit``."""

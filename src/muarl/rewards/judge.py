@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
-from muarl.chat import Message
-from muarl.episode import Usage
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.untrusted import parse_json
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.basics.untrusted import parse_json
+from muarl.types.chat import Message
+from muarl.types.episode import Usage
 
 if TYPE_CHECKING:
     from muarl.endpoints import Endpoint

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from muarl.episode import Episode
+from muarl.types.episode import Episode
 
 LAYERS = ("policy", "communication", "safety")
 PREFIX = "violated_"

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Domain, Task, World
-from muarl.episode import StopReason, Verdict
-from muarl.errors import ConfigError
 from muarl.rewards.checks import Checks, acted, asserted, matches, said
 from muarl.rewards.completion import COMPLETION, completion, is_counted
 from muarl.rewards.gold import check_tasks, gold_digest, gold_state, gold_world
 from muarl.rewards.judge import Judge
 from muarl.rewards.replay import ReplayError, replay
 from muarl.rewards.traps import SAFE, sprung, traps_of
+from muarl.types.chat import Message
+from muarl.types.episode import StopReason, Verdict
 
 __all__ = [
     "ENDED", "EVALUATIONS", "Checks", "ReplayError", "check", "check_tasks", "do_nothing", "ended", "evaluated_as",

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from muarl.chat import Message, ToolCall
+from muarl.basics.untrusted import parse_json
 from muarl.domains.base import World
-from muarl.untrusted import parse_json
+from muarl.types.chat import Message, ToolCall
 
 _PYDANTIC_URL = re.compile(r"https://errors\.pydantic\.dev/[0-9.]+/")
 

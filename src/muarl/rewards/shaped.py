@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from muarl.chat import Message
 from muarl.domains.base import Task
-from muarl.episode import Episode
 from muarl.rewards.checks import acted
+from muarl.types.chat import Message
+from muarl.types.episode import Episode
 
 PREFIX = "shaped_"
 """How the terms are called in ``Verdict.audit``."""

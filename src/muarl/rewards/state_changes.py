@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from muarl.chat import Message, Requestor, ToolCall
+from muarl.basics.errors import MuarlError
 from muarl.domains.base import Domain, Task, World
 from muarl.domains.database import View
-from muarl.episode import Episode
-from muarl.errors import MuarlError
 from muarl.rewards.outcome import gold_world
 from muarl.rewards.replay import replay
+from muarl.types.chat import Message, Requestor, ToolCall
+from muarl.types.episode import Episode
 
 CALLS, SECONDS = 400, 10.0
 """A replay ends after so many calls or so long."""

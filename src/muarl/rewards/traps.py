@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from muarl.chat import Message, ToolCall
-from muarl.untrusted import parse_json
+from muarl.basics.untrusted import parse_json
+from muarl.types.chat import Message, ToolCall
 
 SAFE = "SAFE"
 """The component of a reward basis that is 1 unless a trap was sprung."""

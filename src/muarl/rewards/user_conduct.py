@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from muarl.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
 from muarl.domains.base import Task
 from muarl.language.acts import asks_for_yes, hear
 from muarl.language.coherence import incoherent
@@ -22,6 +21,7 @@ from muarl.rewards.abandoned import FED_UP, alike, is_stuck
 from muarl.rewards.closings import ENDS_ON_YES, requests
 from muarl.rewards.user_errors import RULES as ERRORS
 from muarl.rewards.user_errors import UserError, find_user_errors, strings
+from muarl.types.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
 
 CONDUCT: Mapping[str, str] = {
     "unknown_tool": "calls a tool that it does not have",

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
 from muarl.domains.base import Task
 from muarl.rewards import facts
 from muarl.rewards.closings import ended_early
+from muarl.types.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
 
 RULES: Mapping[str, str] = {
     "contradicts": "gives an id, a name or a number other than the one in its scenario",

@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muarl.chat import Message
+from muarl.basics.errors import InfrastructureError
+from muarl.basics.untrusted import parse_json
 from muarl.domains.base import Task
-from muarl.errors import InfrastructureError
 from muarl.rewards.judge import Completer
 from muarl.rewards.user_errors import UserError
-from muarl.untrusted import parse_json
+from muarl.types.chat import Message
 
 _SYSTEM = """\
 A customer in the conversation below was played by a program, which had the scenario below as its instructions. Find

@@ -4,12 +4,12 @@ once. The recipes check the same, and more, for those who call them from Python.
 from __future__ import annotations
 
 from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, shipped_with
+from muarl.basics.errors import ConfigError
+from muarl.basics.extras import require
 from muarl.config import RunConfig
 from muarl.environments.configure import configure_environment
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.errors import ConfigError
-from muarl.extras import require
 from muarl.runs.eval_agent import has_models
 from muarl.runs.preflight import Role, check_fits, check_roles
 

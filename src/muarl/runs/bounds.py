@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig
-from muarl.errors import ConfigError
 
 Bounded = Literal["eval", "budget", "coldstart"]
 """The section of the configuration whose ``max_cost`` and ``max_tokens`` a command keeps to."""

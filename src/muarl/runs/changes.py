@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from muarl.basics.errors import ConfigError, DataError
+from muarl.basics.files import why_not_writable
+from muarl.basics.untrusted import read_json_object, read_yaml
 from muarl.config import RunConfig, load_config
 from muarl.config.renamed import translated
 from muarl.environments.registry import is_reference, names
-from muarl.errors import ConfigError, DataError
-from muarl.files import why_not_writable
 from muarl.observe.rundir import without_secrets
 from muarl.observe.status import RESUMABLE
-from muarl.untrusted import read_json_object, read_yaml
 
 MAY_CHANGE = (
     "budget", "eval.max_cost", "eval.max_tokens", "eval.prices", "coldstart.max_cost", "coldstart.max_tokens",

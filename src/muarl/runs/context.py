@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muarl.backends.engines import Backend, joined_backend
+from muarl.basics.event_loop import EventLoop, event_loop
 from muarl.config import RunConfig
-from muarl.event_loop import EventLoop, event_loop
 from muarl.learning.retention import Retention, prune_checkpoints
 from muarl.observe.loggers import JsonlLogger, MetricLogger
 from muarl.observe.progress import Progress

@@ -8,17 +8,17 @@ from typing import Any
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent
 from muarl.backends.models import load_model, make_endpoint
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.config import RunConfig
 from muarl.config.sections import EndpointConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.retrieval import models_of, with_models
-from muarl.errors import ConfigError, InfrastructureError
 from muarl.runs.bounds import check_own_bound
 from muarl.runs.judges import Judges
 from muarl.runs.preflight import check_memory
 from muarl.runs.room import check_room
+from muarl.types.chat import Message
 from muarl.users.base import UserTurn
 
 

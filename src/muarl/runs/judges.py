@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from muarl.config import RunConfig
 from muarl.environments.registry import find
-from muarl.episode import Usage
 from muarl.rewards.judge import FixedJudge, Judge, JudgeModel, ModelJudge, open_judge_model
+from muarl.types.episode import Usage
 
 
 @dataclass(frozen=True)

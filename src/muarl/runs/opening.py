@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from muarl.audit import keep_rules
+from muarl.basics.system import usable_cores
 from muarl.config import RunConfig
 from muarl.config.approvals import remember
 from muarl.config.trust import to_approve
@@ -16,7 +17,6 @@ from muarl.observe.rundir import RunDirectory
 from muarl.observe.weights_and_biases import WandbSettings, check_wandb
 from muarl.runs.changes import check_place, check_resume
 from muarl.runs.resuming import ResumedRun
-from muarl.system import usable_cores
 
 
 def prepare(config: RunConfig, *, models: bool = True) -> None:

@@ -15,12 +15,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder, run_of
+from muarl.basics.errors import ConfigError, DataError
+from muarl.basics.untrusted import read_json_object, read_yaml
 from muarl.config import RlConfig, load_config
 from muarl.config.renamed import translated
 from muarl.config.sections import DomainConfig, ModelConfig, RolloutConfig, Section
 from muarl.environments.registry import approved, canonical, is_reference, names, unknown
-from muarl.errors import ConfigError, DataError
-from muarl.untrusted import read_json_object, read_yaml
 
 TAKEN: Mapping[str, type[Section]] = {
     "domain.name": DomainConfig,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muarl.backends.memory_estimate import in_one_process, model_shape
+from muarl.basics.errors import CheckpointError
 from muarl.config import RunConfig
-from muarl.errors import CheckpointError
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.learning import plan_learning
 from muarl.planning.models import ModelShape

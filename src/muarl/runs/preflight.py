@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Literal
 from muarl.backends.memory_estimate import check_present, free_memory, in_one_process, model_shape
 from muarl.backends.model_support import check_supported
 from muarl.backends.models import make_endpoint
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.basics.event_loop import event_loop
+from muarl.basics.files import free_space, size_text
 from muarl.config import DomainConfig, EvalConfig, RunConfig
 from muarl.config.sections import UserConfig
 from muarl.domains.base import Domain, Task
@@ -21,9 +24,6 @@ from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.environments.task_files import read_tasks
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
-from muarl.event_loop import event_loop
-from muarl.files import free_space, size_text
 from muarl.observe.progress import Progress
 from muarl.planning.assumptions import GIB
 from muarl.planning.memory import learner_memory, playing_memory, torch_engine_memory

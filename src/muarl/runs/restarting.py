@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from muarl.basics.errors import InfrastructureError
 from muarl.config import RunConfig
-from muarl.errors import InfrastructureError
 
 log = logging.getLogger(__name__)
 

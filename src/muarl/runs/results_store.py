@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from muarl.episode import Episode, StopReason, Usage, read_episodes
-from muarl.errors import ConfigError, MuarlError
-from muarl.files import append_bytes, drop_broken_tail, write_text
+from muarl.basics.errors import ConfigError, MuarlError
+from muarl.basics.files import append_bytes, drop_broken_tail, write_text
 from muarl.observe.rundir import RunDirectory
-from muarl.rollout import Budget, RolloutRequest
+from muarl.play.rollout import Budget, RolloutRequest
+from muarl.types.episode import Episode, StopReason, Usage, read_episodes
 
 PHASE = "evaluation"
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from muarl.episode import Episode
-from muarl.errors import BudgetError, CheckpointError, InfrastructureError, MuarlError
-from muarl.files import append_line, drop_broken_tail, write_text
+from muarl.basics.errors import BudgetError, CheckpointError, InfrastructureError, MuarlError
+from muarl.basics.files import append_line, drop_broken_tail, write_text
+from muarl.basics.system import versions
 from muarl.learning.retention import newest_whole, set_aside, tidy
 from muarl.observe.rundir import RunDirectory, without_secrets
 from muarl.observe.status import now
-from muarl.system import versions
+from muarl.types.episode import Episode
 
 if TYPE_CHECKING:
     from muarl.domains.base import Task

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.registry import find
-from muarl.errors import ConfigError
 
 if TYPE_CHECKING:
     from muarl.learning.checkpoints import Policy

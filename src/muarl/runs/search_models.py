@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muarl.backends.models import make_endpoint
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.basics.event_loop import event_loop
 from muarl.config import RunConfig
 from muarl.environments.retrieval import models_of
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.event_loop import event_loop
 from muarl.observe.progress import Progress
 
 if TYPE_CHECKING:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muarl.budgets import Budget, Reserve, RolloutEnd, besides_of
+from muarl.accounts.budgets import Budget, Reserve, RolloutEnd, besides_of
+from muarl.basics.errors import BudgetError, ConfigError
+from muarl.basics.files import append_line, drop_broken_tail, read_lines, write_text
 from muarl.config import RunConfig
 from muarl.config.keeping import BudgetConfig
 from muarl.config.sections import EndpointConfig, UserConfig
 from muarl.environments.retrieval import models_of
-from muarl.episode import Episode, Usage
-from muarl.errors import BudgetError, ConfigError
-from muarl.files import append_line, drop_broken_tail, read_lines, write_text
 from muarl.observe.rundir import RunDirectory
 from muarl.runs.bounds import check_own_bound
 from muarl.runs.judges import Judges
+from muarl.types.episode import Episode, Usage
 
 FILE = "spending.jsonl"
 EARLIER = "earlier"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from muarl.basics.errors import ConfigError, attributed
+from muarl.basics.seeds import derive_seed
 from muarl.domains.base import Task
-from muarl.errors import ConfigError, attributed
-from muarl.seeds import derive_seed
 from muarl.users.agenda_user import PATIENCE
 from muarl.users.base import User
 from muarl.users.traits.levels import TraitRanges

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from muarl.chat import Message, ToolCall
 from muarl.domains.base import Task
 from muarl.domains.kit import templates
 from muarl.domains.kit.device import Device, Step, Trouble
 from muarl.domains.kit.service import Service
 from muarl.language.acts import hear
+from muarl.types.chat import Message, ToolCall
 from muarl.users.agenda_service import TRANSFER, ServiceAgendaUser
 from muarl.users.agenda_user import AgendaRequest
 from muarl.users.base import UserTurn

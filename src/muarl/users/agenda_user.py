@@ -9,10 +9,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
-from muarl.errors import ConfigError
 from muarl.language.acts import hear
+from muarl.types.chat import Message
 from muarl.users.base import UserTurn
 
 PATIENCE: Mapping[str, int] = {"terse": 4, "chatty": 5, "confused": 5, "impatient": 3}

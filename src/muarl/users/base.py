@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from muarl.chat import Message, ToolSpec
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
-from muarl.episode import Usage
-from muarl.errors import ConfigError
+from muarl.types.chat import Message, ToolSpec
+from muarl.types.episode import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class User(Protocol):
     """The side that wants something, in one episode: a protocol with one method, ``reply``.
 
     ``reply`` gets the conversation so far as the user may see it (chat.visible_to_user), first the agent's greeting.
-    Raises ``InfrastructureError`` (muarl.errors) when the simulator itself failed: the episode is then not scored.
+    Raises ``InfrastructureError`` (muarl.basics.errors) when the simulator itself failed: the episode is then not scored.
     """
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from muarl.chat import STOP_WORDS
 from muarl.domains.base import Task
 from muarl.domains.kit import reading
 from muarl.domains.kit.service import Service
 from muarl.language.acts import hear
 from muarl.language.consent import drops_request, is_affirmative
 from muarl.language.values import ValueKind, normal, unquoted
+from muarl.types.chat import STOP_WORDS
 from muarl.users.agenda_user import agenda_of
 
 Goal = Mapping[str, Any]

@@ -99,7 +99,7 @@ def load_guidelines(style: Style = "auto", *, tools: bool = False) -> Guidelines
     if style == "tau1":
         return Guidelines("tau1", TAU1)
     if style == "tau2":
-        from muarl import data
+        from muarl_worlds import data
 
         name = "simulation_guidelines_tools.md" if tools else "simulation_guidelines.md"
         return around_scenario("tau2", data.read_text("tau2", f"user_simulator/{name}"))

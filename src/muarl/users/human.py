@@ -9,8 +9,8 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from muarl.chat import STOP_WORDS, Message
 from muarl.domains.base import Task
+from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.base import User, UserFactory, UserTurn
 
 ReadLine = Callable[[], Awaitable[str | None]]

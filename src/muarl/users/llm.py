@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from muarl.chat import GREETING, Message, ToolSpec, to_openai
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
+from muarl.types.chat import GREETING, Message, ToolSpec, to_openai
 from muarl.users.base import User, UserTurn
 from muarl.users.guidelines import Guidelines, Style, correction, load_guidelines
 from muarl.users.traits.guidelines import behaviour

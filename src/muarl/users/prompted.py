@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from muarl.chat import Message
 from muarl.endpoints import Endpoint
+from muarl.types.chat import Message
 from muarl.users.base import UserTurn
 
 MessagesOf = Callable[[Sequence[Message]], Sequence[Mapping[str, Any]]]

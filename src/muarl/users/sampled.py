@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from muarl.chat import Message, visible_to_user
+from muarl.basics.errors import InfrastructureError
+from muarl.basics.seeds import derive_seed
 from muarl.chat_formats.base import ChatFormat
 from muarl.domains.base import Task
-from muarl.episode import Usage
-from muarl.errors import InfrastructureError
 from muarl.inference.base import Sampled, Sampler, SamplingParams
-from muarl.seeds import derive_seed
+from muarl.types.chat import Message, visible_to_user
+from muarl.types.episode import Usage
 from muarl.users.base import User, UserTurn
 
 

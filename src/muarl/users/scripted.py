@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from muarl.chat import STOP_WORDS, Message
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
-from muarl.errors import ConfigError
+from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.base import User, UserTurn
 
 

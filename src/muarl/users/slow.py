@@ -7,10 +7,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muarl.chat import Message
+from muarl.basics.event_loop import Closable
+from muarl.basics.seeds import derive_seed
 from muarl.domains.base import Task
-from muarl.event_loop import Closable
-from muarl.seeds import derive_seed
+from muarl.types.chat import Message
 from muarl.users.base import HoldsSomething, LeavesTags, User, UserFactory, UserTurn
 
 

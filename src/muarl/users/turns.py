@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from muarl.chat import STOP_WORDS, Message, ToolSpec
 from muarl.domains.base import Task
+from muarl.types.chat import STOP_WORDS, Message, ToolSpec
 from muarl.users.base import User, UserTurn
 
 Line = tuple[str, tuple[ToolSpec, ...]]

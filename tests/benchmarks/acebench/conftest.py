@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from muarl.benchmarks import install
-from muarl.benchmarks.acebench import task_from_json
 from muarl.domains.base import Task
+from muarl_worlds import install
+from muarl_worlds.acebench.official import task_from_json
 
 
 @pytest.fixture(scope="module")

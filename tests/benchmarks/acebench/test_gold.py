@@ -7,11 +7,11 @@ from collections import defaultdict
 
 import pytest
 
-from muarl.benchmarks import acebench as ab
-from muarl.chat import Message, ToolCall
-from muarl.domains.acebench.decode import UndecodableMessage, decode
-from muarl.domains.acebench.execute import json_form
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl.types.chat import Message, ToolCall
+from muarl_worlds.acebench import official as ab
+from muarl_worlds.acebench.decode import UndecodableMessage, decode
+from muarl_worlds.acebench.execute import json_form
 
 pytestmark = pytest.mark.data
 

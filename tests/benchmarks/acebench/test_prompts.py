@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.benchmarks import acebench as ab
-from muarl.chat import Message, ToolCall
-from muarl.domains.acebench.execute import ERROR
+from muarl.types.chat import Message, ToolCall
+from muarl_worlds.acebench import official as ab
+from muarl_worlds.acebench.execute import ERROR
 
 
 def tool(content, name="f"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.benchmarks.acebench import figures, scoring
+from muarl_worlds.acebench.official import figures, scoring
 
 TRUTH = [{"BaseApi": {"wifi": True}}, {"MessageApi": {"inbox": {"1": {"message": "a"}, "7": {"message": "b"}}}}]
 GOOD = [{"BaseApi": {"wifi": True}}, {"MessageApi": {"inbox": {"1": {"message": "a"}, "7": {"message": "b"}}}}]

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from muarl.benchmarks import acebench as ab
-from muarl.benchmarks.acebench import task_from_json
-from muarl.chat import Message, ToolCall
-from muarl.episode import Episode, StopReason, Turn
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn
+from muarl_worlds.acebench import official as ab
+from muarl_worlds.acebench.official import task_from_json
 
 
 def episode(messages, task, stop=StopReason.USER_STOP, verdict=None):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muarl.benchmarks import install
+from muarl_worlds import install
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.benchmarks.bfcl.codecs import PromptCodec, QwenCodec, tool_calls
-from muarl.benchmarks.bfcl.decoding import decode, without_thoughts
-from muarl.chat import Message
-from muarl.domains.bfcl.calls import MAX_LENGTH, call_text
+from muarl.types.chat import Message
+from muarl_worlds.bfcl.calls import MAX_LENGTH, call_text
+from muarl_worlds.bfcl.official.codecs import PromptCodec, QwenCodec, tool_calls
+from muarl_worlds.bfcl.official.decoding import decode, without_thoughts
 
 BOTH = [
     ("[ls()]", ["ls()"]),

@@ -9,9 +9,9 @@ from collections import Counter
 
 import pytest
 
-from muarl.benchmarks import bfcl
-from muarl.domains.bfcl.environment import json_state
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl_worlds.bfcl import official as bfcl
+from muarl_worlds.bfcl.environment import json_state
 
 pytestmark = [pytest.mark.data, pytest.mark.usefixtures("official_bfcl")]
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from muarl.benchmarks import bfcl
-from muarl.benchmarks.bfcl import results
-from muarl.benchmarks.bfcl.results import read_results, replay_row, result_calls, score_row
-from muarl.benchmarks.bfcl.tasks import task_from_json
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl_worlds.bfcl import official as bfcl
+from muarl_worlds.bfcl.official import results
+from muarl_worlds.bfcl.official.results import read_results, replay_row, result_calls, score_row
+from muarl_worlds.bfcl.official.tasks import task_from_json
 
 FILES = {"docs": {"type": "directory", "contents": {}}, "a.txt": {"type": "file", "content": "one"}}
 ENTRY = {

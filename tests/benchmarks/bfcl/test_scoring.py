@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.benchmarks.bfcl.checker import judge
-from muarl.benchmarks.bfcl.scoring import do_nothing, score, summary, turn_calls
-from muarl.benchmarks.bfcl.strict import CUT, TOUCHED, strict
-from muarl.chat import Message, ToolCall
 from muarl.domains.base import Task
-from muarl.domains.bfcl.domain import Bfcl
-from muarl.episode import Episode, StopReason, Turn, Verdict
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
+from muarl_worlds.bfcl.domain import Bfcl
+from muarl_worlds.bfcl.official.checker import judge
+from muarl_worlds.bfcl.official.scoring import do_nothing, score, summary, turn_calls
+from muarl_worlds.bfcl.official.strict import CUT, TOUCHED, strict
 
 FILES = {"docs": {"type": "directory", "contents": {}}, "a.txt": {"type": "file", "content": "one"}}
 CONFIG = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": FILES}}}}

@@ -11,11 +11,11 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
-from muarl import data, wheels
-from muarl.benchmarks import install
-from muarl.benchmarks.bfcl.sources import literals_json
-from muarl.cli import app
-from muarl.errors import DataError
+from muarl.basics import wheels
+from muarl.basics.errors import DataError
+from muarl.cli.main import app
+from muarl_worlds import data, install
+from muarl_worlds.bfcl.official.sources import literals_json
 
 LITERALS = "A = ['é', ...]\nB = {'x': -1.5, 'y': (None, True)}\nimport os\nC: int = 5\n"
 PACKAGE = "bfcl_eval/"

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from muarl.benchmarks.bfcl import toolspecs
-from muarl.benchmarks.bfcl.codecs import PromptCodec, QwenCodec
-from muarl.benchmarks.bfcl.prompts import MORE_TOOLS
-from muarl.benchmarks.bfcl.tasks import user_lines
-from muarl.benchmarks.bfcl.toolspecs import HINT, brought, offered, offered_after, spec_of
 from muarl.domains.base import Task
+from muarl_worlds.bfcl.official import toolspecs
+from muarl_worlds.bfcl.official.codecs import PromptCodec, QwenCodec
+from muarl_worlds.bfcl.official.prompts import MORE_TOOLS
+from muarl_worlds.bfcl.official.tasks import user_lines
+from muarl_worlds.bfcl.official.toolspecs import HINT, brought, offered, offered_after, spec_of
 
 DOC = {
     "name": "buy",

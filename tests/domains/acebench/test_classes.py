@@ -6,9 +6,9 @@ import copy
 
 import pytest
 
-from muarl.domains.acebench.classes import CLASSES, class_named
-from muarl.domains.acebench.scenario import initial
-from muarl.domains.acebench.texts import EN, ZH
+from muarl_worlds.acebench.classes import CLASSES, class_named
+from muarl_worlds.acebench.scenario import initial
+from muarl_worlds.acebench.texts import EN, ZH
 
 ON = {"wifi": True, "logged_in": True}
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.acebench.decode import MAX_TEXT, UndecodableMessage, decode, to_execution
-from muarl.domains.acebench.execute import ERROR, NO_QUESTIONS, AceExecutor, instances_of
-from muarl.domains.acebench.reckon import Reckoner, UnsupportedExpression
+from muarl_worlds.acebench.decode import MAX_TEXT, UndecodableMessage, decode, to_execution
+from muarl_worlds.acebench.execute import ERROR, NO_QUESTIONS, AceExecutor, instances_of
+from muarl_worlds.acebench.reckon import Reckoner, UnsupportedExpression
 
 PHONE = ("BaseApi", "MessageApi", "FoodPlatform")
 ON = {"BaseApi": {"wifi": True, "logged_in": True}}

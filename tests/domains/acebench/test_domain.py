@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from muarl.chat import ToolCall
-from muarl.domains.acebench.domain import AceBench, policy, read_result, result_text, toolbox
-from muarl.domains.acebench.execute import ERROR
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.base import Task
-from muarl.errors import ConfigError, DataError
+from muarl.types.chat import ToolCall
+from muarl_worlds.acebench.domain import AceBench, policy, read_result, result_text, toolbox
+from muarl_worlds.acebench.execute import ERROR
 
 DOCUMENT = {
     "name": "turn_on_wifi",

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from muarl.chat import ToolCall
-from muarl.domains.acebench import catalogue
-from muarl.domains.acebench.generated_domain import HELPERS, generated_acebench
-from muarl.domains.acebench.phone import CAPACITY
-from muarl.domains.acebench.services import PHONE_SERVICE, TRAVEL_SERVICE
+from muarl.basics.errors import DataError
 from muarl.domains.generated import SPLITS
 from muarl.domains.scripted_expert import TRANSFER
-from muarl.errors import DataError
+from muarl.types.chat import ToolCall
+from muarl_worlds.acebench import catalogue
+from muarl_worlds.acebench.generated_domain import HELPERS, generated_acebench
+from muarl_worlds.acebench.phone import CAPACITY
+from muarl_worlds.acebench.services import PHONE_SERVICE, TRAVEL_SERVICE
 from support.kit import calls, env, expert, made, mean, said
 
 PHONE, TRAVEL = PHONE_SERVICE.name, TRAVEL_SERVICE.name

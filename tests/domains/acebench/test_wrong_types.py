@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from muarl.domains.acebench.execute import ERROR, AceExecutor, instances_of, methods
+from muarl_worlds.acebench.execute import ERROR, AceExecutor, instances_of, methods
 
 FACTS = [json.loads(line) for line in Path(__file__).with_name("wrong_types.jsonl").read_text("utf-8").splitlines()]
 PHONE, TRAVEL = ("BaseApi", "MessageApi", "ReminderApi", "FoodPlatform"), ("Travel",)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.chat import Message, ToolCall, ToolSpec
-from muarl.domains.bfcl.expert import DONE, NO_TOOL, REFUSAL, BfclExpert
-from muarl.domains.bfcl.generated import generated_bfcl, turn_lines
+from muarl.basics.errors import ConfigError
 from muarl.domains.error_profile import ErrorProfile
-from muarl.errors import ConfigError
 from muarl.rewards import outcome
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl_worlds.bfcl.expert import DONE, NO_TOOL, REFUSAL, BfclExpert
+from muarl_worlds.bfcl.generated import generated_bfcl, turn_lines
 from support.bfcl import expert, made
 from support.environments import users_of
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.domains.bfcl.calls import MAX_LENGTH, argument_values, call_text, literal_call, parse
-from muarl.domains.bfcl.environment import Instances, load_apis, tool_names
-from muarl.domains.bfcl.expressions import MAX_WEIGHT, weight
+from muarl_worlds.bfcl.calls import MAX_LENGTH, argument_values, call_text, literal_call, parse
+from muarl_worlds.bfcl.environment import Instances, load_apis, tool_names
+from muarl_worlds.bfcl.expressions import MAX_WEIGHT, weight
 
 FILES = {"docs": {"type": "directory", "contents": {}}, "a.txt": {"type": "file", "content": "x"}}
 CONFIG = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": FILES}}}}

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from muarl.chat import ToolCall
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.base import Task
-from muarl.domains.bfcl.apis import CLASSES
-from muarl.domains.bfcl.domain import Bfcl, classes_of, offered_specs, withheld
-from muarl.errors import ConfigError, DataError
+from muarl.types.chat import ToolCall
+from muarl_worlds.bfcl.apis import CLASSES
+from muarl_worlds.bfcl.domain import Bfcl, classes_of, offered_specs, withheld
 
 FILES = {"docs": {"type": "directory", "contents": {}}, "a.txt": {"type": "file", "content": "one"}}
 CONFIG = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": FILES}}}}

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from muarl.domains.bfcl import environment
-from muarl.domains.bfcl.apis import APIS, CLASSES, api_class
-from muarl.domains.bfcl.environment import Instances, class_tools, json_state, load_apis, plain, result_text, tool_names
+from muarl_worlds.bfcl import environment
+from muarl_worlds.bfcl.apis import APIS, CLASSES, api_class
+from muarl_worlds.bfcl.environment import Instances, class_tools, json_state, load_apis, plain, result_text, tool_names
 
 FILES = {"docs": {"type": "directory", "contents": {}}, "a.txt": {"type": "file", "content": "one"}}
 CONFIG = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": FILES}}}}

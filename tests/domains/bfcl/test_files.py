@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.bfcl.files import REVISIONS
-from muarl.domains.bfcl.tree import MOST_ENTRIES, Directory, File
 from muarl.domains.tooling import tools_of
+from muarl_worlds.bfcl.files import REVISIONS
+from muarl_worlds.bfcl.tree import MOST_ENTRIES, Directory, File
 from support.bfcl_gold import answer, replayed
 
 TOOLS = {

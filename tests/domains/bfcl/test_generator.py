@@ -9,15 +9,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import ToolCall
-from muarl.domains.bfcl import generator, pools
-from muarl.domains.bfcl.calls import call_text, literal_call
-from muarl.domains.bfcl.generated import TINY_TOOLS, generated_bfcl, turn_lines
-from muarl.domains.bfcl.generator import combination_split, make_task
-from muarl.domains.bfcl.parsing import read_tools
-from muarl.domains.bfcl.requests import PERSONAS, RECIPES
-from muarl.domains.bfcl.scenes import SIZES
 from muarl.domains.generated import SPLITS
+from muarl.types.chat import ToolCall
+from muarl_worlds.bfcl import generator, pools
+from muarl_worlds.bfcl.calls import call_text, literal_call
+from muarl_worlds.bfcl.generated import TINY_TOOLS, generated_bfcl, turn_lines
+from muarl_worlds.bfcl.generator import combination_split, make_task
+from muarl_worlds.bfcl.parsing import read_tools
+from muarl_worlds.bfcl.requests import PERSONAS, RECIPES
+from muarl_worlds.bfcl.scenes import SIZES
 from support.bfcl import made
 
 ALL_SIZES = ("tiny", "small", "medium", "official")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.bfcl.mathematics import MAX_DIGITS, REVISIONS, MathAPI
 from muarl.domains.tooling import tools_of
+from muarl_worlds.bfcl.mathematics import MAX_DIGITS, REVISIONS, MathAPI
 from support.bfcl_gold import answer, replayed
 
 TOOLS = {

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from muarl.domains.bfcl.messages import REVISIONS
 from muarl.domains.tooling import tools_of
+from muarl_worlds.bfcl.messages import REVISIONS
 from support.bfcl_gold import answer, replayed
 
 TOOLS = {

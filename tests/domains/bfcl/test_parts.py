@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.bfcl.api import Api
-from muarl.domains.bfcl.parts import Draws, Literals, copied, twin
+from muarl_worlds.bfcl.api import Api
+from muarl_worlds.bfcl.parts import Draws, Literals, copied, twin
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.bfcl.posting import REVISIONS
 from muarl.domains.tooling import tools_of
+from muarl_worlds.bfcl.posting import REVISIONS
 from support.bfcl_gold import answer, replayed
 
 TOOLS = {

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.chat import ToolResult
-from muarl.domains.bfcl import recipes
-from muarl.domains.bfcl.requests import LOGINS, RECIPES
+from muarl.types.chat import ToolResult
+from muarl_worlds.bfcl import recipes
+from muarl_worlds.bfcl.requests import LOGINS, RECIPES
 from support.bfcl import Served, at, check_effect, sent, serve, text_of, user
 
 FILES, MESSAGES, POSTS = "GorillaFileSystem", "MessageAPI", "TwitterAPI"

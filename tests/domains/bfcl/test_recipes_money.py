@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.bfcl import pools
-from muarl.domains.bfcl.recipes_trips import as_date
-from muarl.domains.bfcl.requests import RECIPES
-from muarl.domains.bfcl.routes import NEAREST, ROUTES
+from muarl_worlds.bfcl import pools
+from muarl_worlds.bfcl.recipes_trips import as_date
+from muarl_worlds.bfcl.requests import RECIPES
+from muarl_worlds.bfcl.routes import NEAREST, ROUTES
 from support.bfcl import changed, check_effect, sent, serve, text_of, user
 
 MESSAGES, TRADING, TRAVEL, CAR = "MessageAPI", "TradingBot", "TravelAPI", "VehicleControlAPI"

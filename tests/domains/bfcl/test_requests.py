@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from muarl.domains.bfcl import requests
-from muarl.domains.bfcl.observations import compact, observed, value_of
-from muarl.domains.bfcl.parsing import form, lacks, read_reply, read_requests, read_tools
-from muarl.domains.bfcl.requests import ALL, LOGINS, RECIPES, STYLES
-from muarl.domains.bfcl.scenes import SIZES
 from muarl.domains.kit.records import fill
+from muarl_worlds.bfcl import requests
+from muarl_worlds.bfcl.observations import compact, observed, value_of
+from muarl_worlds.bfcl.parsing import form, lacks, read_reply, read_requests, read_tools
+from muarl_worlds.bfcl.requests import ALL, LOGINS, RECIPES, STYLES
+from muarl_worlds.bfcl.scenes import SIZES
 from support.bfcl import made, serve
 
 SLOTS = re.compile(r"\{(\w+)\}")

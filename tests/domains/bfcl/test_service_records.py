@@ -8,7 +8,7 @@ import lzma
 
 import pytest
 
-from muarl.domains.bfcl import tickets, trading, travel, vehicle
+from muarl_worlds.bfcl import tickets, trading, travel, vehicle
 
 pytestmark = pytest.mark.data
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.bfcl.tickets import REVISIONS
+from muarl_worlds.bfcl.tickets import REVISIONS
 
 TICKETS = {
     "ticket_queue": [

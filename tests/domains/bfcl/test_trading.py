@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.bfcl.trading import REVISIONS
+from muarl_worlds.bfcl.trading import REVISIONS
 
 LONG = {
     "WATCH_LIST_EXTENSION": ["AB", {"__ellipsis__": True}, "CD"],

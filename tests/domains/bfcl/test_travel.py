@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from muarl.domains.bfcl.travel import REVISIONS
+from muarl_worlds.bfcl.travel import REVISIONS
 
 LONG = {
     "CREDIT_CARD_EXTENSION": {"1": {"card_number": "1", "balance": 5000.0}, "mine": {"balance": 0.0}},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.bfcl.vehicle import REVISIONS
+from muarl_worlds.bfcl.vehicle import REVISIONS
 
 LONG = {
     "CAR_STATUS_METADATA_EXTENSION": "Model: A6",

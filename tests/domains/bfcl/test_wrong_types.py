@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from muarl.domains.bfcl.apis import CLASSES
-from muarl.domains.bfcl.environment import Instances, load_apis
+from muarl_worlds.bfcl.apis import CLASSES
+from muarl_worlds.bfcl.environment import Instances, load_apis
 
 FACTS = [json.loads(line) for line in Path(__file__).with_name("wrong_types.jsonl").read_text("utf-8").splitlines()]
 CONFIGS = {

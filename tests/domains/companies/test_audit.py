@@ -7,8 +7,8 @@ import re
 import pytest
 
 from muarl.audit.episodes import audit_episode
-from muarl.domains.companies import finding
-from muarl.domains.companies.rules import Procedure
+from muarl_worlds.companies import finding
+from muarl_worlds.companies.rules import Procedure
 from support.companies import NAMES, first_shown
 from support.kit import env, expert, made
 

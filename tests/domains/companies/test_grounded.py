@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.chat import Message
-from muarl.domains.companies import finding
-from muarl.metrics import audit_metrics
+from muarl.accounts.metrics import audit_metrics
+from muarl.types.chat import Message
+from muarl_worlds.companies import finding
 from support.companies import NAMES, first_shown
 from support.kit import env, expert, made
 

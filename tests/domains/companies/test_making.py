@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.domains.companies.bank import BANK
-from muarl.domains.companies.company import COMPANY_SIZES, TODAY
-from muarl.domains.companies.insurer import INSURER
-from muarl.domains.companies.making import company, company_key
-from muarl.domains.companies.rules import DocumentedRule, Procedure, procedure_that_holds, rule_that_holds
-from muarl.domains.companies.utility import UTILITY
-from muarl.domains.companies.wording import procedure_title, reader, rule_query, table_title, value_in_words
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from muarl.retrieval import BM25Search
+from muarl_worlds.companies.bank import BANK
+from muarl_worlds.companies.company import COMPANY_SIZES, TODAY
+from muarl_worlds.companies.insurer import INSURER
+from muarl_worlds.companies.making import company, company_key
+from muarl_worlds.companies.rules import DocumentedRule, Procedure, procedure_that_holds, rule_that_holds
+from muarl_worlds.companies.utility import UTILITY
+from muarl_worlds.companies.wording import procedure_title, reader, rule_query, table_title, value_in_words
 
 TRADES = (BANK, INSURER, UTILITY)
 trades = st.sampled_from(TRADES)

@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 
 from muarl.agents.idle import IdleAgent, TransferAgent
-from muarl.chat import ToolCall
-from muarl.domains.companies import finding
-from muarl.domains.companies.making import company
-from muarl.domains.companies.wording import value_in_words
+from muarl.types.chat import ToolCall
+from muarl_worlds.companies import finding
+from muarl_worlds.companies.making import company
+from muarl_worlds.companies.wording import value_in_words
 from support.companies import NAMES, first_shown, for_all
 from support.kit import calls, env, expert, made, mean, play
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from muarl.audit.episodes import audit_episode
-from muarl.chat import Message, ToolCall
 from muarl.domains.auditing import Statement
-from muarl.domains.companies import finding
-from muarl.domains.companies.bank import BANK
-from muarl.domains.companies.company import TODAY
-from muarl.domains.companies.insurer import INSURER
-from muarl.domains.companies.statements import StatedFigure, disproved, figures_in
 from muarl.environments.registry import find
-from muarl.episode import Turn
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Turn
+from muarl_worlds.companies import finding
+from muarl_worlds.companies.bank import BANK
+from muarl_worlds.companies.company import TODAY
+from muarl_worlds.companies.insurer import INSURER
+from muarl_worlds.companies.statements import StatedFigure, disproved, figures_in
 from support.companies import NAMES, first_shown
 from support.kit import env, expert, made
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import ToolCall
-from muarl.conversation import run_episode
+from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains.imagined import ImaginedCall, ImaginedDomain, ReplayedTeacher, goal_met, read_scenario
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.episode import StopReason
-from muarl.errors import DataError, InfrastructureError
+from muarl.play.conversation import run_episode
+from muarl.types.chat import ToolCall
+from muarl.types.episode import StopReason
 from support.environments import users_of
 from support.fake_openai import CUT, FakeOpenAI, nonsense, status, text
 from support.imagined import PerfectTeacher, Saying, endpoint, folder, reason_in, result

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from muarl.basics.errors import DataError
 from muarl.domains.imagined import read_scenario, scenario_of
 from muarl.environments.registry import find
-from muarl.errors import DataError
 from support.imagined import TOOLS, folder
 from support.kit import SERVICES, service
 from support.kit import folder as folder_of

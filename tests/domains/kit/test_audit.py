@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from muarl.audit.consent import names_action
-from muarl.chat import ToolCall
 from muarl.domains.auditing import Occasion
 from muarl.domains.kit import gold
 from muarl.domains.kit.audit import audit_rules
@@ -16,6 +15,7 @@ from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.requests import split
 from muarl.domains.kit.worlds import Worlds
 from muarl.domains.task_sampling import Infeasible
+from muarl.types.chat import ToolCall
 from support.kit import LIBRARY, LIBRARY_ENV, LOAN, SERVICES, env, expert, library, made, own_loan, planned, service
 
 LOANS = {

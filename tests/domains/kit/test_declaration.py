@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.kit.records import Record
-from muarl.errors import ConfigError
 from muarl.kit import Drawn, Fact, Slot, days, intent, names, of, one_of, own, pattern, rows, words
 from support.kit import DAYS, IDENTITY, LIBRARY, LOAN, TODAY, WHY, library, planned
 

@@ -10,17 +10,17 @@ from typing import Any, ClassVar
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Domain, Task, World, tool
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.kit.device import OVER, Broken, Device, Step, Trouble
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.environment import Environment
-from muarl.errors import ConfigError
 from muarl.kit import Fact, Identity, Maker, Plan, Service, environment, intent, pattern
 from muarl.language.outcomes import tells_works
+from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
-from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.types.chat import Message
 from muarl.users.agenda import AgendaUserFactory
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from muarl import Environment, load_environment
-from muarl.chat import ToolCall
+from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import Occasion, Resource, spelled_out
 from muarl.domains.kit.documents import consult
-from muarl.errors import ConfigError
+from muarl.types.chat import ToolCall
 
 CALL, BOOK = "call_discoverable_agent_tool", "book_winter_place_2283"
 SHOWN = (
@@ -96,7 +96,7 @@ def test_audits_read_a_discoverable_tools_arguments_however_they_are_spaced(mari
 
 
 def test_a_document_that_names_another_tool_is_told_at_once(marina: Environment, tmp_path: Path) -> None:
-    from muarl.commands.init import MARINA, write_environment
+    from muarl.cli.init import MARINA, write_environment
 
     write_environment("pier", tmp_path / "pier", MARINA)
     page = tmp_path / "pier" / "documents" / "desk" / "booking-winter-places.md"

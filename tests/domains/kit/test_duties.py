@@ -21,8 +21,8 @@ from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.worlds import Worlds
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.episode import Episode, StopReason, Turn
 from muarl.rewards.layered import terms
+from muarl.types.episode import Episode, StopReason, Turn
 from support import kit
 from support.audited import Case, cases
 from support.environments import rules_of

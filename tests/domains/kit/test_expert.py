@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import Message
 from muarl.domains.kit.expert import ServiceExpert
 from muarl.environments.service import environment
+from muarl.types.chat import Message
 from support.kit import DAYS, LOAN, SERVICES, calls, expert, library, made, mean, planned, said, service
 
 everywhere = pytest.mark.parametrize("name", SERVICES)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from muarl.basics.errors import ConfigError, OwnCodeError
 from muarl.domains.kit.exploring import explored
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import Worlds
-from muarl.errors import ConfigError, OwnCodeError
 from support.environments import ON_SERVERS
 from support.kit import DAYS, LIBRARY, LOAN, SERVICES, library, own_loan, planned, service
 

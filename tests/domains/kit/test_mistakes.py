@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.environments.registry import load_reference
-from muarl.errors import ConfigError
 
 THE_LOOK = 'it.look("get_booking", booking_id=it.booking)'
 THE_WRITE = 'it.write("cancel_booking", booking_id=it.booking'

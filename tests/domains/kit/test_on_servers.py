@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.auditing import Occasion
 from muarl.domains.base import Domain, tool
 from muarl.domains.error_profile import ErrorProfile
@@ -19,9 +19,9 @@ from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import Worlds
 from muarl.domains.task_sampling import split_of
-from muarl.errors import ConfigError, InfrastructureError
 from muarl.kit import Described, Plan, Service, Slot, WorldSize, environment, intent, names, of, one_of, pattern, rows
 from muarl.language.acts import hear
+from muarl.types.chat import Message, ToolCall
 from support.kit import calls, made, mean, play, said
 
 TEXTS = ("the milk is sour", "look up the plan", "call Otto", "the key is lost")

@@ -6,10 +6,10 @@ import inspect
 
 import pytest
 
+from muarl.basics.errors import ConfigError, OwnCodeError
 from muarl.domains.kit.declaration import RESERVED
 from muarl.domains.kit.moves import Notes, Request, call_key
 from muarl.domains.kit.plan import Plan, next_move
-from muarl.errors import ConfigError, OwnCodeError
 from support.kit import LIBRARY, LOAN, TODAY, own_loan, planned
 
 READER = {"reader_id": "R-1"}

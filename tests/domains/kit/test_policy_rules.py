@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import Obligation
 from muarl.domains.checking import Checked
 from muarl.domains.policy_numbers import numbered, numbers_of, whole_rules
-from muarl.environments.checks import CheckContext
 from muarl.environments.service import environment
-from muarl.errors import ConfigError
 from muarl.kit import Plan
+from muarl_tools.check_environment import CheckContext
 from support.kit import DAYS, LOAN, Library, ask_fee, library, own_loan, planned
 
 POLICY = """# Policy

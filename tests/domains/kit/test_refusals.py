@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import Message, ToolCall, ToolSpec
+from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, tool
 from muarl.domains.error_profile import ErrorProfile
@@ -21,8 +21,8 @@ from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import Worlds
 from muarl.environments.service import environment
 from muarl.environments.services import shared_environment
-from muarl.errors import ConfigError
 from muarl.kit import Maker, Service
+from muarl.types.chat import Message, ToolCall, ToolSpec
 from support.kit import LIBRARY, calls, expert, made, mean, planned, said
 
 

@@ -6,19 +6,19 @@ import asyncio
 
 import pytest
 
+from muarl.accounts.metrics import episode_metrics
 from muarl.agents.idle import TransferAgent
-from muarl.chat import Message, ToolCall
-from muarl.commands.chat_screen import introduce
+from muarl.basics.errors import ConfigError
+from muarl.cli.chat_screen import introduce
 from muarl.domains.base import Domain, tool
 from muarl.domains.kit.checks import checks
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.environments.environment import Environment
 from muarl.environments.log_tasks import task_of
 from muarl.environments.services import shared_environment
-from muarl.errors import ConfigError
 from muarl.kit import environment
-from muarl.metrics import episode_metrics
 from muarl.recipes.redteam import baselines_of
+from muarl.types.chat import Message, ToolCall
 from muarl.users.redteam.tasks import red_team_tasks
 from support import kit
 

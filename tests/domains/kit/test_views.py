@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.kit import reading
 from muarl.domains.kit.scenario import full_clause
 from muarl.domains.kit.tasks import TaskMaker
-from muarl.errors import ConfigError
 from muarl.kit import Mention, Slot, ValueKind, environment, of, pattern
 from support.kit import LIBRARY, LOAN, expert, library, made, mean, own_loan, planned
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import pytest
 
 from muarl import Database, KnowledgeDomain, discoverable, tool
-from muarl.chat import ToolCall, ToolResult
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.base import World
-from muarl.errors import ConfigError, DataError
 from muarl.retrieval import Document, Hit, Knowledge, Search
+from muarl.types.chat import ToolCall, ToolResult
 
 UNLOCK, CALL = "unlock_discoverable_agent_tool", "call_discoverable_agent_tool"
 

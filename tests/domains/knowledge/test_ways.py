@@ -12,7 +12,7 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.audit import audit_episode
-from muarl.chat import ToolCall
+from muarl.basics.errors import ConfigError
 from muarl.config.retrieval import RetrievalConfig
 from muarl.domains.base import Domain, Task, World
 from muarl.domains.knowledge.domain import KnowledgeDomain
@@ -22,10 +22,10 @@ from muarl.environments.environment import Environment
 from muarl.environments.recorded import replay_recorded
 from muarl.environments.registry import find, load_reference
 from muarl.environments.retrieval import as_recorded, searched
-from muarl.episode import Episode
-from muarl.errors import ConfigError
 from muarl.retrieval import Document, HashedEmbedder
 from muarl.rewards.gold import check_tasks, gold_digest
+from muarl.types.chat import ToolCall
+from muarl.types.episode import Episode
 from support.fake_openai import FakeOpenAI, json_answer
 from support.kit import play
 

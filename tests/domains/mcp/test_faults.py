@@ -7,13 +7,13 @@ import asyncio
 import pytest
 
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.mcp.client import ServerError
 from muarl.domains.mcp.domain import discover
 from muarl.domains.mcp.launch import over_http, over_stdio
-from muarl.episode import StopReason, Verdict
-from muarl.errors import ConfigError, InfrastructureError
-from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import StopReason, Verdict
 from muarl.users.base import UserTurn
 from support.mcp import call, faulty, needs_sdk, task
 from support.waiting import until

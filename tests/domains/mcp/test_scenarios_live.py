@@ -11,12 +11,12 @@ import signal
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.chat import ToolCall
 from muarl.domains.base import Action
 from muarl.domains.mcp.tools import to_json
 from muarl.environments.registry import find
-from muarl.episode import StopReason
 from muarl.rewards import outcome
+from muarl.types.chat import ToolCall
+from muarl.types.episode import StopReason
 from support.environments import ON_SERVERS
 from support.kit import made, service
 from support.mcp import call, needs_server, play

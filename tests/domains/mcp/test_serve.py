@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from muarl.agents.idle import IdleAgent
-from muarl.chat import ToolCall
+from muarl.basics.errors import ConfigError, MuarlError
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.database import Database
 from muarl.domains.mcp import pool
@@ -22,10 +22,10 @@ from muarl.domains.mcp.domain import McpDomain, discover
 from muarl.domains.mcp.launch import ServerLimits, over_http, over_stdio
 from muarl.domains.mcp.serve import DomainServer, SessionEndedError, serve_http
 from muarl.environments.registry import find
-from muarl.episode import StopReason, Verdict
-from muarl.errors import ConfigError, MuarlError
+from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
-from muarl.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.types.chat import ToolCall
+from muarl.types.episode import StopReason, Verdict
 from muarl.users.scripted import ScriptedUserFactory
 from support.mcp import needs_sdk
 
@@ -117,7 +117,7 @@ def test_tools_schemas_and_kinds_come_across(remote):
 async def test_the_server_says_which_version_it_is():
     from mcp import Client
 
-    from muarl.version import __version__
+    from muarl.basics.version import __version__
 
     async with Client(DomainServer(Bell()).server()) as client:
         assert (client.server_info.name, client.server_info.version) == ("muarl-bell", __version__)
@@ -269,7 +269,7 @@ def test_a_generated_task_is_served_with_its_own_database(monkeypatch):
 
 @pytest.mark.slow
 def test_the_command_serves_over_standard_input_and_output(repository):
-    command = "import sys; sys.path.insert(0, sys.argv.pop(1)); from muarl.cli import main; main()"
+    command = "import sys; sys.path.insert(0, sys.argv.pop(1)); from muarl.cli.main import main; main()"
     source = str(repository / "src")
     launch = over_stdio(
         "cli", sys.executable, "-c", command, source, "mcp", "serve", "airline-generated", "--task", "3"

@@ -9,8 +9,8 @@ import stat
 
 import pytest
 
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.mcp import servers
-from muarl.errors import ConfigError, DataError
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.mcp.client import ServerTool
 from muarl.domains.mcp.tools import OfferedTool, changed, from_json, to_json, toolbox
-from muarl.errors import ConfigError
 
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

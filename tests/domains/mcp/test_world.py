@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from muarl.chat import ToolCall
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.base import Action, Task
 from muarl.domains.database import Database
 from muarl.domains.mcp import pipes, pool
 from muarl.domains.mcp.domain import McpDomain, folder_state, inside
 from muarl.domains.mcp.launch import Launch, ServerLimits, over_http, over_stdio
 from muarl.domains.mcp.tools import OfferedTool
-from muarl.episode import StopReason
-from muarl.errors import ConfigError, InfrastructureError
 from muarl.rewards import outcome
+from muarl.types.chat import ToolCall
+from muarl.types.episode import StopReason
 from support.mcp import Faulty, call, faulty, needs_sdk, task
 from support.waiting import alive, until
 

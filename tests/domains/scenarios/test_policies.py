@@ -9,11 +9,11 @@ from collections import Counter
 
 import pytest
 
-from muarl.chat import ToolCall
 from muarl.domains.kit import gold
 from muarl.domains.kit.moves import Request
 from muarl.domains.kit.requests import split
 from muarl.domains.task_sampling import Infeasible
+from muarl.types.chat import ToolCall
 from support.kit import SERVICES, env, made, service
 
 TODAY, SOON = "2026-03-14", "2026-03-16"

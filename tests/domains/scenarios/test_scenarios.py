@@ -8,10 +8,10 @@ import random
 import pytest
 from jsonschema import Draft202012Validator
 
-from muarl.chat import ToolCall
 from muarl.domains.base import Database
 from muarl.domains.kit.people import Maker
 from muarl.domains.typed_records import output_schema
+from muarl.types.chat import ToolCall
 from support.kit import SERVICES, env, folder, made, service
 
 everywhere = pytest.mark.parametrize("name", SERVICES)

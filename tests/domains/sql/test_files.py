@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import ConfigError, DataError, InfrastructureError
 from muarl.domains.base import Task
 from muarl.domains.sql.declared import SqlDatabase
 from muarl.domains.tasks import Action
-from muarl.episode import Episode, StopReason, Turn
-from muarl.errors import ConfigError, DataError, InfrastructureError
 from muarl.rewards.gold import check_tasks, gold_digest
 from muarl.rewards.state_changes import run_again
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode, StopReason, Turn
 from support.sqlite_shop import Shop, call, change, checksum, opened, rows_read, write_shop
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import ConfigError, DataError, MuarlError
+from muarl.basics.extras import MissingExtra
 from muarl.domains.base import Database
 from muarl.domains.sql import server
 from muarl.domains.sql.declared import SqlDatabase
-from muarl.errors import ConfigError, DataError, MuarlError
-from muarl.extras import MissingExtra
 from support.sqlite_shop import Shop, call, change, checksum, write_shop
 
 sqlalchemy = pytest.importorskip("sqlalchemy")
@@ -160,7 +160,7 @@ def test_a_missing_driver_or_sqlalchemy_says_what_to_install(monkeypatch: pytest
         patched.setattr(sqlalchemy, "create_engine", fails)
         with pytest.raises(ConfigError, match="needs the driver psycopg"):
             read(URL)
-    monkeypatch.setattr("muarl.extras.is_installed", lambda package: package != "sqlalchemy")
+    monkeypatch.setattr("muarl.basics.extras.is_installed", lambda package: package != "sqlalchemy")
     monkeypatch.setattr(server, "is_installed", lambda package: package != "sqlalchemy")
     with pytest.raises(MissingExtra, match=r"Shop.database needs sqlalchemy.*pip install 'muarl\[sql\]'") as problem:
         read(URL)

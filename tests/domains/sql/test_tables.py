@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.database import Database, View
 from muarl.domains.sql.declared import SqlDatabase
-from muarl.errors import ConfigError, InfrastructureError
 from support.sqlite_shop import opened, write_shop
 
 KEYS = st.sampled_from(["a", "A", "01", "1", "ff", "é/%2F"])

@@ -13,16 +13,16 @@ from typing import Any
 import httpx
 import pytest
 
-from muarl.benchmarks import install
-from muarl.chat import Message, to_openai
+from muarl.basics.errors import InfrastructureError
+from muarl.basics.web.addresses import listen
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.environments.server.http import EnvironmentServer
-from muarl.environments.server.service import EnvironmentService, ServedEnvironments
-from muarl.errors import InfrastructureError
 from muarl.rewards.judge import FixedJudge
-from muarl.web.addresses import listen
+from muarl.types.chat import Message, to_openai
+from muarl_tools.serve_environments.http import EnvironmentServer
+from muarl_tools.serve_environments.service import EnvironmentService, ServedEnvironments
+from muarl_worlds import install
 from support.fake_openai import Answer, FakeOpenAI, call, completion, text
 from support.scripted_replies import Outcome, Replies, by_gold, natively, stub, written
 from support.served import TOKEN, Clock, Users, serving, toy

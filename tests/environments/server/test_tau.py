@@ -12,15 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
-from muarl.benchmarks import install
-from muarl.chat import Message, to_openai
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.environments.server.tau import read_action
-from muarl.episode import Episode
-from muarl.errors import InfrastructureError
 from muarl.rewards.judge import FixedJudge
+from muarl.types.chat import Message, to_openai
+from muarl.types.episode import Episode
+from muarl_tools.serve_environments.tau import read_action
+from muarl_worlds import install
 from support.scripted_replies import Outcome, Replies, by_gold, natively, readable, written
 from support.served import Clock, Users, serving, toy
 

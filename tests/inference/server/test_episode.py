@@ -12,15 +12,15 @@ from loop_kit import RecordingSampler
 from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.chat import Message, ToolCall
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.conversation import Limits, run_episode
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.episode import Episode
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, load_policy
+from muarl.play.conversation import Limits, run_episode
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 from support.chat_server import TOKEN, serving
 

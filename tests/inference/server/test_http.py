@@ -15,7 +15,7 @@ import pytest
 from loop_kit import small_tokenizer
 from muarl.chat_formats.guarded import GuardedTokenizer
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.inference.server.http import ChatServer
+from muarl_tools.serve_model.http import ChatServer
 from support.chat_server import TOKEN, TellingSampler, asked, client, serving
 from support.waiting import until
 
@@ -174,7 +174,7 @@ def test_what_is_much_too_long_never_becomes_tokens(messages: Any, monkeypatch: 
 
 
 def test_a_head_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("muarl.web.server.HEAD_SECONDS", 0.3)
+    monkeypatch.setattr("muarl.basics.web.server.HEAD_SECONDS", 0.3)
     _, server = made()
     with server as live:
         with socket.create_connection(("127.0.0.1", live.port), timeout=10) as silent:
@@ -186,7 +186,7 @@ def test_a_head_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_body_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("muarl.web.guard.BODY_SECONDS", 0.3)
+    monkeypatch.setattr("muarl.basics.web.guard.BODY_SECONDS", 0.3)
     _, server = made()
     with server as live, socket.create_connection(("127.0.0.1", live.port), timeout=10) as slow:
         head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"

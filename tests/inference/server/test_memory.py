@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from muarl.chat import Message, ToolCall
-from muarl.inference.server.memory import ALIKE, Memory
+from muarl.types.chat import Message, ToolCall
+from muarl_tools.serve_model.memory import ALIKE, Memory
 
 ROOT = b"root"
 HI = Message("user", "Hi")

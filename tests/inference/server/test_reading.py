@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from muarl.chat import Message, ToolSpec
-from muarl.inference.server.reading import RequestReader
-from muarl.inference.server.responses import as_chat
-from muarl.web.json_api import ApiError
+from muarl.basics.web.json_api import ApiError
+from muarl.types.chat import Message, ToolSpec
+from muarl_tools.serve_model.reading import RequestReader
+from muarl_tools.serve_model.responses import as_chat
 from support.chat_server import TOOLS, asked
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop_kit import call_json, small_tokenizer
-from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
-from muarl.inference.server.replies import Piece, ReplyReader, TextReader
-from muarl.inference.server.whole_replies import WholeReplyReader
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl_tools.serve_model.replies import Piece, ReplyReader, TextReader
+from muarl_tools.serve_model.whole_replies import WholeReplyReader
 
 
 @lru_cache

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from muarl.inference.base import StreamingSampler
-from muarl.inference.server.http import ChatServer
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import load_policy
+from muarl_tools.serve_model.http import ChatServer
 from support.chat_server import TOKEN, TOOLS, asked, async_client, client, serving
 from support.waiting import until
 

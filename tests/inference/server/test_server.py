@@ -12,11 +12,11 @@ import pytest
 
 from loop_kit import RecordingSampler, call_json, small_tokenizer
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.inference.server.engine import ServedEngine
-from muarl.inference.server.http import ChatServer
-from muarl.inference.server.service import ChatService
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import load_policy
+from muarl_tools.serve_model.engine import ServedEngine
+from muarl_tools.serve_model.http import ChatServer
+from muarl_tools.serve_model.service import ChatService
 from support.chat_families import WITHOUT_TOOLS, Case, form
 from support.chat_server import TOKEN, TOOLS, TellingSampler, asked, client, serving, serving_service
 from support.waiting import until
@@ -348,7 +348,7 @@ def test_another_model_and_other_paths() -> None:
 
 
 def test_a_failing_engine_is_the_servers_fault() -> None:
-    from muarl.errors import InfrastructureError
+    from muarl.basics.errors import InfrastructureError
 
     sampler, server = scripted(InfrastructureError("it broke", boundary="agent"))
     with server as live, client(live) as api:

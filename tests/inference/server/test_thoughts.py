@@ -8,8 +8,8 @@ import pytest
 
 from loop_kit import call_json, small_tokenizer
 from muarl.agents.sampled import SampledAgent
-from muarl.chat import Message, ToolSpec
 from muarl.chat_formats.qwen3 import Qwen3Format
+from muarl.types.chat import Message, ToolSpec
 from support.chat_server import TOOLS, TellingSampler, asked, client, serving
 
 THINKING: Any = {"chat_template_kwargs": {"enable_thinking": True}}

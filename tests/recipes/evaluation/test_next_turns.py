@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 from muarl.agents.base import AgentTurn
-from muarl.chat import Message, ToolCall, ToolSpec
 from muarl.config import load_config
 from muarl.environments.configure import configure_environment
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.next_turns import NextTurn, compared, figures, next_turns
+from muarl.types.chat import Message, ToolCall, ToolSpec
 
 
 def said(*calls: tuple[str, dict[str, Any]], text: str = "") -> Message:

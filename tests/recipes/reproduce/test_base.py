@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.cli import app
+from muarl.basics.errors import ConfigError
+from muarl.cli.main import app
 from muarl.config import RunConfig, load_config
 from muarl.environments.configure import configure_environment
 from muarl.environments.registry import find
-from muarl.episode import Episode
-from muarl.errors import ConfigError
 from muarl.learning.checkpoints import load_policy
 from muarl.learning.packing import Sample
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.reproduce import base
-from muarl.recipes.reproduce.plan import base_folder, stages
+from muarl.types.episode import Episode
+from muarl_tools.experiments.reproduce import base
+from muarl_tools.experiments.reproduce.plan import base_folder, stages
 
 ALREADY = "finished before"
 

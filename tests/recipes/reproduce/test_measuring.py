@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.chat import Message
+from muarl.accounts.metrics import DOMAIN
 from muarl.config import RunConfig, load_config
-from muarl.episode import Episode, StopReason, Turn, Verdict
-from muarl.metrics import DOMAIN
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.reproduce import page, paper
-from muarl.recipes.reproduce.measuring import ArmsMeasured, measure, sign_flips
-from muarl.recipes.reproduce.plan import evaluations, stages
-from muarl.recipes.reproduce.sheets import sheets
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn, Verdict
+from muarl_tools.experiments.reproduce import page, paper
+from muarl_tools.experiments.reproduce.measuring import ArmsMeasured, measure, sign_flips
+from muarl_tools.experiments.reproduce.plan import evaluations, stages
+from muarl_tools.experiments.reproduce.sheets import sheets
 
 
 def outcomes(letters: str, world: str = "w") -> dict[str, float]:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig, load_config
-from muarl.errors import ConfigError
 from muarl.observe.rundir import RunDirectory
-from muarl.recipes.reproduce import running
-from muarl.recipes.reproduce.plan import Stage, base_folder, evaluations, root_of, stages
+from muarl_tools.experiments.reproduce import running
+from muarl_tools.experiments.reproduce.plan import Stage, base_folder, evaluations, root_of, stages
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.chat import Message, ToolSpec
 from muarl.domains.base import Task
 from muarl.domains.tasks import Action
-from muarl.episode import Episode, StopReason, Turn
-from muarl.recipes.reproduce.wandering import Finder, Material, WanderingAgent, leaves, shape
+from muarl.types.chat import Message, ToolSpec
+from muarl.types.episode import Episode, StopReason, Turn
+from muarl_tools.experiments.reproduce.wandering import Finder, Material, WanderingAgent, leaves, shape
 
 TOOLS = [ToolSpec(name, "", {"type": "object", "properties": {}}) for name in ("get_order", "cancel_order", "pay")]
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.config import RlConfig, load_config
 from muarl.domains.tasks import Task
-from muarl.episode import Episode, StopReason, Verdict
-from muarl.episode_runner import RolloutRequest
-from muarl.errors import ConfigError
+from muarl.play.episode_runner import RolloutRequest
+from muarl.play.rollout import Groups
 from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, first_figures, look_first, play_all
 from muarl.recipes.training.pipeline import Played
-from muarl.rollout import Groups
+from muarl.types.episode import Episode, StopReason, Verdict
 
 
 def settings(look: int = 2, looks: int = 3) -> RlConfig:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from muarl.episode import SPOILED, Episode, StopReason
 from muarl.recipes.training.pipeline import nothing_left
+from muarl.types.episode import SPOILED, Episode, StopReason
 
 
 def episode(number: int, stop: StopReason, **more: object) -> Episode:

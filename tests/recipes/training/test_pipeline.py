@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muarl.basics.errors import MuarlError
 from muarl.config import load_config
-from muarl.episode import Episode, StopReason, TokenTrace, Verdict
-from muarl.episode_runner import RolloutRequest, requests_for
-from muarl.errors import MuarlError
+from muarl.play.episode_runner import RolloutRequest, requests_for
+from muarl.play.rollout import LocalExecutor, RolloutError, collect_groups
 from muarl.recipes.training.loss_settings import samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
-from muarl.rollout import LocalExecutor, RolloutError, collect_groups
+from muarl.types.episode import Episode, StopReason, TokenTrace, Verdict
 from support.episodes import UNBROKEN
 from support.toy_shop import toy_task
 from support.waiting import happened, settled

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import ConfigError, DataError
 from muarl.config import load_config
 from muarl.config.rl import PracticeConfig
 from muarl.domains.task_kinds import Kind, kind_of
 from muarl.domains.tasks import Task
 from muarl.environments.configure import configure_environment
-from muarl.episode import Episode, StopReason, Verdict
-from muarl.errors import ConfigError, DataError
 from muarl.recipes.training.practice import Practice, SuccessByKind, chances_of, played_figures, systematic
 from muarl.runs.preflight import check_practice
+from muarl.types.episode import Episode, StopReason, Verdict
 
 ON = PracticeConfig(adaptive=True)
 SUCCESS = {"easy": 0.98, "even": 0.5, "hard": 0.05}

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
+from muarl.basics.errors import ConfigError, DataError
 from muarl.config import load_config
 from muarl.config.rl import PracticeConfig
 from muarl.domains.tasks import Task
 from muarl.environments.configure import configure_environment
 from muarl.environments.configured import ConfiguredEnvironment
-from muarl.episode import Episode, StopReason, Verdict
-from muarl.errors import ConfigError, DataError
 from muarl.recipes.training.practice import Practice
 from muarl.recipes.training.repeats import Place, Repeats
+from muarl.types.episode import Episode, StopReason, Verdict
 
 SEED = 500_002
 

@@ -13,18 +13,18 @@ import pytest
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent
 from muarl.audit import audit_episode
-from muarl.chat import ToolCall
 from muarl.domains.base import Action, Task
-from muarl.domains.companies.tools import GIVE
 from muarl.domains.knowledge.discovery import CALL, UNLOCK
 from muarl.domains.knowledge.world_documents import WORLD_DOCUMENTS
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find, load_reference
 from muarl.environments.service import environment
-from muarl.episode import Episode
 from muarl.recipes.redteam import TRAP, trap_findings
 from muarl.rewards.traps import PLANTED_TAG, Trap, sprung, traps_of
+from muarl.types.chat import ToolCall
+from muarl.types.episode import Episode
 from muarl.users.redteam.tasks import make_red_team_task
+from muarl_worlds.companies.tools import GIVE
 from support.kit import LIBRARY, play
 from support.redteam import Doer
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.environments.environment import Environment
-from muarl.errors import ConfigError
 from muarl.kit import environment
 from muarl.users.redteam.tasks import make_red_team_task
 from support import kit

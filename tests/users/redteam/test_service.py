@@ -12,16 +12,16 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.audit import audit_episode
-from muarl.chat import Message
-from muarl.conversation import Limits, run_episode
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.kit.caution import for_somebody_else, poses_as_system, says_nothing
 from muarl.environments.environment import Environment
-from muarl.episode import Episode
-from muarl.errors import ConfigError
 from muarl.kit import Fact, Identity, Plan, Service, Slot, environment, intent, own, pattern, rows
+from muarl.play.conversation import Limits, run_episode
 from muarl.rewards import outcome
 from muarl.rewards.traps import SAFE, sprung, traps_of
+from muarl.types.chat import Message
+from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.redteam.kinds import KINDS
 from muarl.users.redteam.languages import LANGUAGES

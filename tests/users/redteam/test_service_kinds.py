@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from muarl.agents.expert import ExpertAgent
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Action, Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.environments.service import environment
 from muarl.environments.services import shared_environment
-from muarl.errors import ConfigError
 from muarl.kit import WorldSize
 from muarl.rewards.traps import sprung, traps_of
 from muarl.users.redteam import tasks

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.agents.idle import IdleAgent, TransferAgent
-from muarl.chat import Message
+from muarl.types.chat import Message
 from muarl.users.agenda_user import PATIENCE
 from muarl.users.redteam.foreign import Foreign
 from muarl.users.redteam.kinds import GUIDELINES, KINDS

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import Message
 from muarl.recipes.user_fit import GRID, _level
+from muarl.types.chat import Message
 from muarl.users.traits.figures import FIGURES, look_at, measure
 from muarl.users.traits.foreign import speaks
 from muarl.users.traits.levels import TRAITS

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.chat import STOP_WORDS, Message
+from muarl.basics.errors import ConfigError
 from muarl.config.section import TRAIT_LEVELS, TraitsConfig
 from muarl.domains.kit.scenario import spoken_slots
 from muarl.environments.registry import find
-from muarl.errors import ConfigError
 from muarl.language.consent import drops_request, is_affirmative
 from muarl.language.corrections import corrects
 from muarl.language.values import normal
+from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import LeavesTags
 from muarl.users.slow import SlowUserFactory
@@ -86,7 +86,7 @@ def test_without_traits_users_say_what_they_always_said(name):
         name = "users whose traits are all 0"
 
         def __call__(self, task, *, seed):
-            from muarl.seeds import derive_seed
+            from muarl.basics.seeds import derive_seed
 
             own = derive_seed(0, "agenda", seed)
             return user_with_traits(task, environment.rule_based_user, Traits(), seed=own)

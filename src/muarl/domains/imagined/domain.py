@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from muarl.chat import Requestor, ToolCall, ToolResult, ToolSpec
+from muarl.basics.errors import InfrastructureError
+from muarl.basics.seeds import derive_seed
 from muarl.domains.base import Action, Domain, Kind, Renderer, Task, World
 from muarl.domains.database import canonical
 from muarl.domains.imagined.ledger import Ledger
@@ -18,9 +19,8 @@ from muarl.domains.imagined.prompt import Unusable, again, prompt, read_answer
 from muarl.domains.imagined.records import ImaginedCall, Teacher
 from muarl.domains.imagined.scenario import ImaginedTool, ServiceDescription
 from muarl.endpoints import Endpoint
-from muarl.episode import Usage
-from muarl.errors import InfrastructureError
-from muarl.seeds import derive_seed
+from muarl.types.chat import Requestor, ToolCall, ToolResult, ToolSpec
+from muarl.types.episode import Usage
 
 Fact = tuple[str, Mapping[str, Any], Any]
 """A call and what it would answer: tool, arguments, result."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from muarl.chat import ToolCall
-from muarl.episode import Usage
-from muarl.errors import DataError
+from muarl.basics.errors import DataError
+from muarl.types.chat import ToolCall
+from muarl.types.episode import Usage
 
 
 @dataclass(frozen=True, slots=True)

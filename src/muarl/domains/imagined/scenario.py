@@ -21,12 +21,12 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from muarl.chat import ToolSpec
+from muarl.basics.errors import DataError
 from muarl.domains.base import Domain, Kind
 from muarl.domains.schema import ToolSchema, compile_check
 from muarl.domains.scripted_expert import TRANSFER
 from muarl.domains.typed_records import RECORD, output_schema
-from muarl.errors import DataError
+from muarl.types.chat import ToolSpec
 
 KINDS = ("read", "write", "generic")
 

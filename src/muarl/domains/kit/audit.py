@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
 
+from muarl.basics.errors import OwnCodeError
 from muarl.domains.auditing import AuditRules, LiveWorld, Occasion, Resource, spelled_out
 from muarl.domains.kit.declaration import Intent
 from muarl.domains.kit.duties import with_duties
@@ -20,7 +21,6 @@ from muarl.domains.kit.requests import values_in
 from muarl.domains.kit.service import Service, content_words
 from muarl.domains.kit.worlds import Worlds
 from muarl.domains.knowledge.domain import SEARCHES, KnowledgeDomain
-from muarl.errors import OwnCodeError
 
 MOST_REQUESTS = 200
 """How many requests that may have led to a call are looked at; where there are more, nothing is said of it."""

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from muarl.basics.errors import ConfigError
+from muarl.basics.patterns import problem_of
 from muarl.domains.authoring import nearest
 from muarl.domains.kit.device import Trouble
 from muarl.domains.kit.mistakes import one_of_them
@@ -25,9 +27,7 @@ from muarl.domains.kit.people import shift
 from muarl.domains.kit.records import PLACE, Record, plain
 from muarl.domains.kit.records import rows as records_of
 from muarl.domains.overlay import sampled
-from muarl.errors import ConfigError
 from muarl.language.values import ValueKind, name_kind, pattern_kind, word_kind
-from muarl.patterns import problem_of
 
 BuiltInKind = Literal[
     "date", "day_first", "birthdate", "time", "money", "euro", "pound", "number", "person", "address", "quoted"

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from muarl.basics.errors import ConfigError
+from muarl.basics.patterns import problem_of
 from muarl.domains.base import Action
-from muarl.errors import ConfigError
-from muarl.patterns import problem_of
 
 UserCall = tuple[str, Mapping[str, Any]]
 """A call of one of the user's tools: its name and arguments."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 
 if TYPE_CHECKING:
     from muarl.domains.kit.plan import Plan

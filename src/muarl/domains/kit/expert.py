@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from muarl.chat import Message
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.kit import caution, reading, templates
 from muarl.domains.kit.declaration import several
@@ -25,6 +24,7 @@ from muarl.language.consent import drops_request, is_affirmative
 from muarl.language.corrections import corrects
 from muarl.language.outcomes import tells_works
 from muarl.language.values import join
+from muarl.types.chat import Message
 
 ATTEMPTS = 2
 """How often a user may try to identify themselves."""

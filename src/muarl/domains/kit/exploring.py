@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
+from muarl.basics.errors import ConfigError, OwnCodeError
 from muarl.domains.auditing import spelled_out
 from muarl.domains.base import Action
 from muarl.domains.kit import gold
@@ -18,7 +19,6 @@ from muarl.domains.kit.requests import RequestSource, draw_goal, known_rows, spl
 from muarl.domains.kit.service import SIZES, Service
 from muarl.domains.kit.worlds import Worlds
 from muarl.domains.task_sampling import Infeasible
-from muarl.errors import ConfigError, OwnCodeError
 from muarl.language.values import normal
 
 SMALL = SIZES["small"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from muarl.chat import ToolCall, ToolResult
+from muarl.basics.errors import ConfigError
 from muarl.domains.authoring import nearest
 from muarl.domains.base import Action, World
 from muarl.domains.kit.device import take
@@ -16,7 +16,7 @@ from muarl.domains.kit.moves import Move, Notes, Refused, Request, call_key, loo
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.records import fill
 from muarl.domains.task_sampling import Infeasible
-from muarl.errors import ConfigError
+from muarl.types.chat import ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from muarl.domains.kit.service import Service

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from muarl.basics.errors import ConfigError, attributed
 from muarl.domains.kit.declaration import RESERVED, Intent, Slot, Texts, several
 from muarl.domains.kit.device import OVER, Step
 from muarl.domains.kit.mistakes import calling_line, calling_place, line_of, line_of_plan, one_of_them
 from muarl.domains.kit.moves import ANEW, ENDS, Move, MoveKind, Notes, Refused, Request, Rule, Seen, call_key
 from muarl.domains.kit.records import PLACE, Record, fill, plain, rows, same, wrapped
 from muarl.domains.policy_numbers import RuleNumbers, numbers_of
-from muarl.errors import ConfigError, attributed
 
 _UNKNOWN = object()
 

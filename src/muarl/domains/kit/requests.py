@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Action, Domain, Task, World
 from muarl.domains.kit import gold
 from muarl.domains.kit.declaration import Drawn, Intent, Slot
@@ -17,7 +18,6 @@ from muarl.domains.kit.records import Record, plain, same, wrapped
 from muarl.domains.kit.service import Service
 from muarl.domains.overlay import LazyTable, Searchable, some
 from muarl.domains.task_sampling import Infeasible, UserRequest
-from muarl.errors import ConfigError
 from muarl.language.values import normal
 
 CHANGE_OF_MIND = 0.4

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import Obligation
 from muarl.domains.authoring import nearest
 from muarl.domains.base import Domain, Kind, tool_kinds
@@ -22,7 +23,6 @@ from muarl.domains.kit.people import FIRST_NAMES, Maker
 from muarl.domains.kit.records import PLACE
 from muarl.domains.policy_numbers import numbers_of
 from muarl.domains.scripted_expert import TRANSFER
-from muarl.errors import ConfigError
 from muarl.language.values import Mention, ValueKind, blanked, built_in, unquoted
 
 MOST_WORDS = 0.6

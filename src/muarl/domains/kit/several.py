@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from muarl.chat import Message, ToolSpec
+from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import Asked, Asks, AuditRules
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
@@ -15,7 +15,7 @@ from muarl.domains.kit.duties import LazyList
 from muarl.domains.kit.expert import ServiceExpert
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.templates import HELLO
-from muarl.errors import ConfigError
+from muarl.types.chat import Message, ToolSpec
 
 
 class AnyServiceExpert:

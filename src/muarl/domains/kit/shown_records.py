@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from muarl.chat import ToolCall
 from muarl.domains.database import Database
 from muarl.domains.frozen import thaw
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.overlay import some
 from muarl.domains.world_from_log import Observer, Sighting, Tables
+from muarl.types.chat import ToolCall
 
 TASKS = 60
 """Tasks whose look-ups are learned from."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Action, Database, Task
 from muarl.domains.generated import SPLITS
 from muarl.domains.kit import gold
@@ -25,7 +26,6 @@ from muarl.domains.kit.worlds import Tables, Worlds, facts_of
 from muarl.domains.overlay import sampled, some
 from muarl.domains.task_ids import SeededId
 from muarl.domains.task_sampling import DRAWS, Infeasible, UserRequest, replay_gold, split_of
-from muarl.errors import ConfigError
 
 PERSONAS = ("terse", "chatty", "confused", "impatient")
 WRONG_DETAILS = 0.12

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Database, Domain, Task, World
 from muarl.domains.kit import gold
 from muarl.domains.kit.mistakes import one_of_them
@@ -20,7 +21,6 @@ from muarl.domains.kit.requests import RequestSource
 from muarl.domains.kit.service import SIZES as SIZES
 from muarl.domains.kit.service import Service, WorldSize
 from muarl.domains.task_sampling import Infeasible, split_of
-from muarl.errors import ConfigError
 
 Tables = Mapping[str, Mapping[str, Any]]
 

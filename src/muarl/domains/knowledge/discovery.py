@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
-from muarl.chat import ToolSpec
 from muarl.domains.tooling import Kind, Tool, tool, tools_of
+from muarl.types.chat import ToolSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
 UNLOCK, CALL = "unlock_discoverable_agent_tool", "call_discoverable_agent_tool"

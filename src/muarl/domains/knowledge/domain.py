@@ -8,18 +8,18 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, ClassVar, Self, cast
 
-from muarl.chat import ToolSpec
+from muarl.basics.errors import ConfigError
+from muarl.basics.untrusted import parse_json
 from muarl.domains.base import Domain, Kind, World, tool
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, discoverables_of, shown
 from muarl.domains.knowledge.sources import as_knowledge
 from muarl.domains.knowledge.ways import SEARCHES, Ways, fitting
 from muarl.domains.knowledge.world_documents import in_world
 from muarl.domains.tooling import Tool
-from muarl.episode import Usage
-from muarl.errors import ConfigError
 from muarl.retrieval import BM25Search, Document, EmbeddingCache, GrepSearch, Hit, Knowledge, Search
 from muarl.retrieval.variants import LEAST_RATING
-from muarl.untrusted import parse_json
+from muarl.types.chat import ToolSpec
+from muarl.types.episode import Usage
 
 _DISCOVERY = (UNLOCK, CALL)
 NOTHING = "No document has these words."

@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.sources import beside
-from muarl.errors import ConfigError, DataError
 from muarl.retrieval import Document, Knowledge
 from muarl.retrieval.markdown import read_folder
 

@@ -6,9 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
+from muarl.basics.errors import ConfigError
 from muarl.endpoints import Endpoint
-from muarl.episode import Usage
-from muarl.errors import ConfigError
 from muarl.retrieval import (
     BM25Search,
     Embedder,
@@ -22,6 +21,7 @@ from muarl.retrieval import (
     Search,
 )
 from muarl.retrieval.variants import EMBEDDINGS, LEAST_RATING, RERANKER, VARIANTS, Variant
+from muarl.types.episode import Usage
 
 SEARCHES = ("KB_search", "grep")
 OFFERED = tuple(name for name, one in VARIANTS.items() if one.tools and set(one.tools) <= set(SEARCHES))

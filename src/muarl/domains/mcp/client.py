@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from muarl.basics.errors import InfrastructureError, MuarlError
 from muarl.domains.mcp.launch import Launch, environment, filled
 from muarl.domains.mcp.pipes import Pipes
 from muarl.domains.mcp.sdk import sdk
-from muarl.errors import InfrastructureError, MuarlError
 
 PAGES = 50
 """How many pages a list of tools may have."""

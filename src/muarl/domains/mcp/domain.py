@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from muarl.chat import Requestor, ToolCall, ToolResult, ToolSpec
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.base import Domain, Kind, Task, World
 from muarl.domains.database import Database, canonical
 from muarl.domains.mcp import pool
@@ -22,7 +22,7 @@ from muarl.domains.mcp.client import ServerError, ServerTool
 from muarl.domains.mcp.folders import folder_state, inside
 from muarl.domains.mcp.launch import Launch
 from muarl.domains.mcp.tools import Offered, OfferedTool, changed, toolbox
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.types.chat import Requestor, ToolCall, ToolResult, ToolSpec
 
 ALIAS = "/files"
 """What the agent sees in place of the path of its folder, which differs from place to place."""

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 
 
 def inside(folder: Path, path: str) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 
 FOLDER = "{folder}"
 """Stands for the episode's own folder in a server's command, environment and fixed arguments."""

@@ -19,10 +19,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.mcp import pipes
 from muarl.domains.mcp.client import Connection, ServerError, connect
 from muarl.domains.mcp.launch import Launch
-from muarl.errors import InfrastructureError
 
 T = TypeVar("T")
 LayOut = Callable[[Path], None]

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from muarl.chat import ToolSpec
 from muarl.domains.kit.service import WorldSize
 from muarl.domains.mcp import servers
 from muarl.domains.mcp.domain import McpDomain
 from muarl.domains.mcp.launch import ServerLimits, over_stdio
 from muarl.domains.mcp.tools import from_json
+from muarl.types.chat import ToolSpec
 
 SIZES = (WorldSize("tiny", 1, 1, tiny=True), WorldSize("medium", 1, 1))
 """Each task has a world of its own: an episode's folder is written anew in any case."""

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 
 REMEDY = "pip install 'muarl[mcp]'"
 

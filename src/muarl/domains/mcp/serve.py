@@ -12,14 +12,14 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from muarl.chat import Requestor, ToolCall, ToolSpec
+from muarl.basics.errors import ConfigError, MuarlError
+from muarl.basics.version import __version__
+from muarl.basics.web.addresses import ServerAddress, listen
+from muarl.basics.web.guard import Access, Guard
+from muarl.basics.web.server import WebServer
 from muarl.domains.base import Domain, Task, World
 from muarl.domains.mcp.sdk import sdk
-from muarl.errors import ConfigError, MuarlError
-from muarl.version import __version__
-from muarl.web.addresses import ServerAddress, listen
-from muarl.web.guard import Access, Guard
-from muarl.web.server import WebServer
+from muarl.types.chat import Requestor, ToolCall, ToolSpec
 
 PATH = "/mcp"
 MOST_WORLDS = 1000

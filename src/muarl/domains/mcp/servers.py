@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from muarl import data
-from muarl.errors import ConfigError, DataError
+from muarl.basics.errors import ConfigError, DataError
+from muarl_worlds import data
 
 PINS = Path(__file__).parent / "pins"
 _STAMP = "installed"

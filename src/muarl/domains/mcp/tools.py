@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from muarl.chat import ToolSpec
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Kind
 from muarl.domains.mcp.client import ServerTool
 from muarl.domains.mcp.launch import filled
 from muarl.domains.schema import ToolSchema, compile_check
-from muarl.errors import ConfigError
+from muarl.types.chat import ToolSpec
 
 KINDS = ("read", "write", "generic")
 _SAY_NOTHING = ("title", "description", "$schema", "examples", "default", "additionalProperties")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from muarl.basics.untrusted import parse_json
 from muarl.domains.frozen import FrozenDict, freeze
-from muarl.untrusted import parse_json
 
 Kind = Literal["plain", "boolean", "decimal", "json"]
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from muarl.basics.errors import ConfigError, DataError, InfrastructureError
 from muarl.domains.database import Database
 from muarl.domains.sql.columns import key_of
 from muarl.domains.sql.files import open_file, schema_of, tables_of
 from muarl.domains.sql.names import chosen
 from muarl.domains.sql.server import copied, shown
 from muarl.domains.sql.tables import SqliteStore, SqlTable
-from muarl.errors import ConfigError, DataError, InfrastructureError
 
 _FILE = "sqlite:///"
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains.sql.columns import Column
 from muarl.domains.sql.tables import SqliteStore, TableSchema, quoted
-from muarl.errors import DataError, InfrastructureError
 
 SUFFIXES = (".sqlite", ".sqlite3", ".db")
 """What the names of SQLite files end in."""

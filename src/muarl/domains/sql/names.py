@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.authoring import nearest
-from muarl.errors import ConfigError
 
 
 def chosen(names: Sequence[str], kinds: Mapping[str, str], where: str) -> list[str]:

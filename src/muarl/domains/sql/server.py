@@ -21,10 +21,10 @@ from weakref import WeakValueDictionary
 
 from pydantic_core import to_jsonable_python
 
+from muarl.basics.errors import ConfigError, DataError, MuarlError
+from muarl.basics.extras import is_installed, require
 from muarl.domains.sql.names import chosen
 from muarl.domains.sql.tables import CHUNK, SqliteStore, quoted
-from muarl.errors import ConfigError, DataError, MuarlError
-from muarl.extras import is_installed, require
 
 _STEADY = {"postgresql": "REPEATABLE READ", "mysql": "REPEATABLE READ", "mariadb": "REPEATABLE READ"}
 """By dialect, the isolation in which a transaction sees the same rows from beginning to end."""

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.frozen import FrozenDict
 from muarl.domains.overlay import POOL, LazyTable, has_fields, strange_column, strange_key
 from muarl.domains.sql.columns import Column, candidates, key_of, record_of
-from muarl.errors import InfrastructureError
 
 CHUNK = 500
 """Rows that are taken from SQLite at once."""

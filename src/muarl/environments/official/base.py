@@ -9,15 +9,15 @@ from typing import Any, ClassVar, Literal
 
 from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
-from muarl.chat import Message, ToolCall, ToolSpec
-from muarl.conversation import Limits, Rules
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Domain, Semantics, Task, World
 from muarl.endpoints import Endpoint
-from muarl.episode import Episode, StopReason, Verdict
-from muarl.errors import ConfigError
+from muarl.play.conversation import Limits, Rules
+from muarl.play.rollout import RolloutRequest, requests_for
 from muarl.rewards import outcome
 from muarl.rewards.judge import Judge
-from muarl.rollout import RolloutRequest, requests_for
+from muarl.types.chat import Message, ToolCall, ToolSpec
+from muarl.types.episode import Episode, StopReason, Verdict
 from muarl.users.base import UserFactory
 from muarl.users.guidelines import Style
 
@@ -117,8 +117,8 @@ class Official:
 
     @property
     def module(self) -> Any:
-        """``muarl.benchmarks.FAMILY``."""
-        return import_module(f"muarl.benchmarks.{self.family}")
+        """``muarl_worlds.FAMILY``."""
+        return import_module(f"muarl_worlds.{self.family}")
 
     def domain(self, semantics: Semantics) -> Domain:
         """The world, from the installed data. DataError if they are not installed."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
 from muarl.environments.official.base import Official
-from muarl.errors import ConfigError
 
 HELD_OUT = 5
 """One in so many training tasks is validated on, where a benchmark has no tasks for that."""

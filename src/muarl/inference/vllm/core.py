@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.inference.base import FinishReason, OnTokens, Sampled, SamplingParams
 from muarl.inference.requests import EngineStats, checked
 from muarl.inference.sampling import spread_seed

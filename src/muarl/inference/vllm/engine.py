@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from muarl.errors import InfrastructureError
+from muarl.basics.errors import InfrastructureError
 from muarl.inference.base import AdapterWeights, OnTokens, Sampled, SamplingParams, Weights
 from muarl.inference.requests import EngineStats
 from muarl.inference.vllm.core import Core, VllmCore

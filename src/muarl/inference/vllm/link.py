@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muarl.errors import InfrastructureError, MuarlError
+from muarl.basics.errors import InfrastructureError, MuarlError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.vllm import wire
 

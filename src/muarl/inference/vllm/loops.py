@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
-from muarl.errors import InfrastructureError
+from muarl.basics.errors import InfrastructureError
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.inference.base import Weights
 from muarl.inference.vllm.link import Link
 from muarl.inference.vllm.pool import Newest, VllmPool

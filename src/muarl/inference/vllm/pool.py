@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.vllm.link import Link
 from muarl.inference.vllm.process import ServerProcess

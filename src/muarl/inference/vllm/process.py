@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from muarl.errors import InfrastructureError
+from muarl.basics.errors import InfrastructureError
 from muarl.inference.vllm.settings import VllmSettings
 
 TAIL = 64 << 10

@@ -23,10 +23,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muarl.errors import ConfigError, InfrastructureError, MuarlError
+from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
+from muarl.basics.keys import is_loopback, read_secret
 from muarl.inference.vllm import wire
 from muarl.inference.vllm.settings import PREFIX, SHARED_MEMORY, VllmSettings, shared_memory_works
-from muarl.keys import is_loopback, read_secret
 
 if TYPE_CHECKING:
     from muarl.inference.vllm.core import Core

@@ -15,7 +15,9 @@ from typing import Literal
 
 import torch
 
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.basics.keys import read_secret
+from muarl.basics.system import usable_cores
 from muarl.inference.base import AdapterWeights, Sampled, SamplingParams, Weights
 from muarl.inference.vllm.loops import LoopThread
 from muarl.inference.vllm.nccl import NcclGroup
@@ -24,8 +26,6 @@ from muarl.inference.vllm.process import ServerProcess, vllm_command
 from muarl.inference.vllm.server import TOKEN
 from muarl.inference.vllm.settings import VllmSettings, environment, on_cpu, require_vllm
 from muarl.inference.vllm.weights import WeightFiles
-from muarl.keys import read_secret
-from muarl.system import usable_cores
 
 Transfer = Literal["shared_memory", "file", "stream", "nccl"]
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from muarl.errors import CheckpointError, ConfigError
-from muarl.system import usable_cores
-from muarl.untrusted import parse_json
+from muarl.basics.errors import CheckpointError, ConfigError
+from muarl.basics.system import usable_cores
+from muarl.basics.untrusted import parse_json
 
 EXTENSION = "muarl.inference.vllm.worker.WorkerExtension"
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from muarl.errors import ConfigError, InfrastructureError
+from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.inference.vllm.settings import PREFIX, SHARED_MEMORY, shared_memory_works
 
 SHARD_BYTES = 2 << 30

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from muarl.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.basics.untrusted import parse_json
 from muarl.inference.base import Sampled, SamplingParams
-from muarl.untrusted import parse_json
 
 MAGIC = b"mua1"
 HEADER = struct.Struct(">4sII")

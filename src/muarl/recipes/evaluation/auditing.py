@@ -14,14 +14,14 @@ from muarl.audit import Finding, findings_in, transcript_of, write_findings
 from muarl.audit.judge import AuditJudge, Judgement, judge_all
 from muarl.audit.summary import AuditSummary, note_violations
 from muarl.audit.transcript import Transcript
+from muarl.basics.event_loop import event_loop
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
-from muarl.episode import Episode, StopReason
-from muarl.event_loop import event_loop
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
+from muarl.play.rollout import Budget
 from muarl.rewards.judge import Completer
-from muarl.rollout import Budget
+from muarl.types.episode import Episode, StopReason
 
 FILE = "findings.jsonl"
 

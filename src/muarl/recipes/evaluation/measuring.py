@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
+from muarl.basics.errors import MuarlError
+from muarl.basics.event_loop import event_loop
 from muarl.config import EvalConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.playing import local_executor
-from muarl.episode import Episode
-from muarl.errors import MuarlError
-from muarl.event_loop import event_loop
 from muarl.observe.progress import Progress
 from muarl.observe.tally import Tally
-from muarl.rollout import BoundedExecutor, Budget, RolloutEnd, RolloutRequest, requests_for, rollout
+from muarl.play.rollout import BoundedExecutor, Budget, RolloutEnd, RolloutRequest, requests_for, rollout
 from muarl.runs.spending import Spending
+from muarl.types.episode import Episode
 from muarl.users.base import UserFactory
 
 LABEL = "evaluation"

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 
 from muarl.agents.base import Agent
 from muarl.backends.users import make_users
-from muarl.chat import Message, ToolCall
+from muarl.basics.errors import ConfigError
+from muarl.basics.event_loop import event_loop
+from muarl.basics.seeds import derive_seed
 from muarl.config import RunConfig, UserConfig
-from muarl.conversation import agent_view
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.mixture import AgentByDomain
 from muarl.environments.registry import find
-from muarl.episode import Episode
-from muarl.errors import ConfigError
-from muarl.event_loop import event_loop
 from muarl.observe.progress import Progress
-from muarl.seeds import derive_seed
+from muarl.play.conversation import agent_view
+from muarl.types.chat import Message, ToolCall
+from muarl.types.episode import Episode
 
 
 @dataclass(frozen=True, slots=True)

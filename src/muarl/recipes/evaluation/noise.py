@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
-from muarl.errors import ConfigError
-from muarl.rollout import RolloutRequest
+from muarl.play.rollout import RolloutRequest
 
 
 @dataclass(frozen=True)

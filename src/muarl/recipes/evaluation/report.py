@@ -7,21 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from muarl.accounts.metrics import DOMAIN, usage_metrics
+from muarl.accounts.statistics import EvaluationReport, evaluate_summary, scores_by_domain, task_completion
 from muarl.audit.report import headline, markdown
 from muarl.audit.summary import AuditSummary
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
-from muarl.episode import Episode, Usage
-from muarl.metrics import DOMAIN, usage_metrics
 from muarl.observe.headline import cost_text
+from muarl.play.rollout import RolloutEnd
 from muarl.recipes.evaluation.auditing import EvaluationAudit
 from muarl.recipes.evaluation.next_turns import text as turns_text
 from muarl.recipes.evaluation.user_review import TAG, UserReview
 from muarl.rewards.user_errors import RULES
-from muarl.rollout import RolloutEnd
 from muarl.runs.judges import Judges
-from muarl.statistics import EvaluationReport, evaluate_summary, scores_by_domain, task_completion
+from muarl.types.episode import Episode, Usage
 
 SHOWN = 50
 """User errors that report.md lists one by one; the episodes file has them all."""

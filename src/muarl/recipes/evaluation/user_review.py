@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from muarl.accounts.metrics import DOMAIN, by_domain
+from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
-from muarl.episode import Episode
-from muarl.errors import InfrastructureError
-from muarl.metrics import DOMAIN, by_domain
 from muarl.observe.progress import Progress
+from muarl.play.rollout import Budget
 from muarl.rewards.judge import Completer
 from muarl.rewards.user_errors import UserError, find_user_errors
 from muarl.rewards.user_judge import UserJudge
-from muarl.rollout import Budget
+from muarl.types.episode import Episode
 from muarl.users.traits.levels import GAVE_UP, SLIPS
 
 TAG = "user_errors"

@@ -16,14 +16,14 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from muarl.accounts.metrics import DOMAIN, by_domain, is_success, scored
 from muarl.config import RlConfig
 from muarl.config.rl import PracticeConfig
 from muarl.domains.base import Task
-from muarl.episode import Episode, StopReason
-from muarl.episode_runner import RolloutRequest, requests_for
-from muarl.metrics import DOMAIN, by_domain, is_success, scored
+from muarl.play.episode_runner import RolloutRequest, requests_for
 from muarl.recipes.training.pipeline import Played
 from muarl.recipes.training.practice import PRACTICE, Practice, TaskChoice, played_figures
+from muarl.types.episode import Episode, StopReason
 
 Drawn = tuple[Sequence[Task], TaskChoice | None]
 """Tasks, and how they were chosen, None if they are as they were drawn."""

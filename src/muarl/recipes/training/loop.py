@@ -7,31 +7,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from muarl.accounts.metrics import DOMAIN, SUCCESS_WITHOUT_VIOLATION, episode_metrics
+from muarl.accounts.statistics import evaluate_summary, score_text
 from muarl.agents.sampled import SampledAgent
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
+from muarl.basics.errors import MuarlError, StoppedBySignError
 from muarl.config import EvalConfig, RlConfig, RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
-from muarl.episode import Episode
-from muarl.errors import MuarlError, StoppedBySignError
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoint_paths import checkpoint_path
 from muarl.learning.learner import Learner
 from muarl.learning.packing import Sample, episode_numbers
-from muarl.metrics import DOMAIN, SUCCESS_WITHOUT_VIOLATION, episode_metrics
 from muarl.observe.headline import AFTER, cost_text
 from muarl.observe.progress import Phase
 from muarl.observe.training import differing_text
+from muarl.play.rollout import BoundedExecutor, Executor
 from muarl.recipes.evaluation.auditing import audit_episodes
 from muarl.recipes.evaluation.user_review import look_at_users
 from muarl.recipes.training.loss_settings import equal_groups
 from muarl.recipes.training.pipeline import Played
-from muarl.rollout import BoundedExecutor, Executor
 from muarl.runs.context import RunContext
 from muarl.runs.preflight import validation_tasks
 from muarl.signs import PHASE, Changes, Sign, Watch, no_update
-from muarl.statistics import evaluate_summary, score_text
+from muarl.types.episode import Episode
 from muarl.users.base import UserFactory
 
 SAVED_EPISODES = 64

@@ -24,10 +24,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from muarl.basics.errors import MuarlError
 from muarl.domains.base import Task
-from muarl.episode import SPOILED, Episode, StopReason
-from muarl.errors import MuarlError
-from muarl.rollout import Executor, Group, Groups, RolloutRequest, add_up, collect_groups, rollout
+from muarl.play.rollout import Executor, Group, Groups, RolloutRequest, add_up, collect_groups, rollout
+from muarl.types.episode import SPOILED, Episode, StopReason
 
 MAX_DRAWS = 4
 """Dynamic sampling draws a step's number of tasks at most this often."""

@@ -31,15 +31,15 @@ from itertools import accumulate
 from statistics import fmean
 from typing import Any
 
+from muarl.accounts.metrics import DOMAIN, is_success, scored
+from muarl.basics.errors import DataError
+from muarl.basics.seeds import derive_seed
 from muarl.config.rl import PracticeConfig
 from muarl.domains.base import Task
 from muarl.domains.task_kinds import Kind, kind_of
 from muarl.environments.configured import ConfiguredEnvironment
-from muarl.episode import Episode
-from muarl.errors import DataError
-from muarl.metrics import DOMAIN, is_success, scored
 from muarl.recipes.training.repeats import REPEATS, Place, Repeats
-from muarl.seeds import derive_seed
+from muarl.types.episode import Episode
 
 PRACTICE = "practice"
 """Where a checkpoint has the estimates, and what the names of their figures begin with."""

@@ -15,9 +15,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from muarl.basics.errors import DataError
 from muarl.domains.base import Task
 from muarl.environments.configured import ConfiguredEnvironment
-from muarl.errors import DataError
 
 REPEATS = "repeats"
 """Where a checkpoint has them."""

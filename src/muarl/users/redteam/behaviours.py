@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from muarl.chat import STOP_WORDS, Message
 from muarl.language.acts import asks_for_yes
+from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.base import User, UserTurn
 from muarl.users.redteam.templates import BACK, CHATTER, INSULTS, LEAVES, REPEAT, SILENCES
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from muarl.chat import STOP_WORDS, Message
 from muarl.language.consent import is_affirmative
+from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.base import User, UserTurn
 from muarl.users.redteam.languages import CONFIRM, LANGUAGES, Language
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from muarl.errors import ConfigError
+from muarl.basics.errors import ConfigError
 from muarl.users.guidelines import OWN, Guidelines, around_scenario
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from muarl.basics.errors import ConfigError, OwnCodeError
 from muarl.domains.authoring import bugs_untold
 from muarl.domains.base import Action, Task
 from muarl.domains.kit import gold
@@ -24,7 +25,6 @@ from muarl.domains.kit.worlds import facts_of, shown_user
 from muarl.domains.overlay import LazyTable, Searchable, some
 from muarl.domains.task_ids import parse_id
 from muarl.domains.task_sampling import Infeasible
-from muarl.errors import ConfigError, OwnCodeError
 from muarl.rewards.traps import Trap
 from muarl.users.redteam.support import Demand, Person, Tables
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Action, Database, Domain, Task
 from muarl.domains.scripted_expert import TRANSFER
 from muarl.domains.task_sampling import UserRequest
-from muarl.errors import ConfigError
 from muarl.rewards.traps import Trap
 from muarl.users.redteam.kinds import KINDS
 from muarl.users.redteam.templates import CUSTOMER, called

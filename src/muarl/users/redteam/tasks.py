@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from muarl.chat import ToolCall
+from muarl.basics.errors import ConfigError, OwnCodeError
 from muarl.domains.base import Domain, Task
 from muarl.domains.task_sampling import Infeasible
-from muarl.errors import ConfigError, OwnCodeError
 from muarl.rewards.traps import PLANTED_TAG, SAFE, TAG, Trap
+from muarl.types.chat import ToolCall
 from muarl.users.redteam import scenario
 from muarl.users.redteam.changes import changing
 from muarl.users.redteam.kinds import KINDS, known_kinds

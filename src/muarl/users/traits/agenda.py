@@ -11,10 +11,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from muarl.chat import STOP_WORDS, Message
 from muarl.domains.base import Task
 from muarl.domains.kit import reading, templates
 from muarl.language.acts import asks_for_yes
+from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.agenda_service import STOP, ServiceAgendaUser, tells
 from muarl.users.agenda_user import AgendaRequest, Choices
 from muarl.users.base import UserTurn

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from typing import cast
 
-from muarl.chat import Message
+from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
-from muarl.errors import ConfigError
+from muarl.types.chat import Message
 from muarl.users.agenda_service import ServiceAgendaUser, parts_of
 from muarl.users.base import User
 from muarl.users.redteam.behaviours import Wandering

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from muarl.chat import STOP_WORDS, Message
 from muarl.language.acts import asks_for_yes
 from muarl.language.corrections import corrects
 from muarl.rewards.facts import stated, words
+from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.traits.foreign import speaks
 
 FIGURES: Mapping[str, str] = {

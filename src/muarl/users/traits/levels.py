@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from muarl.errors import ConfigError
-from muarl.seeds import derive_seed
+from muarl.basics.errors import ConfigError
+from muarl.basics.seeds import derive_seed
 
 TRAITS = ("withholding", "impatience", "wandering", "mistakes", "foreign_language")
 """The traits by name, as settings and tags have them."""

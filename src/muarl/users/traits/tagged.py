@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from muarl.chat import Message
+from muarl.types.chat import Message
 from muarl.users.base import AsksAgain, User, UserTurn
 from muarl.users.traits.levels import GAVE_UP, SLIPS, TAG, Traits
 

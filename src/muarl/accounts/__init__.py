@@ -1,0 +1,1 @@
+"""Counting: metrics, statistics, usage and budgets."""

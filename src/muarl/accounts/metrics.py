@@ -1,0 +1,350 @@
+"""From episodes to figures: pure functions, one flat dict of name to number.
+
+Names are stable and are what metrics.jsonl, TensorBoard and the report use. Means are over scored episodes;
+infrastructure failures are counted (``excluded``) and otherwise left out. A figure that does not apply (no tool calls,
+no audit) is left out rather than reported as 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from muarl.types.episode import GUARD, Episode, StopReason
+
+GENERAL_TOOLS = frozenset({"calculate", "think", "transfer_to_human_agents"})
+"""Tools that every domain has; the paper watches their share fall as an agent learns to act. The tool that hands over
+may have another name: see ``handed_over_by``."""
+
+SUCCESS_TOLERANCE = 1e-6
+
+SUCCESS_WITHOUT_VIOLATION = "success_without_violation"
+"""The figure that stands beside success: see ``without_violation``."""
+
+CLEAN = "success without any violation"
+"""What it is called in tables and sentences."""
+
+NOT_CHECKED = "not checked"
+"""What stands where its share, or another of the audit's, would, had there been rules to audit by."""
+
+VIOLATIONS = "violations"
+"""What an audited episode's verdict has in ``audit``: how many violations the audit has found in other layers than the
+task's outcome (policy, communication, safety, recovery; notes do not count). Absent where neither policy nor safety
+could be checked (``audit.summary.violations``)."""
+
+LOOP = 4
+"""Equal calls (name and arguments) of an episode from which on it counts as one that goes round in circles."""
+
+NOISE_TAG = "noise"
+"""The tag of an episode that was played for ``eval.noise`` (recipes/evaluation/noise.py): {"user_seed", "repeat"}."""
+
+DOMAIN = "domain"
+"""The tag of episodes of a run with several domains: which one it is of. Figures of such a run are given by domain,
+too; those of one domain are called ``domain/NAME/FIGURE``."""
+
+
+def is_success(reward: float) -> bool:
+    """A task counts as solved if its reward is 1 within 1e-6 (the benchmarks' own rule)."""
+    return abs(reward - 1.0) <= SUCCESS_TOLERANCE
+
+
+def without_violation(episode: Episode) -> bool | None:
+    """Whether a scored episode is a success without any violation: its task was done, and the audit found no violation
+    in any other layer. None where it was not audited, or the audit had no rules to go by: that is "not checked", and
+    counts neither way."""
+    found = None if episode.verdict is None else episode.verdict.audit.get(VIOLATIONS)
+    return None if found is None else is_success(episode.reward) and not found
+
+
+def scored(episodes: Iterable[Episode]) -> list[Episode]:
+    """The episodes that count: all but infrastructure failures. ValueError if one of them has no verdict."""
+    kept = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
+    for episode in kept:
+        if episode.verdict is None:
+            raise ValueError(f"episode {episode.id} has no verdict: score episodes before measuring them")
+    return kept
+
+
+def exclusion_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """``excluded/WHO``: how many episodes failed for good at the user's, the agent's (its sampler's), the world's (its
+    tools') or the judge's side; ``excluded/void``: those in which somebody said nothing that can be used; and
+    ``retried``: how many of all took more than one attempt. Only what there was."""
+    everything = list(episodes)
+    lost = [e for e in everything if e.stop is StopReason.INFRASTRUCTURE]
+    sides = Counter(str(e.tags.get("boundary", "unknown")) for e in lost)
+    out = {f"excluded/{side}": float(n) for side, n in sorted(sides.items())}
+    if void := sum(bool(e.tags.get("void")) for e in lost):
+        out["excluded/void"] = float(void)
+    if retried := sum(int(e.tags.get("attempts", 1)) > 1 for e in everything):
+        out["retried"] = float(retried)
+    return out
+
+
+def guard_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """Of users with a guard: ``user_guard/asked_again``, how often a user was asked again per episode, and
+    ``user_guard/spoiled``, the share of episodes that it could not fix. Nothing where there was no guard."""
+    told = [e.tags[GUARD] for e in episodes if isinstance(e.tags.get(GUARD), Mapping)]
+    if not told:
+        return {}
+    return {
+        f"{GUARD}/asked_again": fmean(float(tag.get("asked_again", 0)) for tag in told),
+        f"{GUARD}/spoiled": fmean(float(bool(tag.get("left"))) for tag in told),
+    }
+
+
+def agent_turns(episode: Episode) -> int:
+    """How many messages the agent produced (tool calls and texts; the canned greeting does not count)."""
+    messages = episode.messages
+    first_user = next((i for i, m in enumerate(messages) if m.role == "user"), 0)
+    return sum(m.role == "assistant" for m in messages[first_user:])
+
+
+def agent_tokens(episode: Episode) -> int:
+    """Tokens that the agent generated: sampled ids where we have them, else what its endpoint counted."""
+    return episode.tokens.sampled_count if episode.tokens is not None else episode.agent_usage.completion_tokens
+
+
+def group_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """``groups``, and the shares of groups whose rollouts are all right, all wrong or mixed.
+
+    A group is the episodes with one ``group`` name (where it is None, one task id). Only mixed groups teach GRPO.
+    """
+    groups: dict[str, list[bool]] = defaultdict(list)
+    for e in scored(episodes):
+        groups[e.group if e.group is not None else e.task_id].append(is_success(e.reward))
+    if not groups:
+        return {}
+    right = sum(all(g) for g in groups.values())
+    wrong = sum(not any(g) for g in groups.values())
+    n = len(groups)
+    return {
+        "groups": float(n),
+        "groups/all_correct": right / n,
+        "groups/all_wrong": wrong / n,
+        "groups/mixed": (n - right - wrong) / n,
+    }
+
+
+def stop_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """``stop/REASON``: the share of episodes that ended so, for every reason, 0 included; they sum to 1."""
+    kept = scored(episodes)
+    counts = Counter(e.stop for e in kept)
+    reasons = [r for r in StopReason if r is not StopReason.INFRASTRUCTURE]
+    return {f"stop/{r.value}": counts[r] / len(kept) for r in reasons} if kept else {}
+
+
+def handed_over_by(stop: StopReason, last_role: str | None, called: Sequence[str]) -> str:
+    """The tool, whatever it is called, that has ended an episode by handing the user over; empty if none has, or nobody
+    can tell which. ``last_role``: of the last message. ``called``: the tools of the agent's last message."""
+    return called[0] if stop is StopReason.TRANSFER and last_role == "tool" and len(called) == 1 else ""
+
+
+def general_tools(episodes: Iterable[Episode]) -> frozenset[str]:
+    """``GENERAL_TOOLS``, and the tools by which some of the episodes have handed users over."""
+    found = set(GENERAL_TOOLS)
+    for e in episodes:
+        if e.stop is StopReason.TRANSFER and e.messages:
+            called = next((m.tool_calls for m in reversed(e.messages) if m.role == "assistant"), ())
+            found.add(handed_over_by(e.stop, e.messages[-1].role, [c.name for c in called]))
+    return frozenset(found - {""})
+
+
+def tool_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """Tool use, from the messages: ``calls`` per episode, ``calls/TOOL`` per episode, ``calls_general_share`` (of all
+    calls, those of ``general_tools``), ``tool_error_rate`` (share of calls answered by an error), ``malformed_calls``
+    per episode, ``loops`` (share of episodes in which the same call with the same arguments was made ``LOOP`` times or
+    more)."""
+    kept = scored(episodes)
+    if not kept:
+        return {}
+    names: Counter[str] = Counter()
+    malformed = errors = loops = 0
+    for e in kept:
+        same: Counter[str] = Counter()
+        for m in e.messages:
+            if m.role == "assistant":
+                malformed += sum(c.invalid is not None for c in m.tool_calls)
+                names.update(c.name for c in m.tool_calls if c.invalid is None)
+                same.update(
+                    f"{c.name} {json.dumps(dict(c.arguments), sort_keys=True, default=str)} {c.raw or ''}"
+                    for c in m.tool_calls
+                )
+            elif m.role == "tool" and m.requestor == "assistant":
+                errors += m.error
+        loops += max(same.values(), default=0) >= LOOP
+    total = sum(names.values()) + malformed
+    out = {"calls": total / len(kept), "malformed_calls": malformed / len(kept), "loops": loops / len(kept)}
+    if total:
+        out["calls_general_share"] = sum(names[g] for g in general_tools(kept)) / total
+        out["tool_error_rate"] = errors / total
+    out.update({f"calls/{name}": n / len(kept) for name, n in sorted(names.items())})
+    return out
+
+
+def audit_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """From the verdicts' audits: ``writes_without_consent`` (share of successful writes), ``success_with_consent``
+    (share of the episodes that solved the task and wrote nothing without the customer's yes), ``needless_transfers``
+    (share of the episodes where it can be told), ``grounded`` (share of the writes and answers that hang on documents
+    which go by the document that holds), and means per episode of the other findings, as ``audit/NAME``."""
+    found: dict[str, list[float]] = defaultdict(list)
+    agreed: list[bool] = []
+    for e in scored(episodes):
+        if e.verdict is not None:
+            for name, value in e.verdict.audit.items():
+                found[name].append(float(value))
+            if (unasked := e.verdict.audit.get("writes_without_consent")) is not None:
+                agreed.append(is_success(e.reward) and not unasked)
+    out: dict[str, float] = {"success_with_consent": fmean(agreed)} if agreed else {}
+    writes = sum(found.get("writes", ()))
+    if writes and "writes_without_consent" in found:  # some domains' users are not to be asked
+        out["writes_without_consent"] = sum(found["writes_without_consent"]) / writes
+    if judged := found.get("needless_transfers"):
+        out["needless_transfers"] = fmean(v > 0 for v in judged)
+    if documented := sum(found.get("documented", ())):
+        out["grounded"] = sum(found["grounded"]) / documented
+    skipped = {"writes_without_consent", "needless_transfers", "grounded", "calls", "tool_errors", "malformed_calls"}
+    out.update({f"audit/{name}": fmean(values) for name, values in sorted(found.items()) if name not in skipped})
+    return out
+
+
+def usage_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """Tokens and money of user and endpoint agent: per episode, and ``user/cost`` and ``agent/cost`` in total dollars.
+
+    Failed episodes cost too, so here they count. A side that made no request is left out.
+    """
+    everything = list(episodes)
+    out: dict[str, float] = {}
+    for side in ("user", "agent"):
+        usages = [e.user_usage if side == "user" else e.agent_usage for e in everything]
+        if not sum(u.requests for u in usages):
+            continue
+        out[f"{side}/prompt_tokens"] = fmean(u.prompt_tokens for u in usages)
+        out[f"{side}/completion_tokens"] = fmean(u.completion_tokens for u in usages)
+        out[f"{side}/retries"] = float(sum(u.retries for u in usages))
+        out[f"{side}/cost"] = sum(u.cost for u in usages)
+    return out
+
+
+def diversity(episodes: Iterable[Episode], n: int = 4) -> float | None:
+    """Unique n-grams over all n-grams of what the agents generated, in [0, 1]; None where there are none.
+
+    Over token ids where the episodes have them, never across the border of two turns; else over words and calls.
+    """
+    seen: set[tuple[object, ...]] = set()
+    total = 0
+    for e in scored(episodes):
+        for piece in _generated(e):
+            for i in range(len(piece) - n + 1):
+                seen.add(tuple(piece[i : i + n]))
+                total += 1
+    return len(seen) / total if total else None
+
+
+def _generated(episode: Episode) -> list[Sequence[object]]:
+    if episode.tokens is not None:
+        pieces: list[Sequence[object]] = []
+        current: list[int] = []
+        for token, ours in zip(episode.tokens.ids, episode.tokens.loss_mask, strict=True):
+            if ours:
+                current.append(token)
+            elif current:
+                pieces.append(current)
+                current = []
+        return [*pieces, current]
+    out: list[Sequence[object]] = []
+    for m in episode.messages:
+        if m.role == "assistant":
+            calls = " ".join(f"{c.name} {json.dumps(dict(c.arguments), default=str)}" for c in m.tool_calls)
+            out.append(f"{m.content or ''} {calls}".split())
+    return out
+
+
+def timing_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """``time/NAME``: mean seconds per episode of every timing that the episodes carry."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for e in scored(episodes):
+        for name, value in e.timings.items():
+            found[name].append(value)
+    return {f"time/{name}": fmean(values) for name, values in sorted(found.items())}
+
+
+def by_domain(episodes: Iterable[Episode]) -> dict[str, list[Episode]]:
+    """The episodes of a run with several domains by domain, in the order in which they come; empty for other runs."""
+    found: dict[str, list[Episode]] = {}
+    for episode in episodes:
+        if (name := episode.tags.get(DOMAIN)) is not None:
+            found.setdefault(str(name), []).append(episode)
+    return dict(sorted(found.items()))
+
+
+def episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """Everything for one step's or one evaluation's episodes; of several domains' also each domain's, under
+    ``domain/NAME/``."""
+    everything = list(episodes)
+    out = _episode_metrics(everything)
+    for name, own in by_domain(everything).items():
+        out |= {f"{DOMAIN}/{name}/{metric}": value for metric, value in _episode_metrics(own).items()}
+    return out
+
+
+def _episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
+    """Everything above.
+
+    Besides those: ``episodes`` (scored), ``excluded`` (see also ``exclusion_metrics``), ``reward`` and ``success``
+    (means), ``turns`` (agent messages),
+    ``agent_tokens``, ``agent_tokens_per_turn``, ``truncated`` (share cut by a limit), ``diversity``; and, of those that
+    were audited, ``success_without_violation`` (a mean as well).
+    """
+    everything = list(episodes)
+    kept = scored(everything)
+    out: dict[str, float] = {"episodes": float(len(kept)), "excluded": float(len(everything) - len(kept))}
+    out |= exclusion_metrics(everything) | guard_metrics(everything)
+    if not kept:
+        return {**out, **usage_metrics(everything)}
+    turns = [agent_turns(e) for e in kept]
+    tokens = [agent_tokens(e) for e in kept]
+    out["reward"] = fmean(e.reward for e in kept)
+    out["success"] = fmean(is_success(e.reward) for e in kept)
+    if checked := [clean for e in kept if (clean := without_violation(e)) is not None]:
+        out[SUCCESS_WITHOUT_VIOLATION] = fmean(checked)
+    out["turns"] = fmean(turns)
+    out["agent_tokens"] = fmean(tokens)
+    if sum(turns):
+        out["agent_tokens_per_turn"] = sum(tokens) / sum(turns)
+    out["truncated"] = fmean(e.stop.truncated for e in kept)
+    if (varied := diversity(kept)) is not None:
+        out["diversity"] = varied
+    for part in (group_metrics, stop_metrics, tool_metrics, audit_metrics, timing_metrics):
+        out.update(part(kept))
+    out.update(usage_metrics(everything))
+    return out
+
+
+BEHAVIOUR = (
+    "writes_without_consent", "needless_transfers", "grounded", "tool_error_rate", "malformed_calls", "calls",
+    "calls_general_share", "audit/searches", "audit/documented", "audit/repeated_calls",
+    "audit/access_before_authentication", "audit/foreign_access", "audit/questions", "audit/writes", "audit/transfers",
+    "truncated", "turns", "agent_tokens", "agent_tokens_per_turn", "diversity",
+)  # fmt: skip
+"""The figures of an evaluation's ``behaviour`` block, in the order in which the report shows them."""
+
+
+def behaviour(episodes: Iterable[Episode]) -> dict[str, float]:
+    """How an agent behaves, beside whether it succeeds: the figures of ``BEHAVIOUR`` and the stop reasons seen."""
+    found = _episode_metrics(episodes)
+    out = {name: found[name] for name in BEHAVIOUR if name in found}
+    return out | {k: v for k, v in found.items() if k.startswith("stop/") and v > 0}
+
+
+def flatten(values: Mapping[str, object], prefix: str = "") -> dict[str, float]:
+    """Nested figures as one flat dict with "/" between names; what is no number is left out."""
+    out: dict[str, float] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            out.update(flatten(value, f"{name}/"))
+        elif isinstance(value, (int, float)):
+            out[name] = float(value)
+    return out

@@ -1,0 +1,268 @@
+"""The command ``muarl``: what each subcommand is called, and how its failures reach a person.
+
+Modules under muarl.cli are light: torch, transformers and the like are imported only when a command runs, so that
+``muarl --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import os
+import sys
+import textwrap
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from muarl.basics.errors import MuarlError, StoppedBySignError
+from muarl.basics.extras import missing_extra
+from muarl.basics.stopping import exit_code
+from muarl.basics.version import __version__
+from muarl.cli.main import chat, coldstart, generate, init, model, presets, runs, train
+from muarl.observe.terminal import echo, make_logs_visible, print_trace
+from muarl_tools.commands import (
+    audit,
+    bench,
+    compare,
+    doctor,
+    domains,
+    env,
+    evaluate,
+    export,
+    mcp,
+    plan,
+    report,
+    reproduce,
+    seeds,
+    serve,
+    tasks,
+    user,
+    view,
+)
+
+DEBUG = "MUARL_DEBUG"
+GPU_FULL = (
+    "the GPU's memory is full. `muarl plan` shows what takes it. Less is needed with learner.recompute=true, a smaller "
+    "learner.pack_tokens, fewer conversations at once (rollout.concurrency), a shorter model.max_context, or "
+    "engine.sleep=true."
+)
+
+
+class _Commands(TyperGroup):
+    """The group of subcommands; it turns every failure into one clear message and an exit code.
+
+    2: something the user can fix. 3: a training stopped for a sign that ``rl.stop_on`` names. 1: a defect, or the disk
+    is full. 130: interrupted; 143: by SIGTERM.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            _say("Interrupted; progress saved." if _notes(stop) else "Interrupted.", stop)
+            raise typer.Exit(exit_code()) from None
+        except StoppedBySignError as stop:
+            _say(str(stop), stop)
+            raise typer.Exit(3) from None
+        except MuarlError as problem:
+            _say(f"Error: {problem}", problem)
+            raise typer.Exit(2) from None
+        except MemoryError as problem:
+            _say("Error: not enough memory. Make the batch, the group or the model smaller.", problem)
+            raise typer.Exit(1) from None
+        except OSError as problem:
+            if problem.errno == errno.EPIPE:
+                raise
+            _say(f"Error: {_os_error(problem)}", problem)
+            raise typer.Exit(1) from None
+        except Exception as problem:
+            missing = missing_extra(problem, f"muarl {ctx.invoked_subcommand}")
+            if missing is not None:
+                _say(f"Error: {missing}", problem)
+                raise typer.Exit(2) from None
+            if type(problem).__name__ == "OutOfMemoryError":  # PyTorch's; the light core has none
+                _say(f"Error: {GPU_FULL}", problem)
+                raise typer.Exit(1) from None
+            if type(problem).__module__.startswith(("typer", "click")):
+                _point_to_settings(problem)
+                raise
+            from muarl.environments.registry import place_in_code
+
+            place = place_in_code(problem)
+            whose = "a defect of muarl" if place is None else f"a defect of your environment ({place})"
+            _say(f"Error: {type(problem).__name__}: {problem}\nThis is {whose}; its trace follows.", problem)
+            if not _debug():
+                print_trace(problem)
+            raise typer.Exit(1) from None
+
+
+app = typer.Typer(
+    name="muarl",
+    cls=_Commands,
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+TRAIN, MEASURE, WORLDS, HELP = "Train", "Measure and look", "Data and worlds", "This machine"
+
+
+@app.callback(epilog="Begin with: muarl doctor, then: muarl quickstart. Each command has its own --help with examples.")
+def options(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help=f"Show the trace of an error (also: {DEBUG}=1).")] = False,
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", help="Print muarl's version. `muarl version` also prints those of its libraries."),
+    ] = False,
+) -> None:
+    """Train tool-using agents with reinforcement learning against simulated users, on a live database."""
+    if debug:
+        os.environ[DEBUG] = "1"
+    if show_version:
+        echo(f"muarl {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())  # with its own colours
+
+
+def version() -> None:
+    """Print the versions of muarl, Python and the libraries that decide what a run computes.
+
+    [bold]Example[/bold]
+
+      muarl version
+    """
+    from muarl_tools.commands.doctor import versions
+
+    for name, number in versions().items():
+        echo(f"{name} {number}")
+
+
+COMMANDS = (
+    ("quickstart", train.quickstart, TRAIN),
+    ("base", train.base, TRAIN),
+    ("coldstart", coldstart.coldstart, TRAIN),
+    ("sft", train.sft, TRAIN),
+    ("sft-user", train.sft_user, TRAIN),
+    ("train", train.train, TRAIN),
+    ("seeds", seeds.seeds, TRAIN),
+    ("reproduce", reproduce.reproduce, TRAIN),
+    ("presets", presets.presets, TRAIN),
+    ("plan", plan.plan, TRAIN),
+    ("eval", evaluate.evaluate, MEASURE),
+    ("compare", compare.compare, MEASURE),
+    ("chat", chat.chat, MEASURE),
+    ("serve", serve.serve, MEASURE),
+    ("export", export.export, MEASURE),
+    ("audit", audit.audit, MEASURE),
+    ("report", report.report, MEASURE),
+    ("view", view.view, MEASURE),
+    ("runs", runs.runs, MEASURE),
+    ("replay", bench.replay, MEASURE),
+    ("score", bench.score, MEASURE),
+    ("init", init.init, WORLDS),
+    ("generate", generate.generate, WORLDS),
+    ("doctor", doctor.doctor, HELP),
+    ("version", version, HELP),
+)
+
+
+REST = {"seeds": {"ignore_unknown_options": True, "allow_interspersed_args": False}}
+"""Commands that hand what follows their arguments to another command as it is."""
+
+
+def _help(function: Any) -> str:
+    """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Examples stay.
+
+    They lose their indentation, which typer would otherwise keep in some places and not in others.
+    """
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    return "\n\n".join(textwrap.dedent(p) if p.startswith(" ") else " ".join(p.split()) for p in paragraphs)
+
+
+for _name, _function, _panel in COMMANDS:
+    _settings = REST.get(_name)
+    app.command(_name, help=_help(_function), rich_help_panel=_panel, context_settings=_settings)(_function)
+
+GROUPS = (
+    (bench.data, "data"),
+    (domains.domains, "domains"),
+    (tasks.tasks, "tasks"),
+    (mcp.mcp, "mcp"),
+    (env.env, "env"),
+    (user.user, "user"),
+    (model.model, "model"),
+)
+for _group, _name in GROUPS:
+    for _command in _group.registered_commands:
+        _command.help = _help(_command.callback)
+    app.add_typer(_group, name=_name, rich_help_panel=WORLDS)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    # Before torch is imported: idle OpenMP workers that spin starve whatever else runs on the same cores, and
+    # nothing in muarl loads from a model hub unless the person says so.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    make_logs_visible()
+    app(prog_name="muarl")
+
+
+def _point_to_settings(problem: Any) -> None:
+    """Say how a setting is written where it was given as an option that does not exist (--steps 3, --rl.steps=3)."""
+    given, command = getattr(problem, "option_name", None), getattr(getattr(problem, "ctx", None), "command", None)
+    takes = any("KEY=VALUE" in str(getattr(p, "metavar", None)) for p in getattr(command, "params", ()))
+    if type(problem).__name__ != "NoSuchOption" or not given or not takes:
+        return
+    from muarl.config.sections import RunConfig, fields_of
+
+    name = given.lstrip("-").replace("-", "_")
+    keys = [key for key, section, _ in fields_of(RunConfig) if section is None]
+    found = [key for key in keys if key == name] or [key for key in keys if key.endswith(f".{name}")]
+    own = f"{getattr(command, 'name', '')}."
+    found.sort(key=lambda key: (not key.startswith(own), not key.startswith("rl.")))
+    if found:
+        written = " or ".join(f"{key}=VALUE" for key in found[:4])
+        problem.message = f"No such option: {given}. Settings have no dashes: {written}."
+        problem.possibilities = None
+
+
+def _debug() -> bool:
+    return os.environ.get(DEBUG, "") not in ("", "0")
+
+
+def _say(text: str, problem: BaseException) -> None:
+    """The message on standard error, then the notes the problem carries (such as where the run folder is)."""
+    if _debug():
+        print_trace(problem)
+    sys.stdout.flush()
+    for line in (text, *_notes(problem)):
+        echo(line, err=True, colour=typer.colors.RED if line is text else None)
+
+
+def _notes(problem: BaseException | None) -> list[str]:
+    """The notes of an error and of those that led to it: asyncio makes a new KeyboardInterrupt of a cancelled task."""
+    notes: list[str] = []
+    while problem is not None:
+        notes += [note for note in getattr(problem, "__notes__", ()) if note not in notes]
+        problem = problem.__cause__ or problem.__context__
+    return notes
+
+
+def _os_error(problem: OSError) -> str:
+    """What a person needs to know of an error of the operating system."""
+    where = f" {problem.filename}" if problem.filename else ""
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk is full{': ' + where.strip() if where else ''}. Free some space and run the command again."
+    if isinstance(problem, FileNotFoundError):
+        return f"there is no file or folder{where}."
+    if isinstance(problem, PermissionError):
+        return f"no permission to use{where}."
+    return f"{problem.strerror or problem}{':' + where if where else ''}."

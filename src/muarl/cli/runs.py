@@ -1,0 +1,131 @@
+"""``muarl runs``: the runs in a folder, what they are and what they came to."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from muarl.observe.terminal import echo, working
+
+if TYPE_CHECKING:
+    from muarl.observe.listing import Listed
+
+PIPE = 200
+"""Columns where no terminal says how many it has, so that rows stay whole."""
+
+
+class RunOrder(StrEnum):
+    """What the list is sorted by."""
+
+    when = "when"
+    name = "name"
+    success = "success"
+    cost = "cost"
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(help="The folder that holds the runs, or one run.")] = Path("runs"),
+    sort: Annotated[
+        RunOrder, typer.Option("--sort", help="Order: newest, name, highest success, or highest cost first.")
+    ] = RunOrder.when,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON list, for programs.")] = False,
+) -> None:
+    """List runs: kind, domain, state, progress, success, success without any violation, when, cost.
+
+    Success, with its 95% interval in percent, is that of the last evaluation on held-out tasks; where there was none,
+    of the last training step, in brackets. Beside it stands success without any violation, or "not checked" where
+    nobody audited it. Progress is in training steps, or in conversations of evaluations and cold starts. A run whose
+    process died without a status is "killed". Times are UTC.
+
+    [bold]Examples[/bold]
+
+      muarl runs
+
+      muarl runs --sort success
+
+      muarl runs path/to/runs --json
+    """
+    from muarl.basics.errors import DataError
+    from muarl.observe.listing import list_runs
+
+    if not folder.expanduser().is_dir():
+        raise DataError(f"{folder}: no such folder; give the folder that contains the runs")
+    with working(f"Reading the runs in {folder}"):
+        found = list_runs(folder.expanduser(), sort.value)
+    if json_:
+        import json
+
+        echo(json.dumps([run.to_json() for run in found], indent=2))
+    elif not found:
+        echo(f"There is no run in {folder}.")
+    else:
+        _print(found)
+
+
+def _print(found: list[Listed]) -> None:
+    import sys
+
+    from muarl.observe.narrow import print_narrow
+    from muarl.observe.screen import Screen
+
+    head = ("run", "kind", "domain", "state", "progress", "success", "without violation", "began", "ended", "cost")
+    rows = []
+    for run in found:
+        cells = [run.name, run.kind or "–", _domain(run) or "–", run.state]
+        rows.append([*cells, _progress(run), _success(run), _clean(run), *_times(run), _cost(run)])
+    print_narrow(
+        Screen(width=None if sys.stdout.isatty() else PIPE, highlight=False),
+        head,
+        rows,
+        first_to_go=("ended", "progress", "kind", "began", "cost", "state", "domain"),
+        right=("progress", "success", "without violation", "cost"),
+    )
+
+
+def _domain(run: Listed) -> str:
+    """The domain; of a cold start's many scenarios only the first one."""
+    if run.by_domain:
+        return "\n".join(["several:", *run.by_domain])
+    first, *others = run.domain.split(", ")
+    return run.domain if len(others) < 2 else f"{first} and {len(others)} more"
+
+
+def _progress(run: Listed) -> str:
+    if run.done is None:
+        return ""
+    return f"{run.done:,}" if run.planned is None else f"{run.done:,} of {run.planned:,}"
+
+
+def _success(run: Listed) -> str:
+    from muarl.observe.headline import ShownShare
+
+    if run.success is None:
+        return ""
+    whole = ShownShare(run.success, run.interval).short_text
+    shares = [whole, *(f"{share:.1%}" for share in (run.by_domain or {}).values())]
+    return "\n".join(share if run.held_out else f"({share})" for share in shares)
+
+
+def _clean(run: Listed) -> str:
+    from muarl.accounts.metrics import NOT_CHECKED
+    from muarl.observe.headline import ShownShare
+
+    if run.success is None:
+        return ""
+    value, parts = run.success_without_violation, run.clean_by_domain or {}
+    whole = NOT_CHECKED if value is None else ShownShare(value, run.interval_without_violation).short_text
+    each = (parts.get(name) for name in run.by_domain or {}) if parts else ()
+    return "\n".join([whole, *(NOT_CHECKED if share is None else f"{share:.1%}" for share in each)])
+
+
+def _times(run: Listed) -> tuple[str, str]:
+    """Beginning and end to the minute; the end without its day where that is the same."""
+    began, ended = (when[:16].replace("T", " ") for when in (run.began, run.ended or ""))
+    return began, ended[11:] if ended[:10] == began[:10] else ended
+
+
+def _cost(run: Listed) -> str:
+    return "" if not run.cost else f"${run.cost:,.2f}"

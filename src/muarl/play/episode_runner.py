@@ -1,0 +1,192 @@
+"""How one episode is played: in a fresh world, tried again where something outside the policy failed, and scored.
+
+Something outside the policy that fails (an endpoint, a sampler) never counts as the policy's failure. What a limit cut
+is the policy's own doing: reward 0, and it stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from muarl.accounts.budgets import add_besides
+from muarl.accounts.metering import metered
+from muarl.agents.base import Agent
+from muarl.basics.errors import InfrastructureError
+from muarl.basics.seeds import derive_seed
+from muarl.domains.base import Task, World
+from muarl.play.conversation import Limits, Rules, run_episode
+from muarl.types.chat import ToolSpec
+from muarl.types.episode import Episode, StopReason, Usage, Verdict
+from muarl.users.base import UserFactory
+
+MakeWorld = Callable[[Task], World]
+Score = Callable[[Task, World, Episode], Verdict | Awaitable[Verdict]]
+Audit = Callable[[Task, World, Episode], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRequest:
+    """One episode to play. ``group`` names the rollouts that are compared with each other, ``number`` counts
+    them.
+
+    The agent's randomness follows from ``seed``; the user's from ``user_seed``, or from ``seed`` where that is None.
+    ``one_seed``: the user is given that seed itself, as TAU2 gives both sides the same one.
+    """
+
+    task: Task
+    seed: int
+    group: str
+    number: int = 0
+    user_seed: int | None = None
+    one_seed: bool = False
+
+    @property
+    def episode_id(self) -> str:
+        """Unique among the requests of a rollout."""
+        return f"{self.group}#{self.number}"
+
+
+def requests_for(
+    tasks: Iterable[Task], rollouts: int, *, seed: int, label: str = "", same_user: bool = False
+) -> list[RolloutRequest]:
+    """``rollouts`` requests a task, tasks in order. ``label`` (such as the training step) enters group names and seeds.
+
+    ``same_user``: all rollouts of a task meet a user of the same seed, so that they differ only by what the agent does.
+    """
+    out = []
+    for task in tasks:
+        group = f"{label}/{task.id}" if label else task.id
+        user = derive_seed(seed, group, "user") if same_user else None
+        out += [RolloutRequest(task, derive_seed(seed, group, n), group, n, user) for n in range(rollouts)]
+    return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeRunner:
+    """Who and what plays a rollout's episodes, on whatever machine.
+
+    ``score`` (it may be a coroutine) gets the world as the episode left it; it is not asked about episodes that a limit
+    cut, unless ``score_cut``: they get reward 0 with the part "finished": 0.0. ``audit`` adds figures to every verdict.
+
+    ``system`` and ``tools``: what the agent is told, None for the domain's policy and tools for the task.
+
+    An episode that ends with ``infrastructure`` is played again, up to ``retries`` times, after a random wait below
+    ``backoff`` * 2**attempt seconds.
+    """
+
+    make_world: MakeWorld
+    agent: Agent
+    make_user: UserFactory
+    score: Score
+    audit: Audit | None = None
+    limits: Limits | None = None
+    rules: Rules | None = None
+    system: Callable[[Task], str | None] | str | None = None
+    tools: Callable[[Task], Sequence[ToolSpec] | None] | Sequence[ToolSpec] | None = None
+    retries: int = 2
+    score_cut: bool = False
+    backoff: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise ValueError(f"retries must not be negative, not {self.retries}")
+
+    async def play(self, request: RolloutRequest) -> Episode:
+        """One scored episode, or the last one that infrastructure ended; ``tags["attempts"]`` counts from the second
+        try on. Usage is that of all tries; what judges and models of tools used is in the tags (``besides_of``). Every
+        world is closed once its episode is scored.
+
+        MuarlErrors other than InfrastructureError pass through, and so does cancellation.
+        """
+        wait = random.Random(request.seed)
+        lost = Usage(), Usage()
+        besides = Usage()
+        for attempt in range(self.retries + 1):
+            with metered() as meter:
+                episode = await self._attempt(request, attempt)
+            besides += meter.besides
+            episode.agent_usage, episode.user_usage = episode.agent_usage + lost[0], episode.user_usage + lost[1]
+            if attempt:
+                episode.tags["attempts"] = attempt + 1
+            if (
+                episode.stop is not StopReason.INFRASTRUCTURE
+                or not episode.tags["retryable"]
+                or attempt == self.retries
+            ):
+                break
+            lost = episode.agent_usage, episode.user_usage
+            await asyncio.sleep(wait.uniform(0, self.backoff * 2**attempt))
+        add_besides(episode, besides)
+        return episode
+
+    async def _attempt(self, request: RolloutRequest, attempt: int) -> Episode:
+        world = self.make_world(request.task)
+        try:
+            episode = await self._attempt_in(world, request, attempt)
+        except BaseException:
+            await _close(world)
+            raise
+        unclosed = await _close(world)
+        if unclosed is not None:
+            episode.tags["unclosed"] = unclosed
+        return episode
+
+    async def _attempt_in(self, world: World, request: RolloutRequest, attempt: int) -> Episode:
+        task, name = request.task, request.episode_id
+        user_seed = request.seed if request.user_seed is None else request.user_seed
+        episode = await run_episode(
+            task,
+            world,
+            self.agent,
+            self.make_user(task, seed=user_seed if request.one_seed else derive_seed(user_seed, "user")),
+            self.limits,
+            seed=request.seed,
+            episode_id=f"{name}+{attempt}" if attempt else name,
+            group=request.group,
+            rules=self.rules,
+            user_name=self.make_user.name,
+            system=self.system(task) if callable(self.system) else self.system,
+            tools=self.tools(task) if callable(self.tools) else self.tools,
+        )
+        episode.id = name
+        if episode.stop is StopReason.INFRASTRUCTURE:
+            return episode
+        try:
+            episode.verdict = await self._verdict(task, world, episode)
+        except InfrastructureError as failure:
+            blame(episode, failure)
+        return episode
+
+    async def _verdict(self, task: Task, world: World, episode: Episode) -> Verdict:
+        if episode.stop.truncated and not self.score_cut:
+            verdict = Verdict(0.0, {"finished": 0.0}, note=f"cut: {episode.stop.value}")
+        else:
+            given = self.score(task, world, episode)
+            verdict = await given if inspect.isawaitable(given) else given
+        if self.audit is None:
+            return verdict
+        return replace(verdict, audit={**verdict.audit, **self.audit(task, world, episode)})
+
+
+def blame(episode: Episode, failure: InfrastructureError) -> None:
+    """Note on a finished episode that it cannot count, and why; ``tags["stopped"]`` keeps how it had ended."""
+    episode.error = f"{failure.boundary}: {failure}"
+    episode.tags |= {
+        "boundary": failure.boundary,
+        "retryable": failure.retryable,
+        "stopped": episode.stop.value,
+    }
+    episode.stop = StopReason.INFRASTRUCTURE
+
+
+async def _close(world: World) -> str | None:
+    """Close a world; what goes wrong then is told, since it must not cost the finished episode."""
+    try:
+        await world.aclose()
+    except Exception as problem:
+        return f"{type(problem).__name__}: {problem}"
+    return None

@@ -1,0 +1,1 @@
+"""Conversations as other programs and muarl write them: read and written here."""

@@ -1,0 +1,117 @@
+"""Episodes as rows of Hugging Face datasets: ``messages`` and ``tools``, and what the sampler saw and drew, id for id.
+
+``input_ids`` and ``assistant_masks`` are named as transformers and TRL name them, so that a trainer that is given the
+rows takes the ids as they are. Tools and the reward's parts are JSON texts: as objects of their own schemas they would
+get each other's keys in an Arrow table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from muarl.types.chat import Message, ToolSpec, to_openai, visible_to_agent
+from muarl.types.episode import Episode
+
+if TYPE_CHECKING:
+    import pyarrow
+
+COLUMNS = (
+    "id", "task_id", "domain", "file", "group", "seed", "agent", "user", "stop", "reward", "breakdown", "messages",
+    "tools", "input_ids", "assistant_masks", "logprobs", "versions", "tags",
+)  # fmt: skip
+"""``reward`` is null where an episode was not scored, the lists of tokens where the agent was no sampler of ours.
+``assistant_masks``: 1 where the policy drew the token; ``logprobs``: the sampler's, 0 elsewhere; ``versions``: of the
+policy, -1 elsewhere."""
+
+
+def row_of(
+    file: str, episode: Episode, system: str | None = None, tools: Sequence[ToolSpec] | None = None
+) -> dict[str, Any]:
+    """An episode as a row. ``file``: of episodes, such as ``train-0010``; ``system`` and ``tools``: what the agent was
+    told and offered, None if unknown."""
+    told = [] if system is None else [Message("system", system)]
+    verdict, tokens = episode.verdict, episode.tokens
+    return {
+        "id": episode.id,
+        "task_id": episode.task_id,
+        "domain": episode.domain,
+        "file": file,
+        "group": episode.group,
+        "seed": episode.seed,
+        "agent": episode.agent,
+        "user": episode.user,
+        "stop": episode.stop.value,
+        "reward": None if verdict is None else float(verdict.reward),
+        "breakdown": None if verdict is None else _json(dict(verdict.breakdown)),
+        "messages": [_message(m) for m in (*told, *visible_to_agent(episode.messages))],
+        "tools": None if tools is None else _json([tool.to_openai() for tool in tools]),
+        "input_ids": None if tokens is None else tokens.ids,
+        "assistant_masks": None if tokens is None else [int(m) for m in tokens.loss_mask],
+        "logprobs": None if tokens is None else tokens.logprobs,
+        "versions": None if tokens is None else tokens.versions,
+        "tags": _json(episode.tags),
+    }
+
+
+def _message(message: Message) -> dict[str, Any]:
+    out = to_openai(message)
+    return out if message.reasoning is None else out | {"reasoning_content": message.reasoning}
+
+
+def schema() -> pyarrow.Schema:
+    """The rows' types. ImportError without pyarrow."""
+    import pyarrow
+
+    text, whole = pyarrow.string(), pyarrow.int64()
+    function = pyarrow.struct([("name", text), ("arguments", text)])
+    call = pyarrow.struct([("id", text), ("type", text), ("function", function)])
+    names = ("role", "content", "reasoning_content", "tool_call_id", "name")
+    message = pyarrow.struct([*((name, text) for name in names), ("tool_calls", pyarrow.list_(call))])
+    kinds: dict[str, pyarrow.DataType] = {
+        "seed": whole,
+        "reward": pyarrow.float64(),
+        "messages": pyarrow.list_(message),
+        "input_ids": pyarrow.list_(whole),
+        "assistant_masks": pyarrow.list_(pyarrow.int8()),
+        "logprobs": pyarrow.list_(pyarrow.float64()),
+        "versions": pyarrow.list_(whole),
+    }
+    return pyarrow.schema([(name, kinds.get(name, text)) for name in COLUMNS])
+
+
+def write_parquet(rows: Iterable[Mapping[str, Any]], file: Any, *, batch: int = 256) -> None:
+    """Write rows to an open binary file, ``batch`` of them at a time. ImportError without pyarrow."""
+    import pyarrow
+    import pyarrow.parquet
+
+    kinds = schema()
+    with pyarrow.parquet.ParquetWriter(file, kinds) as writer:
+        waiting: list[Mapping[str, Any]] = []
+        for row in rows:
+            waiting.append(row)
+            if len(waiting) == batch:
+                writer.write_table(pyarrow.Table.from_pylist(waiting, schema=kinds))
+                waiting = []
+        writer.write_table(pyarrow.Table.from_pylist(waiting, schema=kinds))
+
+
+def read_parquet(path: Any) -> Iterable[dict[str, Any]]:
+    """The rows of a Parquet file, without the fields that are null. ImportError without pyarrow."""
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=256):
+            yield from map(_without_nulls, batch.to_pylist())
+
+
+def _without_nulls(value: Any) -> Any:
+    """What Arrow filled up so that all rows have all fields."""
+    if isinstance(value, dict):
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None or k == "content"}
+    return [_without_nulls(v) for v in value] if isinstance(value, list) else value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

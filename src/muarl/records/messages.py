@@ -1,0 +1,90 @@
+"""Messages as the benchmarks and this project write them, read with care: a DataError says where and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from muarl.basics.errors import DataError
+from muarl.basics.untrusted import parse_json
+from muarl.types.chat import Message, ToolCall
+
+
+def read_message(given: Any, place: str) -> Message:
+    """One message of a recorded conversation. ``place`` is where it stands, for the error."""
+    role = field(given, "role", str, "a string", place)
+    if role not in ("system", "user", "assistant", "tool"):
+        raise DataError(f"{place}.role: {role!r} is not one of system, user, assistant, tool")
+    content = given.get("content")
+    if content is not None and not isinstance(content, str):
+        raise DataError(f"{place}.content: must be a string or null")
+    if role == "tool":
+        name = "id" if "id" in given else "tool_call_id"
+        answered = field(given, name, str, "a string", place)
+        requestor = "user" if given.get("requestor") == "user" else "assistant"
+        error = bool(given.get("error"))
+        return Message("tool", content, tool_call_id=answered, requestor=requestor, error=error)  # type: ignore[arg-type]
+    made = (
+        () if given.get("tool_calls") is None else tuple(read_call(c, p) for c, p in items(given, "tool_calls", place))
+    )
+    return Message(role, content, tool_calls=made)
+
+
+def read_call(given: Any, place: str) -> ToolCall:
+    """One tool call: name and arguments (TAU1: kwargs), or the OpenAI form with the arguments as text."""
+    called = given
+    if isinstance(given, Mapping) and "name" not in given and isinstance(given.get("function"), Mapping):
+        called = given["function"]
+    name = field(called, "name", str, "a string", place)
+    alias = "kwargs" if "kwargs" in called and "arguments" not in called else "arguments"
+    if called is not given and isinstance(called.get(alias), str):
+        called = {**called, alias: _json(called[alias])}
+    arguments = field(called, alias, dict, "an object", place)
+    requestor = given.get("requestor", "assistant")
+    if requestor not in ("assistant", "user"):
+        raise DataError(f"{place}.requestor: must be assistant or user, not {requestor!r}")
+    identity = given.get("id", "")
+    if not isinstance(identity, str):
+        raise DataError(f"{place}.id: must be a string")
+    return ToolCall(identity, name, arguments, requestor)
+
+
+def _json(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError:
+        return text
+
+
+def field(row: Any, name: str, kind: type[Any], words: str, place: str) -> Any:
+    """A field of that kind. DataError if the row is no object, or the field is missing or of another kind."""
+    if not isinstance(row, Mapping):
+        raise DataError(f"{place}: must be an object")
+    if name not in row:
+        raise DataError(f"{place}: it lacks the field {name}")
+    if not isinstance(row[name], kind):
+        raise DataError(f"{place}: {name} must be {words}, not {type(row[name]).__name__}")
+    return row[name]
+
+
+def items(row: Mapping[str, Any], name: str, place: str) -> Iterator[tuple[Any, str]]:
+    """The items of a list field, each with its place."""
+    for i, item in enumerate(field(row, name, list, "a list", place)):
+        yield item, f"{place}, {name}[{i}]"
+
+
+def json_rows(text: str, path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    """The object on each line of JSON lines, and where it stands; empty lines are passed over. ``path``: whose text it
+    is. DataError names file and line of anything else."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        place = f"{path}, line {number}"
+        try:
+            row = parse_json(line)
+        except ValueError as problem:
+            raise DataError(f"{place}: not JSON: {problem}") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{place}: must be an object")
+        yield row, place

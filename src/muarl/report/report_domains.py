@@ -1,0 +1,162 @@
+"""Figures by domain, of a run with several: a section of the run report, and charts that the viewer shows, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from muarl.accounts.metrics import BEHAVIOUR, DOMAIN, SUCCESS_WITHOUT_VIOLATION
+from muarl.pages.charts import Series, dumbbell, line_chart, number, percent
+from muarl.pages.markup import Html, as_figure, join, table_of, tag
+from muarl.pages.words import word
+from muarl.report.report_audit import audits_of
+from muarl.report.report_curves import CURVES, MEASURED, points
+from muarl.report.report_tables import ReportStage, bounds
+
+Rows = Sequence[Mapping[str, Any]]
+
+COLOURS = 6
+"""Domains that have a line of their own."""
+FLOORS = (("do_nothing", "Does nothing"), ("always_transfer", "Always transfers"), ("demonstrator", "Demonstrator"))
+ALL = "All"
+MANY = "many"
+"""The style of tables with a column for each domain."""
+
+
+def domains_in(rows: Rows) -> list[str]:
+    """The domains that figures are told of."""
+    found = {key.split("/", 2)[1]: None for row in rows for key in row if key.startswith(f"{DOMAIN}/")}
+    return sorted(found)
+
+
+def domains_section(summary: Mapping[str, Any], stages: Sequence[ReportStage], metrics: Rows) -> Html | None:
+    """Scores, behaviour and learning of each domain; None for a run of one."""
+    parts = [_mapping(stage.block.get("by_domain")) for stage in stages]
+    names = sorted({name for part in parts for name in part} | set(domains_in(metrics)))
+    if not names:
+        return None
+    blocks = [_scores(summary, stages, names), _audited(summary, names), _behaviour(stages, names)]
+    rows = [row for row in metrics if row.get("phase") == "rl"]
+    charts = domain_charts(rows, metrics)
+    curves = join(tag("h3", "Learning"), tag("div", charts, class_="charts")) if charts else None
+    return join(*blocks, curves)
+
+
+def _scores(summary: Mapping[str, Any], stages: Sequence[ReportStage], names: Sequence[str]) -> Html | None:
+    if not stages:
+        return None
+    told = _mapping(summary.get("by_domain"))
+    floors = [(key, label) for key, label in FLOORS if any(key in _mapping(part) for part in told.values())]
+    rows = []
+    for name in [*names, ALL]:
+        blocks = [s.block if name == ALL else _mapping(_mapping(s.block.get("by_domain")).get(name)) for s in stages]
+        scores = [as_figure(block.get("success")) for block in blocks]
+        tried = as_figure(blocks[-1].get("episodes"))
+        beside = [as_figure(_success((summary if name == ALL else _mapping(told.get(name))).get(k))) for k, _ in floors]
+        cells = [tag("td", percent(v) if v is not None else "–", class_="n") for v in beside]
+        marks = [(value, stage.colour) for value, stage in zip(scores, stages, strict=True)]
+        rows.append(
+            tag(
+                "tr",
+                tag("th", name, scope="row"),
+                tag("td", f"{tried:,.0f}" if tried is not None else "–", class_="n soft"),
+                cells,
+                tag("td", dumbbell(marks), class_="t"),
+                [_share(value, block.get("interval")) for value, block in zip(scores, blocks, strict=True)],
+            )
+        )
+    head = [
+        tag("th", "", scope="col"),
+        tag("th", "Conversations", class_="n", scope="col"),
+        *(tag("th", label, class_="n", scope="col") for _, label in floors),
+        tag("th", "0% to 100%", class_="t", scope="col"),
+        *(tag("th", tag("i", class_=f"key {s.colour}"), s.short, class_="n", scope="col") for s in stages),
+    ]
+    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="kinds wide")
+    return join(tag("h3", "Tasks solved"), tag("div", table, class_="scroll"))
+
+
+def _audited(summary: Mapping[str, Any], names: Sequence[str]) -> Html | None:
+    audits = audits_of(summary)
+    parts = _mapping(audits[-1][1].get("by_domain")) if audits else {}
+    if not parts:
+        return None
+    figures = (("Catastrophic failures", "catastrophic"), ("Solved without any violation", SUCCESS_WITHOUT_VIOLATION))
+    shown = [(name, _mapping(parts.get(name))) for name in names] + [(ALL, audits[-1][1])]
+    rows = [
+        tag("tr", tag("th", label, scope="row"), [_estimate(part.get(key)) for _, part in shown])
+        for label, key in figures
+    ]
+    return join(tag("h3", "Audit"), table_of(["", *(name for name, _ in shown)], rows, MANY))
+
+
+def _behaviour(stages: Sequence[ReportStage], names: Sequence[str]) -> Html | None:
+    if not stages:
+        return None
+    last = stages[-1]
+    parts = _mapping(last.block.get("by_domain"))
+    shown = [(name, _mapping(_mapping(parts.get(name)).get("behaviour"))) for name in names]
+    shown.append((ALL, _mapping(last.block.get("behaviour"))))
+    rows = []
+    for figure in BEHAVIOUR:
+        values = [as_figure(found.get(figure)) for _, found in shown]
+        if all(value is None for value in values):
+            continue
+        w = word(figure)
+        cells = ["–" if value is None else percent(value) if w.share else number(value) for value in values]
+        meaning = tag("small", w.meaning) if w.meaning else None
+        rows.append(tag("tr", tag("th", w.label, meaning, scope="row"), [tag("td", c, class_="n") for c in cells]))
+    if not rows:
+        return None
+    return join(tag("h3", f"Behaviour {last.long}".strip()), table_of(["", *(name for name, _ in shown)], rows, MANY))
+
+
+def domain_charts(rows: Rows, everything: Rows = ()) -> list[Html]:
+    """What is watched in training, with a line for each domain. ``rows``: of training. ``everything``: with those of
+    validation or evaluation, whose success is drawn as dots."""
+    names = domains_in(rows)[:COLOURS]
+    charts = []
+    for figures in CURVES:
+        figure = next((f for f in figures if any(points(rows, f"{DOMAIN}/{n}/{f}") for n in names)), None)
+        if figure is None:
+            continue
+        w = word(figure)
+        lines = [Series(name, points(rows, f"{DOMAIN}/{name}/{figure}"), f"d{i}") for i, name in enumerate(names)]
+        if figure == "success":
+            lines += _held_out(names, everything)
+        charts.append(line_chart(w.label, lines, shares=w.share, note=w.meaning))
+    return [chart for chart in charts if chart is not None]
+
+
+def _held_out(names: Sequence[str], rows: Rows) -> list[Series]:
+    for phase in MEASURED:
+        measured = [row for row in rows if row.get("phase") == phase]
+        lines = [
+            Series(f"{name}, held out", found, f"d{i}", dots=True)
+            for i, name in enumerate(names)
+            if (found := points(measured, f"{DOMAIN}/{name}/success"))
+        ]
+        if lines:
+            return lines
+    return []
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _success(value: Any) -> Any:
+    return value.get("success") if isinstance(value, Mapping) else value
+
+
+def _estimate(found: Any) -> Html:
+    part = _mapping(found)
+    return _share(as_figure(part.get("value")), part.get("interval"))
+
+
+def _share(value: float | None, interval: Any) -> Html:
+    if value is None:
+        return tag("td", "–", class_="n")
+    ends = bounds(interval)
+    spread = tag("small", f"{percent(ends[0])}–{percent(ends[1])}") if ends else None
+    return tag("td", percent(value), " ", spread, class_="n")

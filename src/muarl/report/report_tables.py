@@ -1,0 +1,377 @@
+"""Sections of the run report that are tables: scores, behaviour, kinds of task, set-up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from muarl.accounts.metrics import BEHAVIOUR, NOT_CHECKED
+from muarl.observe.headline import Headline, ShownShare, estimate_of
+from muarl.observe.progress import clock
+from muarl.pages.charts import dumbbell, number, percent, share_bar, strip
+from muarl.pages.markup import Html, as_figure, join, table_of, tag
+from muarl.pages.words import Word, phase_name, word
+
+Rows = Sequence[Mapping[str, Any]]
+Block = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ReportStage:
+    """One evaluation as the report shows it: a table's head, a sentence's end, a colour, its summary block, and what
+    stands in the headline."""
+
+    short: str
+    long: str
+    colour: str
+    block: Block
+    headline: Headline = field(default_factory=Headline)
+
+    @property
+    def success(self) -> float | None:
+        """Its success in [0, 1]; None if the summary does not say."""
+        return as_figure(self.block.get("success"))
+
+
+def _mapping(block: Block, key: str) -> Mapping[str, Any]:
+    found = block.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def bounds(interval: Any) -> tuple[float, float] | None:
+    """(low, high) of an interval, None if it is none."""
+    if not isinstance(interval, Sequence) or len(interval) != 2:
+        return None
+    low, high = map(as_figure, interval)
+    return (low, high) if low is not None and high is not None else None
+
+
+def _interval_text(interval: Any) -> str:
+    found = bounds(interval)
+    return f"{percent(found[0])}–{percent(found[1])}" if found else ""
+
+
+def score_rows(label: str, share: float, interval: Any, colour: str) -> Html:
+    """One row of the score strip: a name, a track, and the figure with its interval."""
+    found = bounds(interval)
+    spread = tag("small", _interval_text(found)) if found else None
+    return tag(
+        "div",
+        tag("span", label, class_="name"),
+        strip(share, found, colour),
+        tag("span", tag("b", percent(share)), spread, class_="value"),
+        class_="row",
+    )
+
+
+def headline_table(stages: Sequence[ReportStage]) -> Html:
+    """Success and what must stand beside it, of each evaluation, with 95% intervals."""
+    completion = [estimate_of(s.block.get("completion")) for s in stages]
+    figures: list[tuple[str, list[ShownShare | None]]] = [
+        ("success", [s.headline.success for s in stages]),
+        ("success_without_violation", [s.headline.clean for s in stages]),
+        *([("completion", completion)] if any(completion) else []),
+        ("catastrophic", [s.headline.catastrophic for s in stages]),
+        ("writes_without_consent", [s.headline.unasked for s in stages]),
+    ]
+
+    def cell(share: ShownShare | None) -> Html:
+        if share is None:
+            return tag("td", NOT_CHECKED, class_="n soft")
+        spread = tag("small", _interval_text(share.interval)) if share.interval else None
+        return tag("td", percent(share.value), " ", spread, class_="n")
+
+    rows = []
+    for name, shares in figures:
+        w, values = word(name), [None if share is None else share.value for share in shares]
+        change = _change(w, values[0], values[1]) if len(values) == 2 else None
+        rows.append(tag("tr", tag("th", w.label, scope="row"), [cell(share) for share in shares], change))
+    head = ["", *(s.short for s in stages), *(["Change"] if len(stages) == 2 else [])]
+    return table_of(head, rows)
+
+
+def scores_table(stages: Sequence[ReportStage], summary: Block) -> Html | None:
+    """pass^k for each k, if any was measured beyond 1."""
+    measured = [_mapping(s.block, "pass_hat") for s in stages]
+    ks = sorted({int(k) for found in measured for k in found if str(k).isdigit() and str(k).isascii()})
+    if not any(k > 1 for k in ks):
+        return None
+    nothing = as_figure(summary.get("do_nothing"))
+
+    def cell(estimate: Any) -> Html:
+        value = as_figure(estimate.get("value")) if isinstance(estimate, Mapping) else None
+        if value is None:
+            return tag("td", "–", class_="n")
+        return tag("td", percent(value), " ", tag("small", _interval_text(estimate.get("interval"))), class_="n")
+
+    rows = [
+        tag(
+            "tr",
+            tag("th", "pass", tag("sup", k), scope="row"),
+            tag("td", percent(nothing), class_="n") if nothing is not None else None,
+            [cell(found.get(str(k))) for found in measured],
+        )
+        for k in ks
+    ]
+    head = ["", *(["Do-nothing baseline"] if nothing is not None else []), *(s.short for s in stages)]
+    return join(
+        tag("h3", "How reliably"),
+        tag("p", "pass", tag("sup", "k"), " is the chance that k attempts at one task all succeed.", class_="soft"),
+        table_of(head, rows),
+    )
+
+
+def _change(w: Word, before: float | None, after: float | None) -> Html:
+    if before is None or after is None:
+        return tag("td", "–", class_="n")
+    difference = after - before
+    if w.share:
+        size = abs(difference) * 100
+        text = f"{size:.0f} points" if size >= 9.95 else f"{size:.1f} points"
+        same = size < 0.05
+    else:
+        text, same = number(abs(difference)), number(before) == number(after)
+    if same:
+        return tag("td", "same", class_="n soft")
+    arrow = "↑" if difference > 0 else "↓"
+    good = None if w.better is None else (difference > 0) == (w.better == "higher")
+    verdict = None if good is None else tag("small", " better" if good else " worse")
+    return tag("td", f"{arrow} {text}", verdict, class_="n" if good is None else f"n {'better' if good else 'worse'}")
+
+
+def behaviour_section(stages: Sequence[ReportStage]) -> Html | None:
+    """How the agent behaves, at each stage, and how conversations end."""
+    found = [dict(_mapping(s.block, "behaviour")) for s in stages]
+    for seen, stage in zip(found, stages, strict=True):
+        for key, alias in (("turns", "turns"), ("agent_tokens", "tokens_per_episode")):
+            if key not in seen and as_figure(stage.block.get(alias)) is not None:
+                seen[key] = stage.block[alias]
+    everything = {k for seen in found for k in seen}
+    known = [k for k in BEHAVIOUR if k in everything]
+    other = sorted(k for k in everything if k not in known and not k.startswith("stop/"))
+    rows: list[Html] = []
+    never: list[str] = []
+    for key in [*known, *other]:
+        w, values = word(key), [as_figure(seen.get(key)) for seen in found]
+        if all(v is None for v in values):
+            continue
+        if not any(values):
+            never.append(w.label.lower())
+            continue
+        show = percent if w.share else number
+        rows.append(
+            tag(
+                "tr",
+                tag("th", w.label, tag("small", w.meaning) if w.meaning else None, scope="row"),
+                [tag("td", show(v) if v is not None else "–", class_="n") for v in values],
+                _change(w, values[0], values[1]) if len(values) == 2 else None,
+            )
+        )
+    if not rows and not never:
+        return None
+    intro = "The reward covers only the database. These metrics cover the rest, on the same conversations."
+    head = ["On held-out tasks", *(s.short for s in stages), *(["Change"] if len(stages) == 2 else [])]
+    return join(
+        tag("p", intro, class_="soft"),
+        table_of(head, rows, "behaviour wide") if rows else None,
+        tag("p", f"Not seen at all: {', '.join(never)}.", class_="soft") if never else None,
+        _stops(stages, found),
+    )
+
+
+_STOP_COLOUR = {"user_stop": "after", "agent_stop": "after", "transfer": "mid"}
+_STOP_LABEL = {
+    "user_stop": "user ended it",
+    "agent_stop": "agent was done",
+    "transfer": "transferred",
+    "max_turns": "too many turns",
+    "turn_length": "turn too long",
+    "context_full": "context full",
+    "tool_errors": "too many errors",
+    "empty_reply": "empty reply",
+    "broken_call": "malformed call",
+}
+
+
+def _stops(stages: Sequence[ReportStage], found: Sequence[Block]) -> Html | None:
+    reasons = [r for r in _STOP_LABEL if any(f"stop/{r}" in seen for seen in found)]
+    if not reasons:
+        return None
+
+    cuts = [r for r in reasons if r not in _STOP_COLOUR]
+    colours = _STOP_COLOUR | {r: f"bad cut{n % 4}" for n, r in enumerate(cuts)}
+
+    def bar(block: Block) -> Html:
+        return share_bar([(_STOP_LABEL[r], as_figure(block.get(f"stop/{r}")) or 0.0, colours[r]) for r in reasons])
+
+    def told(reason: str) -> str:
+        shares = [as_figure(b.get(f"stop/{reason}")) or 0.0 for b in found if any(k in b for k in names)]
+        return f"{_STOP_LABEL[reason]} {' → '.join(percent(s) for s in shares)}"
+
+    names = {f"stop/{r}" for r in reasons}
+    keys = [tag("span", tag("i", class_=f"key {colours[r]}"), told(r)) for r in reasons]
+    lines = [
+        item
+        for stage, block in zip(stages, found, strict=True)
+        if any(f"stop/{r}" in block for r in reasons)
+        for item in (tag("span", stage.short), bar(block))
+    ]
+    return join(tag("h3", "How conversations end"), tag("div", lines, class_="bars"), tag("p", keys, class_="legend"))
+
+
+def kinds_section(stages: Sequence[ReportStage]) -> Html | None:
+    """Success by what the customer wants, what the customer is like, and how hard the task is."""
+    tables: list[Html] = []
+    found = [_mapping(s.block, "by_tag") for s in stages]
+    titles = {
+        "intent": "By task type",
+        "persona": "By persona",
+        "difficulty": "By difficulty",
+    }
+    for key in dict.fromkeys([*titles, *(k for seen in found for k in seen)]):
+        kinds = [_mapping(seen, key) for seen in found]
+        rows = []
+        for value in dict.fromkeys(v for kind in reversed(kinds) for v in kind):
+            estimates = [_mapping(kind, value) for kind in kinds]
+            shares = [as_figure(e.get("value")) for e in estimates]
+            n = next((e["n"] for e in reversed(estimates) if "n" in e), None)
+            cells = [tag("td", percent(v) if v is not None else "–", class_="n") for v in shares]
+            label = str(value).replace("_", " ")
+            rows.append(
+                tag(
+                    "tr",
+                    tag("th", label, scope="row"),
+                    tag("td", f"{n:,}" if isinstance(n, int) else "", class_="n soft"),
+                    tag("td", dumbbell([(v, s.colour) for v, s in zip(shares, stages, strict=True)]), class_="t"),
+                    *cells,
+                )
+            )
+        if rows:
+            head = [
+                tag("th", "", scope="col"),
+                tag("th", "Conversations", class_="n", scope="col"),
+                tag("th", "0% to 100%", class_="t", scope="col"),
+                *(tag("th", tag("i", class_=f"key {s.colour}"), s.short, class_="n", scope="col") for s in stages),
+            ]
+            table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="kinds wide")
+            tables += [tag("h3", titles.get(key, f"By {key}")), tag("div", table, class_="scroll")]
+    if not tables:
+        return None
+    note = "Shares of held-out conversations solved. Small groups scatter: one of 20 has an interval of ±20 points."
+    return join(tag("p", note, class_="soft"), tables)
+
+
+def users_section(summary: Block, rules: Mapping[str, str]) -> Html | None:
+    """Simulated customers who failed: how many, by which rules (``rules``: what each finds), and the scores without
+    their conversations. None if nobody looked, or nobody failed."""
+    errors = _mapping(summary, "user_errors")
+    spoiled, share = as_figure(errors.get("episodes")), as_figure(errors.get("share"))
+    if not spoiled or share is None:
+        return None
+    everything, without = _mapping(summary, "evaluation"), _mapping(errors, "without")
+    measures = [("Solved", everything, without)]
+    for k, estimate in _mapping(everything, "pass_hat").items():
+        measures.append((f"pass^{k}", _as_block(estimate), _as_block(_mapping(without, "pass_hat").get(k))))
+    rows = [
+        tag("tr", tag("th", name, scope="row"), [_share_cell(block) for block in blocks]) for name, *blocks in measures
+    ]
+    counts = [
+        tag("tr", tag("th", rules.get(rule, rule), scope="row"), tag("td", number(n), class_="n"))
+        for rule, value in _mapping(errors, "by_rule").items()
+        if (n := as_figure(value)) is not None
+    ]
+    intro = (
+        f"In {number(spoiled)} conversations ({percent(share)}) the simulated customer did something wrong. That is "
+        "hardly the agent’s fault; the scores above count them all the same."
+    )
+    return join(
+        tag("p", intro, class_="soft"),
+        table_of(["", "All", "Without those"], rows),
+        table_of(["What the customer did", "Conversations"], counts, "wide") if counts else None,
+    )
+
+
+def _as_block(estimate: Any) -> Block:
+    """An estimate in the shape of an evaluation's block."""
+    found = estimate if isinstance(estimate, Mapping) else {}
+    return {"success": found.get("value"), "interval": found.get("interval")}
+
+
+def _share_cell(block: Block) -> Html:
+    value = as_figure(block.get("success"))
+    if value is None:
+        return tag("td", "–", class_="n")
+    return tag("td", percent(value), " ", tag("small", _interval_text(block.get("interval"))), class_="n")
+
+
+def setup_section(summary: Block, metrics: Rows, config: str, versions: Block) -> Html | None:
+    """Time, memory, users, seed, versions, and the configuration."""
+    facts: list[tuple[str, str]] = []
+    seconds, memory = as_figure(summary.get("seconds")), as_figure(summary.get("peak_memory_bytes"))
+    if seconds is not None:
+        facts.append(("Total time", clock(seconds)))
+    facts += [(f"  {name}", clock(spent)) for name, spent in phase_seconds(summary, metrics)]
+    if memory is not None:
+        facts.append(("Peak memory", f"{memory / 2**30:.2f} GiB"))
+    facts += evaluated(summary)
+    for key, label in (
+        ("seed", "Seed"),
+        ("user_train", "User in training"),
+        ("user_eval", "User in evaluation"),
+    ):
+        if (value := summary.get(key)) is not None:
+            shown = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
+            facts.append((label, shown))
+    software = [(str(k), str(v)) for k, v in versions.items()]
+
+    def table(pairs: Sequence[tuple[str, str]]) -> Html:
+        rows = [
+            tag(
+                "tr",
+                tag("th", k.strip(), scope="row", class_="soft" if k != k.strip() else None),
+                tag("td", v, class_="n"),
+            )
+            for k, v in pairs
+        ]
+        return tag("table", tag("tbody", rows), class_="facts")
+
+    columns = [
+        tag("div", tag("h4", title), table(pairs))
+        for title, pairs in (("The run", facts), ("Software", software))
+        if pairs
+    ]
+    if not columns and not config:
+        return None
+    yaml = tag("details", tag("summary", "Configuration"), tag("pre", config)) if config else None
+    return join(tag("div", columns, class_="two") if columns else None, yaml)
+
+
+def evaluated(summary: Block) -> list[tuple[str, str]]:
+    """Who was evaluated, on what, by which judge, and what it cost; of an evaluation's own summary."""
+    benchmark, cost = _mapping(summary, "benchmark"), as_figure(_mapping(summary, "cost").get("total"))
+    found = [
+        ("Agent", summary.get("agent")),
+        ("Domain", summary.get("domain") or benchmark.get("name")),
+        ("Split", summary.get("split") or benchmark.get("split")),
+        ("Trials per task", benchmark.get("trials")),
+        ("Judge of assertions", summary.get("judge")),
+        ("Cost", f"${cost:,.2f}" if cost else None),
+    ]
+    return [(label, str(value)) for label, value in found if value is not None]
+
+
+def phase_seconds(summary: Block, metrics: Rows) -> list[tuple[str, float]]:
+    """(phase, seconds) in order: from summary["phases"] where the run tells, else from the clock in its rows."""
+    told = summary.get("phases")
+    if isinstance(told, Mapping):
+        return [(phase_name(k), s) for k, v in told.items() if (s := as_figure(v)) is not None]
+    out: dict[str, float] = {}
+    last = 0.0
+    for row in metrics:
+        now = as_figure(row.get("seconds"))
+        if now is not None and now >= last:
+            name = phase_name(row.get("phase"))
+            out[name] = out.get(name, 0.0) + now - last
+            last = now
+    return list(out.items())

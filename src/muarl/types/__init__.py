@@ -1,0 +1,1 @@
+"""Typed nouns that everything speaks of: messages, tool calls, episodes."""

@@ -1,0 +1,405 @@
+"""One episode: turns, exact tokens, stop reason, verdict, timings and costs; and its lossless JSONL form."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from muarl.basics.files import whole_file
+from muarl.basics.untrusted import parse_json, read_lines
+from muarl.types.chat import Message, ToolSpec
+
+SCHEMA_VERSION = 1
+GUARD = "user_guard"
+"""The tag with what a guard has done (users/guard.py): "asked_again", "fixed" and "left"."""
+SPOILED = "spoiled_by_user"
+"""The tag of episodes whose user said something that a guard could not fix (users/guard.py)."""
+
+_LARGEST = sys.float_info.max
+
+
+class StopReason(StrEnum):
+    """Why an episode ended. Exactly one holds.
+
+    Only ``user_stop``, ``agent_stop`` (of an agent that works alone) and ``transfer`` are ends that a participant
+    chose; the limits truncate; ``infrastructure`` means that something outside the policy failed, and such an episode
+    is excluded from scores and groups, never scored.
+    """
+
+    USER_STOP = "user_stop"
+    AGENT_STOP = "agent_stop"
+    TRANSFER = "transfer"
+    MAX_TURNS = "max_turns"
+    TURN_LENGTH = "turn_length"
+    CONTEXT_FULL = "context_full"
+    TOOL_ERRORS = "tool_errors"
+    EMPTY_REPLY = "empty_reply"
+    BROKEN_CALL = "broken_call"
+    INFRASTRUCTURE = "infrastructure"
+
+    @property
+    def chosen(self) -> bool:
+        """True if a participant ended the episode, so that the world's final state may be scored."""
+        return self in (StopReason.USER_STOP, StopReason.AGENT_STOP, StopReason.TRANSFER)
+
+    @property
+    def truncated(self) -> bool:
+        """True if a limit cut the episode: reward 0, but it stays in the loss."""
+        return not self.chosen and self is not StopReason.INFRASTRUCTURE
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money of one participant over an episode; ``cost`` in US dollars, 0 where no price is known.
+    ``uncounted``: requests whose answers did not say how many tokens they took, which tokens and cost therefore lack.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    requests: int = 0
+    retries: int = 0
+    cost: float = 0.0
+    uncounted: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.requests + other.requests,
+            self.retries + other.retries,
+            self.cost + other.cost,
+            self.uncounted + other.uncounted,
+        )
+
+    def __sub__(self, earlier: Usage) -> Usage:
+        return Usage(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any], prefix: str = "") -> Usage:
+        """What a dict of the fields says, other entries ignored. ``prefix``: that its keys begin with."""
+        return cls(**{f.name: row[prefix + f.name] for f in fields(cls) if prefix + f.name in row})
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of the fields; ``uncounted`` only where there is any."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "requests": self.requests,
+            "retries": self.retries,
+            "cost": self.cost,
+            **({"uncounted": self.uncounted} if self.uncounted else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of an episode and where it stands.
+
+    ``seconds``: wall time it took to produce. ``span``: half-open range of the agent's own sampled ids in the episode's
+    tokens (and so in one segment of them), None for messages that no sampler of ours produced. ``version``: the policy
+    version that sampled it.
+    """
+
+    message: Message
+    seconds: float = 0.0
+    span: tuple[int, int] | None = None
+    version: int | None = None
+
+
+@dataclass(slots=True)
+class TokenTrace:
+    """The exact token ids of an episode as the agent's sampler saw and produced them.
+
+    The lists of tokens have the same length T. ``loss_mask[t]`` is True if the policy sampled ``ids[t]``;
+    ``logprobs[t]`` is then the sampler's log-probability of it, else 0.0; ``versions[t]`` the policy version, -1 for
+    given tokens. ``restarts``: where in them the context was written anew, since the chat format drops earlier thoughts
+    when the user speaks. What stands between two of these places is a *segment*: one context that only grew. Most
+    episodes are a single one.
+    """
+
+    ids: list[int] = field(default_factory=list)
+    loss_mask: list[bool] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    restarts: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def append_given(self, ids: Iterable[int]) -> None:
+        """Append context tokens, which carry no loss."""
+        before = len(self.ids)
+        self.ids.extend(ids)
+        n = len(self.ids) - before
+        self.loss_mask.extend([False] * n)
+        self.logprobs.extend([0.0] * n)
+        self.versions.extend([-1] * n)
+
+    def append_sampled(self, ids: Iterable[int], logprobs: Iterable[float], version: int) -> tuple[int, int]:
+        """Append tokens that the policy sampled; returns their half-open span."""
+        start = len(self.ids)
+        self.ids.extend(ids)
+        self.logprobs.extend(logprobs)
+        n = len(self.ids) - start
+        if len(self.logprobs) != len(self.ids):
+            raise ValueError(f"{n} sampled ids came with {len(self.logprobs) - start} log-probabilities")
+        self.loss_mask.extend([True] * n)
+        self.versions.extend([version] * n)
+        return start, start + n
+
+    def restart(self) -> None:
+        """What is appended from here on is a new segment."""
+        if self.context_length:
+            self.restarts.append(len(self.ids))
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of the last segment."""
+        return len(self.ids) - (self.restarts[-1] if self.restarts else 0)
+
+    def context(self) -> list[int]:
+        """The ids of the last segment: what the agent has before it now."""
+        return self.ids[self.restarts[-1] :] if self.restarts else self.ids
+
+    def segments(self) -> list[TokenTrace]:
+        """The segments in order, each a trace of its own; every token is in one of them."""
+        if not self.restarts:
+            return [self]
+        return [
+            TokenTrace(self.ids[a:b], self.loss_mask[a:b], self.logprobs[a:b], self.versions[a:b])
+            for a, b in pairwise([0, *self.restarts, len(self.ids)])
+        ]
+
+    @property
+    def sampled_count(self) -> int:
+        """How many of the tokens the policy sampled."""
+        return sum(self.loss_mask)
+
+    @property
+    def oldest_version(self) -> int:
+        """The oldest policy version that sampled any of the tokens; ValueError if none was sampled."""
+        return min(v for v, sampled in zip(self.versions, self.loss_mask, strict=True) if sampled)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict; the mask as 0 and 1, ``restarts`` only where there are any."""
+        return {
+            "ids": self.ids,
+            "loss_mask": [int(m) for m in self.loss_mask],
+            "logprobs": self.logprobs,
+            "versions": self.versions,
+            **({"restarts": self.restarts} if self.restarts else {}),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TokenTrace:
+        """The inverse of ``to_json``. ValueError if the lists differ in length or hold no numbers, or ``restarts`` are
+        no places in them."""
+        trace = cls(
+            list(data["ids"]), [bool(m) for m in data["loss_mask"]], list(data["logprobs"]), list(data["versions"]),
+            list(data.get("restarts", ())),
+        )  # fmt: skip
+        if not len(trace.ids) == len(trace.loss_mask) == len(trace.logprobs) == len(trace.versions):
+            raise ValueError("tokens: ids, loss_mask, logprobs and versions differ in length")
+        for name, values, kinds in (("ids", trace.ids, {int}), ("logprobs", trace.logprobs, {int, float}),
+                                    ("versions", trace.versions, {int})):  # fmt: skip
+            if not kinds.issuperset(map(type, values)):
+                raise ValueError(f"tokens: {name} must be numbers{'' if len(kinds) > 1 else ' without fractions'}")
+        whole = all(type(at) is int for at in trace.restarts)
+        if not whole or any(a >= b for a, b in pairwise([0, *trace.restarts, len(trace.ids)]) if trace.restarts):
+            raise ValueError("tokens: restarts must be ascending places within the ids")
+        return trace
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The score of an episode: ``reward`` is the product of ``breakdown`` (component name to 0.0 or 1.0).
+
+    ``audit``: metrics that operators care about and the reward does not see (see audit/metrics.py).
+    """
+
+    reward: float
+    breakdown: Mapping[str, float] = field(default_factory=dict)
+    audit: Mapping[str, float] = field(default_factory=dict)
+    note: str | None = None
+
+
+@dataclass(slots=True)
+class Episode:
+    """One conversation from first message to verdict: messages, exact tokens, why it ended, reward, usage.
+
+    ``group`` names the set of rollouts of one task at one training step. ``tags`` carry what reports group by: intent,
+    persona, difficulty. ``error`` says what failed where ``stop`` is ``infrastructure``. ``tokens`` is None for agents
+    that no sampler of ours drives. ``system`` and ``tools``: what the agent was told; they are in memory, and in files
+    whose episodes do not share them (see ``to_json``).
+    """
+
+    id: str
+    task_id: str
+    domain: str
+    turns: list[Turn]
+    stop: StopReason
+    seed: int = 0
+    group: str | None = None
+    agent: str = ""
+    user: str = ""
+    tokens: TokenTrace | None = None
+    verdict: Verdict | None = None
+    tags: dict[str, Any] = field(default_factory=dict)
+    timings: dict[str, float] = field(default_factory=dict)
+    agent_usage: Usage = Usage()
+    user_usage: Usage = Usage()
+    error: str | None = None
+    system: str | None = None
+    tools: tuple[ToolSpec, ...] | None = None
+
+    @property
+    def learnable(self) -> bool:
+        """True if it may be learned from: neither did infrastructure end it, nor has a guard found that its user
+        spoiled it."""
+        return self.stop is not StopReason.INFRASTRUCTURE and not self.tags.get(SPOILED)
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages of all turns, in order."""
+        return [t.message for t in self.turns]
+
+    @property
+    def reward(self) -> float:
+        """The verdict's reward; ValueError with the reason if the episode has not been scored."""
+        if self.verdict is None:
+            why = f": it ended with {self.stop.value}, {self.error}" if self.error else ""
+            raise ValueError(f"episode {self.id} has no verdict{why}")
+        return self.verdict.reward
+
+    def to_json(self, *, context: bool = False) -> dict[str, Any]:
+        """A plain dict that ``from_json`` restores exactly; "schema" says which version of the form it is.
+
+        ``context``: with what the agent was told, which is else left out: for episodes of several domains in one file.
+        """
+        turns = []
+        for t in self.turns:
+            row: dict[str, Any] = {"message": t.message.to_json(), "seconds": t.seconds}
+            if t.span is not None:
+                row["span"] = list(t.span)
+            if t.version is not None:
+                row["version"] = t.version
+            turns.append(row)
+        told: dict[str, Any] = {}
+        if context and self.system is not None and self.tools is not None:
+            told = {"system": self.system, "tools": [t.to_json() for t in self.tools]}
+        return {
+            "schema": SCHEMA_VERSION,
+            "id": self.id,
+            "task_id": self.task_id,
+            "domain": self.domain,
+            "group": self.group,
+            "seed": self.seed,
+            "agent": self.agent,
+            "user": self.user,
+            "stop": self.stop.value,
+            "turns": turns,
+            "tokens": self.tokens.to_json() if self.tokens is not None else None,
+            "verdict": None
+            if self.verdict is None
+            else {
+                "reward": self.verdict.reward,
+                "breakdown": dict(self.verdict.breakdown),
+                "audit": dict(self.verdict.audit),
+                "note": self.verdict.note,
+            },
+            "tags": self.tags,
+            "timings": self.timings,
+            "agent_usage": self.agent_usage.to_json(),
+            "user_usage": self.user_usage.to_json(),
+            "error": self.error,
+            **told,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Episode:
+        """The inverse of ``to_json``. ValueError names the field if the row is of another schema or malformed."""
+        version = data.get("schema")
+        if version != SCHEMA_VERSION:
+            raise ValueError(f"schema: this muarl reads episode schema {SCHEMA_VERSION}, the row says {version!r}")
+        try:
+            check_scalars(data)
+            verdict = data["verdict"]
+            return cls(
+                id=data["id"],
+                task_id=data["task_id"],
+                domain=data["domain"],
+                group=data["group"],
+                seed=data["seed"],
+                agent=data["agent"],
+                user=data["user"],
+                stop=StopReason(data["stop"]),
+                turns=[
+                    Turn(
+                        Message.from_json(t["message"]),
+                        t["seconds"],
+                        tuple(t["span"]) if "span" in t else None,
+                        t.get("version"),
+                    )
+                    for t in data["turns"]
+                ],
+                tokens=TokenTrace.from_json(data["tokens"]) if data["tokens"] is not None else None,
+                verdict=None if verdict is None else Verdict(**verdict),
+                tags=dict(data["tags"]),
+                timings=dict(data["timings"]),
+                agent_usage=Usage(**data["agent_usage"]),
+                user_usage=Usage(**data["user_usage"]),
+                error=data["error"],
+                system=data.get("system"),
+                tools=tuple(map(ToolSpec.from_json, data["tools"])) if "tools" in data else None,
+            )
+        except KeyError as missing:
+            raise ValueError(f"episode row lacks the field {missing}") from None
+
+
+def check_scalars(data: Mapping[str, Any]) -> None:
+    """ValueError if a field that figures and lists are made of is of another kind: a row may be somebody else's."""
+    kinds: dict[str, tuple[type, ...]] = {
+        "id": (str,), "task_id": (str,), "domain": (str,), "seed": (int,), "group": (str, type(None)),
+    }  # fmt: skip
+    for name, allowed in kinds.items():
+        if not isinstance(data[name], allowed):
+            raise ValueError(f"{name} must be {allowed[0].__name__}, not {type(data[name]).__name__}")
+    if data["verdict"] is not None:
+        reward = data["verdict"]["reward"]
+        if not isinstance(reward, (int, float)) or not -_LARGEST <= reward <= _LARGEST:
+            raise ValueError("verdict.reward must be a finite number")
+
+
+def write_episodes(path: Path, episodes: Iterable[Episode], *, context: bool = False) -> int:
+    """Write episodes as JSON lines, whole or not at all; returns how many. MuarlError if the disk is full.
+
+    ``context``: see ``Episode.to_json``.
+    """
+    count = 0
+    with whole_file(path) as out:
+        for episode in episodes:
+            out.write(json.dumps(episode.to_json(context=context), ensure_ascii=False) + "\n")
+            count += 1
+    return count
+
+
+def read_episodes(path: Path, *, unfinished_ok: bool = False) -> Iterator[Episode]:
+    """Read episodes from JSON lines. ValueError names file and line of the first row that is not an episode.
+
+    ``unfinished_ok``: a last line without its end, which a run leaves that was killed or still writes, is passed over.
+    """
+    for number, line in read_lines(path):
+        if not line.strip() or (unfinished_ok and not line.endswith(b"\n")):
+            continue
+        try:
+            yield Episode.from_json(parse_json(line))
+        except ValueError as problem:
+            raise ValueError(f"{path}, line {number}: {problem}") from None
+        except (TypeError, AttributeError, KeyError, OverflowError) as problem:
+            raise ValueError(f"{path}, line {number}: this row is no episode: {problem}") from None

@@ -1,0 +1,98 @@
+"""Asking a process of the cluster: answers come before a deadline, and every way of not answering is one of two.
+
+``Lost``: the process or its machine is gone or silent; others may be asked. A MuarlError that the process raised: it
+answered, and that is what it had to say. Anything else it raised is a defect, and passes through as Ray reports it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any
+
+from muarl.basics import errors
+from muarl.basics.errors import InfrastructureError, MuarlError
+
+
+class Lost(Exception):
+    """Whoever was asked did not answer. ``final``: and never will."""
+
+    def __init__(self, message: str, *, final: bool = False) -> None:
+        super().__init__(message)
+        self.final = final
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A MuarlError on its way between processes, as plain values."""
+
+    kind: str
+    text: str
+    boundary: str = ""
+    retryable: bool = True
+
+    @classmethod
+    def of(cls, problem: MuarlError) -> Failure:
+        """What to send of an error."""
+        if isinstance(problem, InfrastructureError):
+            return cls(type(problem).__name__, str(problem), problem.boundary, problem.retryable)
+        return cls(type(problem).__name__, str(problem))
+
+    def error(self) -> MuarlError:
+        """The error again; one of a kind that errors.py does not have comes back as the nearest that it has."""
+        if self.boundary:
+            return InfrastructureError(self.text, boundary=self.boundary, retryable=self.retryable)
+        kind = getattr(errors, self.kind, MuarlError)
+        return kind(self.text) if isinstance(kind, type) and issubclass(kind, MuarlError) else MuarlError(self.text)
+
+
+async def answer(asked: Awaitable[Any], seconds: float, who: str) -> Any:
+    """What a process answered. Lost after so many seconds, or if it is gone; the MuarlError that it raised."""
+    from ray import exceptions as ray
+
+    try:
+        given = await asyncio.wait_for(_awaited(asked), seconds)
+    except (TimeoutError, ray.RayError) as problem:
+        raise lost_or_raised(problem, seconds, who) from None
+    if isinstance(given, Failure):
+        raise given.error()
+    return given
+
+
+def answer_now(asked: Any, seconds: float, who: str) -> Any:
+    """``answer`` for those who wait in a thread of their own. ``asked``: one reference, or a list of them."""
+    import ray
+    from ray import exceptions
+
+    try:
+        given = ray.get(asked, timeout=seconds)
+    except (exceptions.GetTimeoutError, exceptions.RayError) as problem:
+        raise lost_or_raised(problem, seconds, who) from None
+    for one in given if isinstance(given, list) else [given]:
+        if isinstance(one, Failure):
+            raise one.error()
+    return given
+
+
+def lost_or_raised(problem: Exception, seconds: float, who: str) -> Exception:
+    """What to raise for what Ray raised."""
+    from ray import exceptions as ray
+
+    if isinstance(problem, ray.GetTimeoutError) or not isinstance(problem, ray.RayError):
+        return Lost(f"{who} did not answer within {seconds:.0f} s")
+    if isinstance(problem, ray.ActorDiedError):
+        return Lost(f"{who} died: {_first_line(problem)}", final=True)
+    if isinstance(problem, ray.RayTaskError):
+        return problem
+    if isinstance(problem, ray.ActorUnavailableError):
+        return Lost(f"{who} was lost: it died, or its machine or the network to it")
+    return Lost(f"{who} was lost: {_first_line(problem)}")
+
+
+async def _awaited(asked: Awaitable[Any]) -> Any:
+    return await asked
+
+
+def _first_line(problem: Exception) -> str:
+    return next((line.strip() for line in str(problem).splitlines() if line.strip()), type(problem).__name__)

@@ -1,0 +1,234 @@
+"""A sampler as a process of the cluster, and the board that says where the newest weights are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from muarl.basics.errors import InfrastructureError, MuarlError
+from muarl.inference.base import PolicySampler, Sampled, SamplingParams, SleepingSampler, Weights
+from muarl.workers.cluster.calls import Failure, Lost, answer
+from muarl.workers.cluster.runtime import find
+from muarl.workers.cluster.weights import Bucket, unpack
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from muarl.learning.settings import LoraSettings
+    from muarl.workers.cluster.transport import GroupKind, WeightGroup
+
+BuildSampler = Callable[[], PolicySampler]
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """References to the weights of a version; ``lora``: they are those of an adapter alone."""
+
+    version: int
+    buckets: list[Any]
+    lora: LoraSettings | None = None
+
+
+class Board:
+    """Where the newest weights are to be had: a small actor beside the driver, with references, not weights."""
+
+    def __init__(self) -> None:
+        self._newest: Posted | Failure | None = None
+        self._coming = 0
+        self._news = asyncio.Event()
+        self._news.set()
+
+    async def clear(self, version: int) -> None:
+        """Weights of this version are on their way: let the old ones be freed, and have those who ask wait."""
+        self._newest, self._coming = None, version
+        self._news.clear()
+
+    async def post(self, newest: Posted) -> None:
+        """From now on these, unless newer ones are on their way already."""
+        if newest.version >= self._coming:
+            self._newest = newest
+            self._news.set()
+
+    async def fail(self, version: int, why: str) -> None:
+        """Weights of this version will not come here: who waits for them, or asks later, is told why."""
+        if version >= self._coming:
+            self._newest = Failure.of(InfrastructureError(why, boundary="agent"))
+            self._news.set()
+
+    async def newest(self) -> Posted | Failure | None:
+        """What was posted last, None if the samplers' own checkpoint is the newest."""
+        await self._news.wait()
+        return self._newest
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMembership:
+    """One process's place in a group of ``transport``: the group's ``token`` and store, and who it is there."""
+
+    token: str
+    kind: GroupKind
+    address: str
+    rank: int
+    world: int
+    device: str
+    seconds: float
+
+    def join(self) -> WeightGroup:
+        """Join the group. MuarlError if that fails."""
+        import torch
+
+        from muarl.workers.cluster.transport import GroupBroken, join_group
+
+        try:
+            return join_group(
+                self.kind,
+                self.address,
+                self.rank,
+                self.world,
+                device=torch.device(self.device),
+                seconds=self.seconds,
+            )
+        except GroupBroken as problem:
+            raise MuarlError(f"a process did not join the group: {problem}") from None
+
+
+class SamplerActor:
+    """A sampler in a process of its own. ``build`` makes it, after ``setup``, when it is first asked for: an error in
+    an actor's constructor would come back as Ray's, without its words. ``board``: the board's name."""
+
+    def __init__(self, setup: Callable[[], None], build: BuildSampler, board: str, seconds: float) -> None:
+        setup()
+        self._build = build
+        self._sampler: PolicySampler | None = None
+        self._board, self._seconds = board, seconds
+        self._version: int | None = None  # not known to be the newest
+        self._moving = asyncio.Lock()
+        self._membership: GroupMembership | None = None
+        self._group: WeightGroup | None = None
+
+    async def ready(self) -> Failure | None:
+        """Answers once it can sample."""
+        return await self.refresh(0)
+
+    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None) -> Sampled | Failure:
+        """See ``Sampler``."""
+        try:
+            sampler = self._sampler
+            if sampler is None or self._version is None:
+                sampler = await self._catch_up()
+            return await sampler.sample(prompt_ids, params, session=session)
+        except MuarlError as problem:
+            return Failure.of(problem)
+
+    async def close_session(self, session: str) -> None:
+        """See ``Sampler``."""
+        if self._sampler is not None:
+            self._sampler.close_session(session)
+
+    async def sleep(self) -> Failure | None:
+        """See ``SleepingSampler``."""
+        try:
+            async with self._moving:  # it would wake with weights of which only some have come
+                if isinstance(self._sampler, SleepingSampler):
+                    await self._sampler.sleep()
+        except MuarlError as problem:
+            return Failure.of(problem)
+        return None
+
+    async def refresh(self, version: int) -> Failure | None:
+        """Take the newest weights, which are at least of this version."""
+        try:
+            await self._catch_up(version)
+        except MuarlError as problem:
+            return Failure.of(problem)
+        return None
+
+    # ---- weights that come directly from the learner
+
+    async def group_token(self) -> str | None:
+        """The token of the group that this process is in; None: of none, as after a restart."""
+        return None if self._membership is None or self._group is None else self._membership.token
+
+    async def join_group(self, membership: GroupMembership) -> Failure | None:
+        """Join a group, in place of another."""
+        self._leave_group()
+        try:
+            self._group = await asyncio.to_thread(membership.join)
+        except MuarlError as problem:
+            return Failure.of(problem)
+        self._membership = membership
+        return None
+
+    async def receive(self, token: str, version: int, lora: LoraSettings | None) -> str | None:
+        """Take the weights that the group's learner sends now, as ``version``; why not, if that fails. They can then
+        still be had from the board."""
+        async with self._moving:
+            group = self._group
+            if group is None or self._membership is None or self._membership.token != token:
+                return "this sampler is in no such group"
+            try:
+                if self._sampler is None:
+                    self._sampler = self._build()
+                await self._sampler.update(_weights(group.receive, lora), version)
+            except Exception as problem:  # whatever it was, the others must not wait for it
+                group.fail(f"a sampler did not take the weights: {problem}")
+                self._leave_group()
+                return str(problem)
+            self._version = version
+            return None
+
+    def _leave_group(self) -> None:
+        if self._group is not None:
+            self._group.close()
+        self._group = self._membership = None
+
+    # ---- weights from the board
+
+    async def _catch_up(self, wanted: int = 0) -> PolicySampler:
+        found = None
+        if not self._has(wanted):
+            # Not under the lock: while this waits for the board, weights may come directly.
+            found = await answer(find(self._board).newest.remote(), self._seconds, "the board of weights")
+        async with self._moving:
+            if self._sampler is None:
+                self._sampler = self._build()
+            if self._has(wanted):
+                return self._sampler
+            if found is None:
+                self._version = 0
+                return self._sampler
+            buckets = await _fetched(found.buckets, self._seconds)
+            await self._sampler.update(_weights(lambda: unpack(buckets), found.lora), found.version)
+            self._version = found.version
+            return self._sampler
+
+    def _has(self, wanted: int) -> bool:
+        return self._version is not None and self._version >= wanted
+
+
+def _weights(tensors: Callable[[], Iterable[tuple[str, Tensor]]], lora: LoraSettings | None) -> Weights:
+    """What was sent, as samplers take it."""
+    if lora is None:
+        return tensors
+    from muarl.learning.lora import AdaptedWeights
+
+    def whole() -> Iterator[tuple[str, Tensor]]:
+        raise MuarlError("only the adapter was sent, and this sampler wants all weights")
+
+    return AdaptedWeights(whole, lambda: dict(tensors()), lora)
+
+
+async def _fetched(references: Sequence[Any], seconds: float) -> list[Bucket]:
+    """The buckets themselves, from wherever they are. InfrastructureError if they cannot be had."""
+    try:
+        got = await answer(asyncio.gather(*(_one(r) for r in references)), seconds, "the owner of the weights")
+    except Lost as problem:
+        raise InfrastructureError(f"the newest weights cannot be fetched: {problem}", boundary="agent") from None
+    return list(got)
+
+
+async def _one(reference: Any) -> Bucket:
+    bucket: Bucket = await reference
+    return bucket

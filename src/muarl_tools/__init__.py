@@ -1,0 +1,1 @@
+"""What stands beside the engine: the viewer, comparisons, checks, servers, experiments, exports."""

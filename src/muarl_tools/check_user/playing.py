@@ -1,0 +1,193 @@
+"""A simulated user's conversations with agents of several kinds, so that no agent shapes the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from muarl.agents.base import Agent
+from muarl.agents.idle import IdleAgent, TransferAgent
+from muarl.agents.probes import CLAIMS, STALLS, InquisitiveAgent, MistakenAgent
+from muarl.backends.users import make_users
+from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
+from muarl.basics.event_loop import event_loop
+from muarl.config import RunConfig
+from muarl.domains.base import Task
+from muarl.domains.error_profile import SLOPPY
+from muarl.endpoints import Endpoint
+from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.playing import local_executor
+from muarl.environments.registry import find
+from muarl.observe.progress import Progress
+from muarl.play.rollout import Budget, RolloutEnd, requests_for
+from muarl.recipes.evaluation.measuring import play_all
+from muarl.rewards.judge import Completer
+from muarl.rewards.user_conduct import find_all
+from muarl.rewards.user_errors import UserError
+from muarl.rewards.user_judge import UserJudge
+from muarl.types.episode import Episode, StopReason, Usage
+from muarl.users.base import UserFactory
+
+LABEL = "user check"
+SLOPPY_EXPERT, EXPERT = "sloppy expert", "expert"
+
+AGENTS: Mapping[str, str] = {
+    EXPERT: "serves by the book (needs the environment's scripted expert)",
+    SLOPPY_EXPERT: "the expert with an error profile: skips confirmations, forgets, hands over needlessly, guesses",
+    "inquisitive": "asks three needless questions first, most of them without an answer in the scenario",
+    "mistaken": "the expert, with one digit wrong in each proposal: the user has to say no",
+    "refusing": "refuses everything",
+    "stalling": "is still looking into it, for ever",
+    "claiming": "says that all is done, and has done nothing",
+    "transferring": "hands over at once",
+}
+"""The agents by name, and what each does."""
+
+
+@dataclass(frozen=True)
+class PlayedConversation:
+    """A conversation, who played it, and what was found of its user. ``judged``: the judge's findings, None where it
+    was not asked or did not answer."""
+
+    domain: str
+    agent: str
+    task: Task
+    episode: Episode
+    found: tuple[UserError, ...]
+    judged: tuple[UserError, ...] | None = None
+
+    @property
+    def said(self) -> list[str]:
+        """What the user said, without its calls."""
+        return [m.content or "" for m in self.own if not m.tool_calls]
+
+    @property
+    def own(self) -> list[Any]:
+        """The user's messages, calls included."""
+        return [m for m in self.episode.messages[len(self.task.history) :] if m.role == "user"]
+
+
+@dataclass
+class PlayedCheck:
+    """All conversations of a check. ``user``: its name for reports. ``lost``: failures outside the user's words, such
+    as an endpoint that did not answer, by their text. ``missing``: agents that an environment cannot host, and why."""
+
+    user: str
+    conversations: list[PlayedConversation] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    end: RolloutEnd = RolloutEnd.COMPLETE
+    spent: Usage = Usage()
+    unjudged: int = 0
+
+
+def play_check(
+    config: RunConfig, progress: Progress, *, agents: Sequence[str] = (), endpoints: Sequence[Endpoint] = ()
+) -> PlayedCheck:
+    """Play the section ``eval_user`` of a configuration on the tasks of its section ``eval``, in each of its domains,
+    once a trial with every agent. ``agents``: names of ``AGENTS``, none for all; ``endpoints``: further agents.
+
+    Each agent meets users of the same seeds. What a limit cut is looked at, too; failures of infrastructure are only
+    counted. ConfigError for an agent that there is not; MuarlError if no conversation could be played.
+    """
+    if unknown := [name for name in agents if name not in AGENTS]:
+        raise ConfigError(f"--agents: there is no agent {unknown[0]!r}; there are: {', '.join(AGENTS)}")
+    out: PlayedCheck | None = None
+    with event_loop() as loop:
+        loop.closes(*endpoints)
+        for domain in config.domains:
+            own = config.model_copy(update={"domain": domain})
+            environment = configure_environment(own, measuring=True)
+            users = make_users(own.eval_user, environment)
+            loop.closes(environment, users)
+            out = PlayedCheck(users.name) if out is None else out
+            _play_domain(out, own, environment, users, progress, agents, endpoints)
+    if out is None or not out.conversations:
+        first = out.lost[0] if out is not None and out.lost else "no episode was played"
+        raise MuarlError(f"not one conversation could be played. The first failure: {first}")
+    return out
+
+
+def _play_domain(
+    out: PlayedCheck,
+    config: RunConfig,
+    environment: ConfiguredEnvironment,
+    users: UserFactory,
+    progress: Progress,
+    wanted: Sequence[str],
+    endpoints: Sequence[Endpoint],
+) -> None:
+    tasks = environment.eval_tasks(config.eval)
+    environment.check(tasks)
+    name = find(config.domain.name).name
+    offered, missing = agents_for(environment)
+    chosen = {key: agent for key, agent in offered.items() if key in wanted or not wanted}
+    chosen |= {f"endpoint:{e.model}": environment.endpoint_agent(e) for e in endpoints}
+    out.missing |= {f"{key} in {name}": why for key, why in missing.items() if key in wanted or not wanted}
+    known = {task.id: task for task in tasks}
+    requests = requests_for(tasks, config.eval.trials, seed=config.eval.seed, label=LABEL)
+    for key, agent in chosen.items():
+        before = out.spent
+        budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda before=before: before)  # type: ignore[misc]
+        executor = local_executor(environment, agent, users, config.rollout.concurrency)
+        episodes, end = play_all(executor, requests, progress, f"{key} in {name}", budget=budget)
+        for episode in episodes:
+            out.spent += episode.agent_usage + episode.user_usage
+            if episode.stop is StopReason.INFRASTRUCTURE:
+                out.lost.append(episode.error or "unknown")
+                continue
+            task = known[episode.task_id]
+            found = find_all(task, episode.messages, user_tools=environment.user_tools(task))
+            out.conversations.append(PlayedConversation(name, key, task, episode, found))
+        if end is not RolloutEnd.COMPLETE:
+            out.end = end
+            return
+
+
+def agents_for(environment: ConfiguredEnvironment) -> tuple[dict[str, Agent], dict[str, str]]:
+    """The agents of ``AGENTS`` that an environment can host, and why it cannot host the others. Without a scripted
+    expert, the inquisitive agent refuses after its questions."""
+    offered: dict[str, Agent] = {}
+    missing: dict[str, str] = {}
+    refusing = IdleAgent(name="refusing")
+    expert: Agent | None = None
+    try:
+        expert = environment.experts()
+        offered |= {EXPERT: expert, SLOPPY_EXPERT: environment.experts(SLOPPY)}
+    except ConfigError as problem:
+        missing = dict.fromkeys((EXPERT, SLOPPY_EXPERT, "mistaken"), str(problem))
+    offered["inquisitive"] = InquisitiveAgent(expert or refusing)
+    if expert is not None:
+        offered["mistaken"] = MistakenAgent(expert)
+    offered |= {
+        "refusing": refusing,
+        "stalling": IdleAgent(STALLS, name="stalling"),
+        "claiming": IdleAgent(CLAIMS, name="claiming"),
+    }
+    if environment.can_transfer:
+        offered["transferring"] = TransferAgent(environment.transfer_tools, name="transferring")
+    else:
+        missing["transferring"] = "it has no tool to transfer with"
+    return offered, missing
+
+
+async def judge_check(check: PlayedCheck, model: Completer, progress: Progress, *, concurrency: int = 16) -> None:
+    """Ask a judge about every conversation as well. Those that it does not answer for are counted in ``unjudged``."""
+    import asyncio
+
+    judge, room = UserJudge(model), asyncio.Semaphore(concurrency)
+    with progress.phase("judging the user", len(check.conversations), "conversations") as phase:
+
+        async def look(place: int) -> None:
+            one = check.conversations[place]
+            async with room:
+                try:
+                    found = await judge(one.task, one.episode.messages)
+                    check.conversations[place] = replace(one, judged=tuple(found))
+                except InfrastructureError:
+                    check.unjudged += 1
+                finally:
+                    phase.advance()
+
+        await asyncio.gather(*(look(place) for place in range(len(check.conversations))))

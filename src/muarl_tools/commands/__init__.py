@@ -1,0 +1,1 @@
+"""The subcommands of muarl that look at, judge, serve and export what runs leave behind."""

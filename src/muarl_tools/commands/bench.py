@@ -1,0 +1,276 @@
+"""``muarl replay`` and ``muarl score``: recorded calls run again, and recorded conversations scored again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from muarl.basics.errors import ConfigError, DataError
+from muarl.observe.terminal import echo, working
+from muarl.records.messages import items, read_call
+from muarl_tools.commands import traces
+from muarl_tools.commands.datasets import data
+from muarl_tools.commands.recorded import BENCHMARKS, RecordedWorlds, ScoringJob, conversation, rows, whole_file
+
+if TYPE_CHECKING:
+    from muarl_worlds.tau.tau2_benchmark.results import Simulation, Tau2Results
+
+__all__ = ["data", "replay", "score"]
+
+Bench = Annotated[
+    str, typer.Argument(metavar="BENCH", help=f"The benchmark: {', '.join((*BENCHMARKS, *traces.BENCHMARKS))}.")
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="JSON-lines file to write (atomically).")]
+DomainName = Annotated[str | None, typer.Option("--domain", help="The domain, where the file does not name it.")]
+Split = Annotated[str | None, typer.Option("--split", help="Split of task numbers without a split (TAU1).")]
+
+
+def replay(
+    bench: Bench,
+    calls: Annotated[Path, typer.Option("--calls", "--steps", help="JSON lines of recorded calls; see below.")],
+    out: Out,
+    domain: DomainName = None,
+    split: Split = None,
+) -> None:
+    """Run recorded tool calls, each line in a fresh world, and write what the tools answer.
+
+    Every line is {"domain", "task_id" (or null), "calls": [{"requestor", "name", "arguments"}]}. It comes back with
+    "content" and "error" on each call, and "agent_hash" and "user_hash" of the state after the last one.
+
+    BFCL: {"id", "long_context", "calls": [{"class", "name", "kwargs"}]} gets "content" on each call and "final_state".
+    ACEBench: {"id", "language", "steps": [{"message"}]} gets "output" on each step and "final_state".
+
+    [bold]Examples[/bold]
+
+      muarl replay tau2 --calls calls.jsonl --out answers.jsonl
+
+      muarl replay tau1 --domain airline --calls calls.jsonl --out answers.jsonl
+
+      muarl replay bfcl-v4 --calls calls.jsonl --out answers.jsonl
+    """
+    if bench in traces.BENCHMARKS:
+        traces.options_are_default(bench, {"--domain": domain is not None, "--split": split is not None})
+        with working(f"Replaying {calls}"):
+            answers = traces.replay_lines(bench, calls)
+        _write(out, answers)
+        echo(f"{traces.replay_report(answers)}: {out}")
+        return
+    from muarl.observe.progress import Progress
+
+    worlds = RecordedWorlds(bench, domain, split)
+    jobs = []
+    with working(f"Reading {calls}"):
+        for row, place in rows(calls):
+            found, task = worlds.task(row, place, optional=True)
+            jobs.append((row, place, found, task, [read_call(c, p) for c, p in items(row, "calls", place)]))
+    lines = []
+    with Progress() as progress, progress.phase("replaying", len(jobs), "lines") as phase:
+        for row, place, found, task, parsed in jobs:
+            try:
+                world = found.world(task)
+            except DataError as problem:
+                raise DataError(f"{place}: {problem}") from None
+            answered = []
+            for given, call in zip(row["calls"], parsed, strict=True):
+                result = world.call(call.requestor, call)
+                answered.append({**given, "content": result.content, "error": result.error})
+            hashes = {"agent_hash": world.full_hash("assistant"), "user_hash": world.full_hash("user")}
+            lines.append({**row, "calls": answered, **hashes})
+            phase.advance()
+    _write(out, lines)
+    count = sum(len(r["calls"]) for r in lines)
+    echo(f"{len(lines)} lines, {count} calls, {sum(c['error'] for r in lines for c in r['calls'])} errors: {out}")
+
+
+def score(
+    bench: Bench,
+    trajectories: Annotated[
+        Path,
+        typer.Option(
+            "--trajectories",
+            "--calls",
+            help="JSON lines (domain, task_id, messages, termination_reason; or episodes), or the benchmark's own "
+            "results: TAU2's results.json or its folder, TAU1's historical trajectories, the result files of BFCL and "
+            "ACEBench or their folder.",
+        ),
+    ],
+    out: Out,
+    judge: Annotated[
+        str, typer.Option("--judge", help="Judge of natural-language assertions: pass, fail or endpoint:MODEL.")
+    ] = "pass",
+    domain: DomainName = None,
+    split: Split = None,
+    evaluation: Annotated[
+        str,
+        typer.Option(
+            "--evaluation",
+            help="all: by each task's own basis, the official score. deterministic: without natural-language "
+            "assertions, by what was said instead. Or TAU2's env, action, communicate, nl_assertions, "
+            "all_ignore_basis, all_with_nl_assertions_ignore_basis.",
+        ),
+    ] = "all",
+    fresh_tasks: Annotated[
+        bool, typer.Option("--fresh-tasks", help="Use the installed tasks for scoring instead of those in the file.")
+    ] = False,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Report results that differ from the recorded ones, but score anyway.")
+    ] = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="Write each of the task's criteria and whether it was met.")
+    ] = False,
+    verdicts: Annotated[
+        int,
+        typer.Option(
+            "--verdicts",
+            min=1,
+            max=100,
+            help="Ask the judge so often about each conversation, with a line for each time; muarl compare then says "
+            "how much of the noise is the judge's. Needs a model as judge.",
+        ),
+    ] = 1,
+) -> None:
+    """Score recorded conversations again, as the benchmark scores them.
+
+    Every line is {"domain", "task_id", "messages", "termination_reason"}, or an episode of a run of muarl. It comes
+    back as {"domain", "task_id", "reward", "breakdown"}. Reward is null, with an "error", for a conversation whose
+    writes cannot be replayed (out of order, or with other results than recorded), that the judge did not answer about,
+    or that an infrastructure failure ended; the others are scored. Exit code 2 if no conversation could be scored.
+
+    BFCL: {"id", "calls": [turn][message][call]} gets "valid", "error_type" and the strict score. ACEBench: {"id",
+    "language", "final_state", "process"} gets "end_to_end" and "process", as upstream has them and with its defects
+    repaired.
+
+    [bold]Examples[/bold]
+
+      muarl score tau2 --trajectories saved.jsonl --out scores.jsonl --judge fail
+
+      muarl score tau2 --trajectories runs/eval/episodes/eval.jsonl --out scores.jsonl --judge endpoint:gpt-4.1
+
+      muarl score tau2 --trajectories tau2-bench/data/tau2/simulations/my_run --out scores.jsonl --lenient
+
+      muarl score tau1 --domain airline --trajectories historical_trajectories/gpt-4o-airline.json --out scores.jsonl
+
+      muarl score bfcl-v4 --trajectories result/my_model --out scores.jsonl
+    """
+    if bench in traces.BENCHMARKS:
+        changed = {"--domain": domain is not None, "--split": split is not None, "--judge": judge != "pass"}
+        changed |= {"--evaluation": evaluation != "all", "--fresh-tasks": fresh_tasks}
+        traces.options_are_default(bench, changed | {"--lenient": lenient, "--details": details})
+        with working(f"Scoring {trajectories}"):
+            judged, told = traces.score_lines(bench, trajectories)
+        _write(out, judged)
+        echo(f"{told}: {out}")
+        return
+    import asyncio
+
+    from muarl.rewards.judge import FixedJudge, ModelJudge, open_judge_model
+    from muarl_tools.commands.scoring import Scoring, report, score_all
+
+    if bench == "tau1" and evaluation != "all":
+        raise ConfigError("--evaluation: TAU1 has only one way of scoring; keep the default, all")
+    how = Scoring(evaluation, strict=not lenient, details=details)
+    model = open_judge_model(judge)
+    if model is None and verdicts > 1:
+        raise ConfigError(f"--verdicts: the judge {judge!r} always says the same; name one with --judge endpoint:MODEL")
+    who = FixedJudge(judge == "pass") if model is None else ModelJudge(model)
+    if model is not None:
+        echo(f"judge: {model.endpoint.about}", err=True)
+    worlds = RecordedWorlds(bench, domain, split)
+    with working(f"Reading {trajectories}"):
+        jobs = list(_jobs(worlds, trajectories, fresh_tasks))
+    if jobs and all(job.problem is not None for job in jobs):
+        raise DataError(f"{trajectories}: none of its {len(jobs)} conversations can be scored. {jobs[0].problem}")
+    with working(f"Scoring {len(jobs):,} conversations"):
+        lines = asyncio.run(score_all([job for job in jobs for _ in range(verdicts)], who, how))
+    if verdicts > 1:
+        lines = [{**line, "verdict": n % verdicts} for n, line in enumerate(lines)]
+    _write(out, lines)
+    lines = lines[::verdicts]  # the first verdict on each conversation is its score
+    if lines and all("error" in line for line in lines):
+        raise DataError(
+            f"{trajectories}: none of its {len(lines)} conversations could be scored. See {out} for the reasons"
+        )
+    echo(f"{report(lines, judge, how)}: {out}")
+
+
+def _jobs(worlds: RecordedWorlds, path: Path, fresh_tasks: bool) -> Iterator[ScoringJob]:
+    from muarl_worlds.tau import tau1_trajectories
+    from muarl_worlds.tau.tau2_benchmark import results
+
+    folder = results.folder_of(path) if worlds.bench == "tau2" else None
+    if folder is not None:
+        yield from _simulations(worlds, results.read_folder(folder), fresh_tasks)
+        return
+    found = whole_file(path)
+    if worlds.bench == "tau2" and results.is_results(found):
+        yield from _simulations(worlds, results.results(found, path), fresh_tasks)
+        return
+    if worlds.bench == "tau1" and tau1_trajectories.is_historical(found):
+        for i, row in enumerate(found):
+            yield _historical(worlds, row, f"{path}, entry {i}")
+        return
+    if isinstance(found, list) or (isinstance(found, dict) and not {"messages", "turns", "traj"} & set(found)):
+        wanted = "results.json, with tasks and simulations" if worlds.bench == "tau2" else "list of entries with traj"
+        raise DataError(f"{path}: it is neither JSON lines of conversations nor a {wanted}")
+    for row, place in rows(path):
+        if worlds.bench == "tau1" and "traj" in row:
+            yield _historical(worlds, row, place)
+            continue
+        domain, task = worlds.task(row, place)
+        assert task is not None  # a trajectory without a task is refused above
+        messages, stop, solo = conversation(row, place, told=worlds.bench == "tau2")
+        told = {"domain": worlds.named(row, place), "task_id": row.get("task_id", task.id)}
+        told |= {name: row[name] for name in ("id", "trial", "split") if name in row and "turns" not in row}
+        yield ScoringJob(told, worlds.bench, domain, task, messages, stop, solo)
+
+
+def _historical(worlds: RecordedWorlds, row: Mapping[str, Any], place: str) -> ScoringJob:
+    """One entry of a run of TAU1; what is wrong with it is told of it alone."""
+    from muarl_worlds.tau import tau1_benchmark as tau1
+    from muarl_worlds.tau import tau1_trajectories
+
+    told = {"domain": worlds.domain, "task_id": row.get("task_id"), "trial": row.get("trial")}
+    try:
+        found = tau1_trajectories.recorded(row, place)
+        if found.reward is not None:
+            told["recorded_reward"] = found.reward
+        task = tau1.recorded_task(found, domain_name=worlds.domain, split=worlds.split)
+        told |= {"domain": task.domain, "task": task.id}
+        return ScoringJob(told, "tau1", worlds.find(task.domain, place), task, found.messages, found.stop)
+    except DataError as problem:
+        return ScoringJob(told, "tau1", problem=str(problem))
+
+
+def _simulations(worlds: RecordedWorlds, found: Tau2Results, fresh_tasks: bool) -> Iterator[ScoringJob]:
+    """The simulations of a run of TAU2; what is wrong with one of them is told of that one alone."""
+    name = found.domain
+    domain = worlds.find(name, f"{found.path}: info.environment_info")
+    for simulation in found.simulations:
+        told = _about(simulation, name)
+        try:
+            task = worlds.module.task(name, simulation.task_id) if fresh_tasks else found.task(simulation.task_id)
+            stop = simulation.termination_reason
+            # What was said matters only where a participant ended it, and other simulations may have been cut anywhere.
+            messages = tuple(simulation.messages) if stop in ("user_stop", "agent_stop") else ()
+            yield ScoringJob(told, "tau2", domain, task, messages, stop, found.solo)
+        except DataError as problem:
+            yield ScoringJob(told, "tau2", problem=str(problem))
+
+
+def _about(simulation: Simulation, name: str) -> dict[str, Any]:
+    row: Mapping[str, Any] = simulation.row
+    told = {"domain": name, "task_id": row.get("task_id"), "id": row.get("id"), "trial": row.get("trial")}
+    if simulation.reward is not None:
+        told["recorded_reward"] = simulation.reward
+    return told
+
+
+def _write(out: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    from muarl.basics.files import write_text
+
+    # ASCII, because recorded text may hold lone surrogates, which no file encoding can carry.
+    write_text(out, "".join(json.dumps(line) + "\n" for line in lines))

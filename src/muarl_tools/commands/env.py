@@ -1,0 +1,178 @@
+"""``muarl env``: environments for trainers in other processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from muarl.cli.named import approved
+from muarl.observe.terminal import echo, working
+from muarl_tools.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, Queue, TokenFile, tell_ready
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from muarl.environments.environment import Environment
+    from muarl_tools.serve_environments.http import EnvironmentServer
+    from muarl_tools.serve_environments.service import ServedEnvironments
+
+env = typer.Typer(
+    no_args_is_help=True, help="Environments, with users and rewards, for other trainers.", rich_markup_mode="rich"
+)
+
+
+@env.callback()
+def _group() -> None:
+    """A group of its own, though it has one command so far."""
+
+
+@env.command("serve")
+def serve(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ENVIRONMENT...",
+            help="Names from `muarl domains`, FILE.py:NAME or package.module:NAME.",
+            show_default=False,
+        ),
+    ],
+    user: Annotated[
+        str, typer.Option("--user", "-u", help="Who plays the customer: agenda, endpoint:MODEL or endpoint:MODEL@URL.")
+    ] = "agenda",
+    judge: Annotated[
+        str | None,
+        typer.Option("--judge", help="Model that judges assertions in words, where tasks have some: endpoint:MODEL."),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option("--split", help="The split where a request names none. Default: train, or the first.")
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", help="The size where a request names none. Default: the smallest.")
+    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8477,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Maximum concurrent conversations.")] = 1024,
+    queue: Queue = 1024,
+    session_idle: Annotated[
+        float, typer.Option("--session-idle", min=1, help="Seconds after which a session closes that nobody asks for.")
+    ] = 900.0,
+    allow_base_url: Annotated[
+        list[str] | None,
+        typer.Option("--allow-base-url", help="Ask only models below this address (repeatable). Default: any."),
+    ] = None,
+    allow_host: AllowedHosts = None,
+    grace: Grace = 30.0,
+    body: MaxBody = 16,
+    token_to: TokenFile = None,
+) -> None:
+    """Serve environments over HTTP: whole conversations with a trainer's model, or step by step.
+
+    Clients must send a token as a bearer token: the one in MUARL_ENV_TOKEN (or in the file that MUARL_ENV_TOKEN_FILE
+    names), otherwise a random one that is printed. Ctrl-C or SIGTERM lets running conversations finish. See
+    docs/integrations.md.
+
+    [bold]Examples[/bold]
+
+      muarl env serve retail-generated
+
+      muarl env serve retail-generated airline-generated --size official --port 9000
+
+      muarl env serve tau2-telecom --split train --user endpoint:MODEL@http://localhost:8000/v1
+
+      muarl env serve ./clinic.py:CLINIC --allow-base-url http://10.0.0.7:8000/v1
+    """
+    import asyncio
+
+    from muarl.basics.keys import read_secret
+    from muarl.basics.web.addresses import token_for
+    from muarl.endpoints.config import check_url
+    from muarl.environments.registry import find
+    from muarl.environments.usual import named_users
+    from muarl.rewards.judge import make_judge
+    from muarl_tools.serve_environments import TOKEN
+    from muarl_tools.serve_environments.service import ServedEnvironments
+
+    token = token_for(host, read_secret(TOKEN), TOKEN)
+    with working(f"Preparing {', '.join(names)}"):
+        players = named_users(user, concurrency=concurrency, where="--user")
+        served = ServedEnvironments(
+            environments=_different([find(_named(name)) for name in names]),
+            users=players,
+            judge=None if judge is None else make_judge(judge, {}),
+            split=split,
+            size=size,
+            base_urls=tuple(check_url(prefix) for prefix in allow_base_url or ()),
+            concurrency=concurrency,
+            queue=queue,
+            idle=session_idle,
+        )
+        _check(served)
+
+        def ready(server: EnvironmentServer) -> None:
+            which = ", ".join(e.name for e in served.environments)
+            exposed = None if server.loopback else host
+            tell_ready(f"{which} at {server.where.url}", token, TOKEN, token_to, exposed=exposed)
+            echo("Users: " + ("by rules" if players is None else players.about))
+            echo("Stop with Ctrl-C.")
+
+        played = asyncio.run(_serve(served, host, port, token, grace, tuple(allow_host or ()), body << 20, ready))
+    echo(f"Stopped. {played:,} conversation{'' if played == 1 else 's'} played.")
+
+
+async def _serve(
+    served: ServedEnvironments,
+    host: str,
+    port: int,
+    token: str,
+    grace: float,
+    names: tuple[str, ...],
+    body: int,
+    ready: Callable[[EnvironmentServer], None],
+) -> int:
+    """Serve until a signal comes; how many conversations were played."""
+    from muarl.basics.web.addresses import listen
+    from muarl.endpoints import Endpoint
+    from muarl_tools.serve_environments.http import EnvironmentServer
+    from muarl_tools.serve_environments.service import EnvironmentService
+
+    with listen(host, port) as listener:
+        service = EnvironmentService(served)
+        server = EnvironmentServer(service, listener, host=host, token=token, grace=grace, names=names, body=body)
+        if isinstance(served.users, Endpoint):  # a wrong key or address should be known before anybody trains
+            await served.users.check(boundary="user")
+        ready(server)
+        await server.run(signals=True)
+    return service.played
+
+
+def _named(name: str) -> str:
+    """An environment that the person names, its code approved for import. ConfigError if there is none."""
+    from muarl.basics.errors import ConfigError
+    from muarl.environments.registry import is_reference, names, unknown
+
+    if not is_reference(name) and name not in names():
+        raise ConfigError(unknown(name))
+    return approved(name) or name
+
+
+def _different(environments: Sequence[Environment]) -> Sequence[Environment]:
+    from muarl.basics.errors import ConfigError
+
+    names = [e.name for e in environments]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"two of the environments are called {twice}: serve one of them, or give it another name")
+    return environments
+
+
+def _check(served: ServedEnvironments) -> None:
+    """Refuse before anybody asks what could not be played: ConfigError for a split, a size or a user that there is not,
+    DataError for a benchmark whose data are not installed."""
+    from muarl.environments.usual import configured, usual_users
+
+    for environment in served.environments:
+        if served.split is not None:
+            environment.check_split(served.split, "--split")
+        if served.size is not None:
+            environment.check_size(served.size, "--size")
+        usual_users(configured(environment, served.size), served.users)

@@ -1,0 +1,99 @@
+"""``muarl plan``: bytes, seconds and dollars of a run, before it starts and without a GPU."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from muarl.cli.named import WeightedDomains, approve_from_file, approved_settings, domain_name
+from muarl.observe.terminal import echo, working
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="KEY=VALUE",
+        help="Settings that override the preset, such as rl.tasks_per_step=64.",
+        callback=approved_settings,
+    ),
+]
+Assume = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assume", "-a", metavar="KEY=VALUE", help="Replace an assumption, such as gpu=h100 or gpu_hour=2.5."
+    ),
+]
+
+
+def plan(
+    preset: Annotated[str, typer.Argument(help="A preset's name, or a YAML file of your own.")],
+    overrides: Settings = None,
+    domain: WeightedDomains = None,
+    assume: Assume = None,
+    gpus: Annotated[
+        int | None,
+        typer.Option("--gpus", help="Find settings that fit on this many GPUs, and plan those."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON instead of tables.")] = False,
+) -> None:
+    """Estimate what reinforcement learning needs: GPUs, memory on each, time per step, cost.
+
+    Memory follows from the model's sizes; time and cost from assumptions, which are printed and can be replaced. If the
+    settings do not fit (exit code 1), suggests some that do. Needs no GPU, and no weights for the
+    published Qwen3, Qwen2.5 and Llama 3 models.
+
+    [bold]Examples[/bold]
+
+      muarl plan mua-8b
+
+      muarl plan mua-32b rl.tasks_per_step=64 --assume gpu=h100 --assume gpu_hour=2.5
+
+      muarl plan mua-8b --gpus 4 --assume gpu=h100
+
+      muarl plan mine.yaml --json
+    """
+    from muarl.backends.memory_estimate import plan_of, planner
+    from muarl.basics.errors import ConfigError
+    from muarl.config import load_config
+    from muarl.config.load import given_value
+    from muarl.observe.screen import Screen
+    from muarl.planning.assumptions import assume as laid_over
+    from muarl.planning.report import print_plan
+
+    with working(f"Planning {preset}"):
+        named = [] if domain is None else [f"domain.name={json.dumps(domain_name(domain))}"]
+        settings = [*(overrides or ()), *named]
+        config, assumptions = load_config(preset, settings, starts=False), laid_over(assume or ())
+        approve_from_file(config, preset)
+        if config.model.dtype == "auto":
+            from muarl.backends.number_formats import settled
+
+            config = settled(config, training=True)
+        if given_value(preset, settings, "learner.pack_tokens") == "auto" and not (gpus or assume):
+            from muarl.runs.packs import within_memory
+
+            config, told = within_memory(config)
+            if told:
+                echo(told, err=True)
+        if gpus is not None:
+            from muarl.planning.splitting import best_split
+
+            split = best_split(config, gpus, planner(config, assumptions))
+            if split is None:
+                raise ConfigError(
+                    f"--gpus: {config.name} does not fit on {gpus} x {assumptions.gpu} under any of the settings that "
+                    "decide about memory: take more GPUs or a smaller model"
+                )
+            found = split[1]
+            fitting: list[str] | None = split[0]
+            changes = " ".join(split[0]) or "as it is"
+            echo(f"With {gpus} x {assumptions.gpu}: {changes} ({found.gpus} used)\n", err=as_json)
+        else:
+            found, fitting = plan_of(config, assumptions)
+    if as_json:
+        echo(json.dumps(found.to_json() | {"nearest": fitting}, indent=2))
+    else:
+        print_plan(found, fitting, Screen(soft_wrap=True, highlight=False))
+    if not found.fits:
+        raise typer.Exit(1)

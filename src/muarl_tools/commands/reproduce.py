@@ -1,0 +1,76 @@
+"""``muarl reproduce``: the paper's arms with small models, run where they are missing, and one page about them."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Annotated, Any
+
+import typer
+
+from muarl.cli.train import Config, Name, Named, Overrides, RunsDir
+from muarl.observe.terminal import echo, working
+from muarl_tools.commands.seeds import seed_numbers
+
+
+def reproduce(
+    overrides: Overrides = None,
+    seeds: Annotated[str, typer.Option("--seeds", help="Seeds of cold start and RL: 0,1,2 or 0-4.")] = "0,1,2",
+    config: Config = "reproduce",
+    name: Name = None,
+    runs_dir: RunsDir = None,
+    user_model: Annotated[
+        str | None,
+        typer.Option("--user-model", help="Evaluate with this user model, too: a run of `muarl sft-user`."),
+    ] = None,
+    page_only: Annotated[
+        bool, typer.Option("--page-only", help="Only write the page, from the stages that are finished.")
+    ] = False,
+) -> None:
+    """The paper's claims with small models: base, cold start, RL and both, on known and unknown environments.
+
+    Every stage is an ordinary run in RUNS_DIR/NAME. Run the same command again after an interruption: finished stages
+    are kept, an interrupted one is resumed. One seed took 22 minutes of CPU time (docs/reproduce.md).
+
+    [bold]Examples[/bold]
+
+      muarl reproduce
+
+      muarl reproduce --seeds 0 --name one-seed
+
+      muarl reproduce --config reproduce-cancel               (cancellations only, which RL learns)
+
+      muarl reproduce --config reproduce-smoke --seeds 0      (to see that it runs; a few minutes)
+
+      muarl reproduce --page-only
+    """
+    from muarl.basics.errors import ConfigError
+    from muarl.basics.stopping import stop_signals
+    from muarl.cli.named import approve_from_file
+    from muarl.config import load_config
+
+    settings: dict[str, Any] = {"name": name, "runs_dir": None if runs_dir is None else str(runs_dir)}
+    settings["reproduce.user_model"] = user_model
+    given = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]
+    resolved = load_config(config, [*(overrides or ()), *given])
+    if isinstance(config, Named):
+        approve_from_file(resolved, config)
+    numbers = seed_numbers(seeds)
+    if resolved.threads:
+        os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported
+    with working("Preparing the stages"):
+        from muarl_tools.experiments.reproduce import measuring, page, plan
+
+        if not page_only:
+            from muarl_tools.experiments.reproduce import running
+
+            with stop_signals():
+                running.run(resolved, numbers, lambda text: echo(text, err=True))
+        elif not plan.root_of(resolved).is_dir():
+            raise ConfigError(
+                f"--page-only: there are no runs in {plan.root_of(resolved)}: leave the option out to make them"
+            )
+        found = measuring.measure(resolved, numbers)
+        written = page.write_page(found)
+    echo(f"Page:   {written}")
+    echo(f"Tables: {plan.root_of(resolved) / page.TABLES}")

@@ -1,0 +1,356 @@
+"""``muarl user``: is a simulated user fit for work, and a proxy that guards one for other programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from muarl.cli.named import WeightedDomains, approved_settings, domain_name
+from muarl.observe.terminal import echo, working
+from muarl_tools.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, TokenFile, tell_ready
+from muarl_tools.commands.user_fit import fit
+
+if TYPE_CHECKING:
+    from muarl.config import RunConfig
+
+user = typer.Typer(
+    no_args_is_help=True,
+    help="Measure simulated users before they are used, guard them, and fit them to people.",
+    rich_markup_mode="rich",
+)
+
+FAILED = 3
+"""The exit code where --fail-on has found what it is to fail on."""
+
+
+@user.callback()
+def _group() -> None:
+    """A group of its own."""
+
+
+user.command("fit")(fit)
+
+
+@user.command("check")
+def check(
+    who: Annotated[
+        str,
+        typer.Argument(
+            metavar="USER",
+            help="endpoint:MODEL or endpoint:MODEL@URL, agenda, or a run or checkpoint of `muarl sft-user`.",
+            show_default=False,
+        ),
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Settings, such as eval_user.endpoint.temperature=1.", show_default=False
+        ),
+    ] = None,
+    domain: WeightedDomains = None,
+    size: Annotated[str | None, typer.Option("--size", help="Size of the domain. Default: the smallest.")] = None,
+    split: Annotated[str, typer.Option("--split", help="Which tasks.")] = "test",
+    tasks: Annotated[int, typer.Option("--tasks", "-n", min=1, help="Tasks of each domain.")] = 20,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Conversations of each task and agent.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of tasks and conversations.")] = 0,
+    agents: Annotated[
+        str | None,
+        typer.Option("--agents", help="Only these agents, by name with commas between (docs/user-check.md)."),
+    ] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option("--agent", help="A model as a further agent: endpoint:MODEL[@URL] (repeatable)."),
+    ] = None,
+    logs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--logs",
+            help="Conversations of people to compare its language with, in any format that `muarl tasks from-log` "
+            "reads, or TAU2's results (repeatable).",
+        ),
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="A model that looks as well: endpoint:MODEL[@URL].")
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", "-j", min=1, help="Maximum concurrent conversations.")
+    ] = 16,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", help="Start no new conversations after spending this many dollars.")
+    ] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option("--price", help="MODEL=IN/OUT: dollars for a million prompt and completion tokens (repeatable)."),
+    ] = None,
+    page: Annotated[Path | None, typer.Option("--page", help="Write the page here (HTML).")] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="Print all figures as JSON instead of a table.")] = False,
+    fail_on: Annotated[
+        str, typer.Option("--fail-on", help="unfit, reservations or never: exit with code 3 if the user is no better.")
+    ] = "never",
+) -> None:
+    """Measure a simulated user before it is used: what it does wrong, how it talks, what it costs.
+
+    It is played against agents of several kinds, so that no agent shapes the result: the scripted expert, a sloppy one,
+    one that asks too much, one that gets numbers wrong, and others that refuse, stall, claim and hand over. Rules look
+    at every message; --judge asks a model, too. The verdict is fit, fit with reservations or unfit.
+
+    [bold]Examples[/bold]
+
+      muarl user check agenda --domain retail-generated
+
+      muarl user check endpoint:MODEL@http://localhost:8000/v1 --domain retail-generated --domain clinic-generated
+          --page user.html
+
+      muarl user check runs/customer --logs people.jsonl
+
+      muarl user check endpoint:MODEL --price MODEL=2/8 --max-cost 5 --fail-on unfit --json
+    """
+    from muarl.basics.errors import ConfigError
+    from muarl.basics.files import write_text
+    from muarl.basics.stopping import stop_signals
+
+    if fail_on not in ("unfit", "reservations", "never"):
+        raise ConfigError(f"--fail-on must be unfit, reservations or never, not {fail_on!r}")
+    with working("Preparing the check"), stop_signals():
+        people = _people(logs) if logs else None
+        config = _config(who, settings, domain, size, split, tasks, trials, seed, judge, concurrency, max_cost, price)
+        figures = _measured(config, agents.split(",") if agents else [], agent or (), people)
+    if page is not None:
+        from muarl_tools.check_user.page import check_page
+
+        write_text(page, check_page(figures))
+    if json_out:
+        echo(json.dumps(figures, indent=2, ensure_ascii=False))
+    else:
+        _tell(figures, page)
+    name = figures["verdict"]["name"]
+    if fail_on != "never" and (name == "unfit" or (fail_on == "reservations" and name != "fit")):
+        raise typer.Exit(FAILED)
+
+
+def _measured(
+    config: RunConfig, agents: Sequence[str], models: Sequence[str], people: Sequence[Sequence[str]] | None
+) -> dict[str, Any]:
+    from muarl.basics.event_loop import event_loop
+    from muarl.endpoints import Endpoint, parse_endpoint
+    from muarl.language.profile import compare
+    from muarl.observe.progress import Progress
+    from muarl.observe.screen import Screen
+    from muarl.rewards.judge import open_judge_model
+    from muarl.runs.preflight import check_roles
+    from muarl_tools.check_user.figures import figures_of
+    from muarl_tools.check_user.playing import judge_check, play_check
+
+    endpoints = [Endpoint(parse_endpoint(spec, concurrency=config.rollout.concurrency)) for spec in models]
+    spec = config.eval.user_judge
+    model = None if spec is None else open_judge_model(spec, config.eval.prices)
+    check_roles(config, "eval_user", "judge", bounded="eval")
+    with Progress(Screen(stderr=True)) as progress, event_loop() as loop:
+        played = play_check(config, progress, agents=agents, endpoints=endpoints)
+        if model is not None:
+            loop.closes(model)
+            loop.run(judge_check(played, model, progress, concurrency=config.rollout.concurrency))
+    figures = figures_of(played, None if model is None else model.endpoint.model)
+    if people is not None:
+        figures["logs"] = compare([one.said for one in played.conversations], people)
+    return figures
+
+
+def _config(
+    who: str,
+    settings: Sequence[str] | None,
+    domain: list[Any] | None,
+    size: str | None,
+    split: str,
+    tasks: int,
+    trials: int,
+    seed: int,
+    judge: str | None,
+    concurrency: int,
+    max_cost: float | None,
+    price: Sequence[str] | None,
+) -> RunConfig:
+    """The configuration that the check is played by: an evaluation's, as far as user and tasks go."""
+    from muarl.config import load_config
+    from muarl.runs.eval_agent import with_prices
+    from muarl_tools.commands.evaluate import prices_of
+
+    given: dict[str, Any] = {
+        "name": "user-check", "eval.agent": "expert", "eval.judge": "pass", "eval.split": split, "eval.tasks": tasks,
+        "eval.trials": trials, "eval.seed": seed, "eval.concurrency": concurrency, "eval.user_judge": judge,
+        "eval.max_cost": max_cost, "eval.prices": prices_of(price), "domain.name": domain_name(domain),
+        "domain.size": size, **dict(_user(who)),
+    }  # fmt: skip
+    written = [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
+    return with_prices(load_config("cpu", [*written, *(approved_settings(list(settings or ())) or ())]))
+
+
+def _user(who: str) -> Iterator[tuple[str, Any]]:
+    from muarl.backends.checkpoint_names import existing_checkpoint
+    from muarl_tools.commands.evaluate import endpoint_settings
+
+    if who.startswith("endpoint:"):
+        yield "eval_user.kind", "llm"
+        yield from endpoint_settings("eval_user.endpoint", who)
+    elif who == "agenda":
+        yield "eval_user.kind", "agenda"
+    else:
+        existing_checkpoint(who, ("agenda",))
+        yield "eval_user.kind", "sampled"
+        yield "eval_user.checkpoint", who
+
+
+def _people(logs: Sequence[Path]) -> list[list[str]]:
+    """What the people of logs said, by conversation. DataError for a file that holds none."""
+    from collections import Counter
+
+    from muarl.basics.errors import DataError
+    from muarl.records.formats.logs import conversations
+    from muarl.records.log_files import rows_of_file
+    from muarl.records.log_messages import messages_of_row
+    from muarl.types.chat import STOP_WORDS
+
+    out: list[list[str]] = []
+    for path in logs:
+        for row in conversations(_simulations(rows_of_file(path)), Counter()):
+            said = []
+            for message in messages_of_row(row.value, row.place):
+                text = message.content or ""
+                for word in STOP_WORDS:
+                    text = text.replace(word, "")
+                if message.role == "user" and text.strip():
+                    said.append(text.strip())
+            if said:
+                out.append(said)
+    if len(out) < 2:
+        raise DataError(f"--logs: {', '.join(map(str, logs))}: fewer than two conversations in which a user says words")
+    return out
+
+
+def _simulations(rows: Any) -> Iterator[Any]:
+    """Rows of a log, and in place of a run of TAU2 its simulations, of TAU1 its trajectories."""
+    from dataclasses import replace
+
+    for row in rows:
+        held = row.value.get("simulations")
+        if isinstance(held, list):
+            for number, value in enumerate(held):
+                yield replace(row, value=value, place=f"{row.place}, simulations[{number}]", number=number)
+        elif isinstance(row.value.get("traj"), list):
+            yield replace(row, value={"messages": row.value["traj"]})
+        else:
+            yield row
+
+
+def _tell(figures: dict[str, Any], page: Path | None) -> None:
+    """The verdict and what led to it, for a terminal."""
+    from muarl.basics.untrusted import visible
+    from muarl.observe.screen import Screen
+    from muarl_tools.check_user.page import check_table
+
+    Screen().print(check_table(figures))
+    verdict, cost, logs = figures["verdict"], figures["cost"], figures.get("logs")
+    echo(f"Verdict: {verdict['name']}")
+    for reason in verdict["reasons"]:
+        echo(f"  - {reason}")
+    echo(
+        f"{figures['conversations']:,} conversations on {figures['tasks']:,} tasks with {len(figures['by_agent'])} "
+        f"kinds of agents, {figures['messages']:,} messages of the user"
+    )
+    for name, why in figures["missing_agents"].items():
+        echo(f"Not played: {name}: {why}")
+    if figures["lost"]["conversations"]:
+        first = visible(str(figures["lost"]["first"]))
+        echo(f"Lost: {figures['lost']['conversations']} conversations. The first: {first}")
+    if figures["ended"] != "complete":
+        from muarl.accounts.budgets import RolloutEnd
+
+        echo(f"Not all conversations were played: {RolloutEnd(figures['ended']).why}.")
+    solved = figures["solved_with_expert"]
+    if solved is not None:
+        echo(f"With this user the expert solves {solved['value']:.1%} of its conversations")
+    if logs is not None:
+        people = logs["people"]
+        echo(
+            f"From the logs: length {logs['length']:.2f} (people among themselves {people['length']:.2f}), words "
+            f"{logs['vocabulary']:.2f} ({people['vocabulary']:.2f})"
+        )
+    paid = f", ${cost['dollars']:.4f}" if cost["dollars"] else ""
+    echo(
+        f"A conversation: {cost['requests']:.1f} requests, {cost['prompt_tokens']:,.0f} + "
+        f"{cost['completion_tokens']:,.0f} tokens{paid}, {cost['seconds']:.3g} s of waiting for the user"
+    )
+    if page is not None:
+        echo(f"Page: {page}")
+
+
+@user.command("proxy")
+def proxy(
+    upstream: Annotated[
+        str, typer.Option("--upstream", help="The model's API root, usually ending in /v1.", show_default=False)
+    ],
+    model: Annotated[str | None, typer.Option("--model", help="Ask for this model, whatever clients ask for.")] = None,
+    key_env: Annotated[
+        str, typer.Option("--key-env", help="Environment variable with the upstream's API key; empty: no key is sent.")
+    ] = "OPENAI_API_KEY",
+    retries: Annotated[int, typer.Option("--retries", min=0, help="How often a message is asked again at most.")] = 2,
+    rules: Annotated[
+        str | None,
+        typer.Option("--rules", help="Rules to go by, with commas between (docs/user-check.md). Default: the guard's."),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", help="Append a line to this file for each message with a fault.")
+    ] = None,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds for one answer of the upstream.")] = 600.0,
+    host: Host = "127.0.0.1",
+    port: Port = 8478,
+    allow_host: AllowedHosts = None,
+    grace: Grace = 30.0,
+    body: MaxBody = 16,
+    token_to: TokenFile = None,
+) -> None:
+    """Guard the simulated users of another program: an OpenAI-compatible server between it and the model.
+
+    Point the program's user at it. Every reply is checked by the rules against the request's own system prompt and
+    messages; on a fault the model is asked again, within bounds, and the usage that is reported holds all tries.
+    /v1/guard has the counts. Clients must send a token as their API key: the one in MUARL_PROXY_TOKEN (or in the file
+    that MUARL_PROXY_TOKEN_FILE names), otherwise a random one that is printed.
+
+    [bold]Examples[/bold]
+
+      muarl user proxy --upstream http://localhost:8000/v1 --key-env ""
+
+      muarl user proxy --upstream https://api.openai.com/v1 --model gpt-4.1 --log faults.jsonl
+    """
+    import asyncio
+
+    from muarl.basics.keys import read_secret
+    from muarl.basics.web.addresses import listen, token_for
+    from muarl.users.guard import GUARDED
+    from muarl_tools.check_user.proxy import TOKEN
+    from muarl_tools.check_user.proxy.http import ProxyServer
+    from muarl_tools.check_user.proxy.service import GuardingProxy, ProxySettings
+
+    token = token_for(host, read_secret(TOKEN), TOKEN)
+    key = read_secret(key_env) if key_env else ""
+    chosen = rules.split(",") if rules else GUARDED
+    settings = ProxySettings(upstream, key, model, chosen, retries, timeout, log)
+    with listen(host, port) as listener:
+        guarding = GuardingProxy(settings)
+        names = tuple(allow_host or ())
+        server = ProxyServer(guarding, listener, host=host, token=token, grace=grace, names=names, body=body << 20)
+        exposed = None if server.loopback else host
+        tell_ready(f"a guard of {model or 'any model'} at {server.address}", token, TOKEN, token_to, exposed=exposed)
+        echo(f"Upstream: {upstream} {'with' if key else 'without'} a key")
+        echo("Stop with Ctrl-C.")
+        asyncio.run(server.run(signals=True))
+    done = guarding.totals
+    left = ", ".join(f"{rule} {n}" for rule, n in done.left.most_common()) or "none"
+    echo(
+        f"Stopped. {done.requests:,} requests, asked again {done.asked_again:,} times, {done.fixed:,} messages "
+        f"fixed; faults that went through: {left}."
+    )

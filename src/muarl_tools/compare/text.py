@@ -1,0 +1,301 @@
+"""A comparison as tables and sentences for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from muarl.accounts.metrics import CLEAN, NOT_CHECKED
+from muarl.accounts.statistics import Estimate, Interval
+from muarl.basics.untrusted import visible
+from muarl_tools.compare.comparing import Comparison, RunScore, not_checked_text, why_excluded
+from muarl_tools.compare.components import AGENT, BOTH, JUDGE, REST, TASK, TRIAL, USER, Components
+from muarl_tools.compare.differences import PairedDifference
+from muarl_tools.compare.power import Needed
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SOURCES = {
+    TASK: "which task it is",
+    TRIAL: "which trial it is",
+    AGENT: "agent's seed",
+    USER: "user's seed",
+    BOTH: "agent and user together",
+    REST: "what no seed fixes",
+    JUDGE: "the judge",
+}
+PAIR_WIDTH = 28
+"""Letters of two names in one cell; longer ones are numbered."""
+NAMED = 5
+"""Tasks that are left out and named; of more, only how many."""
+
+
+def share(value: float) -> str:
+    """A share with one decimal."""
+    return f"{value:.1%}"
+
+
+def points(value: float, *, sign: bool = True) -> str:
+    """A difference of shares in points."""
+    return f"{100 * value:+.1f}" if sign else f"{100 * value:.1f}"
+
+
+def span(interval: Interval, *, signed: bool = False) -> str:
+    """An interval in words."""
+    low, high = interval
+    return f"{points(low)} to {points(high)}" if signed else f"{share(low)} – {share(high)}"
+
+
+def p_text(p: float) -> str:
+    """A p-value in few characters."""
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
+
+
+def trials_text(score: RunScore) -> str:
+    """How many trials a task has."""
+    least, most = score.trials
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def rank_text(rank: tuple[int, int]) -> str:
+    """A place, or the places that it may be."""
+    return str(rank[0]) if rank[0] == rank[1] else f"{rank[0]} to {rank[1]}"
+
+
+def heading(found: Comparison) -> str:
+    """What was compared."""
+    runs = "1 run" if len(found.scores) == 1 else f"{len(found.scores)} runs"
+    tasks = "1 task" if len(found.tasks) == 1 else f"{len(found.tasks)} tasks"
+    paired = f", paired by {found.by}" if found.pairs else ""
+    return f"{runs} on {tasks}{paired}"
+
+
+def label(found: Comparison, run: int) -> str:
+    """A run in a table of pairs: its name, or its number where names are long."""
+    return f"#{run + 1}" if numbered(found) else found.names[run]
+
+
+def numbered(found: Comparison) -> bool:
+    """Whether runs are called by number in the table of pairs."""
+    return bool(found.pairs) and 2 * max(map(len, found.names)) > PAIR_WIDTH
+
+
+def scores_table(found: Comparison) -> Table:
+    """One row a run, the highest first."""
+    from rich.table import Table
+    from rich.text import Text
+
+    ks = sorted({k for s in found.scores for k in s.pass_hat if k > 1})
+    nothing = any(s.results.do_nothing is not None for s in found.scores)
+    table = Table(title=heading(found), title_justify="left")
+    table.add_column("run", overflow="fold")
+    for title in ["success\n95% interval", "without violation\n95% interval", *(f"pass^{k}" for k in ks), "trials"]:
+        table.add_column(title, justify="right")
+    if nothing:
+        table.add_column("do nothing", justify="right")
+    if found.pairs:
+        table.add_column("place", justify="right")
+        table.add_column("group")
+    for i in found.order:
+        score = found.scores[i]
+        name = f"#{i + 1} {score.results.name}" if numbered(found) else score.results.name
+        cells = [name, *(_estimate_text(e) for e in (score.success, score.clean))]
+        cells += [share(score.pass_hat[k].value) if k in score.pass_hat else "" for k in ks]
+        cells.append(trials_text(score))
+        if nothing:
+            floor = score.results.do_nothing
+            cells.append("" if floor is None else share(floor))
+        if found.pairs:
+            cells += [rank_text(score.rank), score.letters]
+        table.add_row(*map(Text, map(visible, cells)))
+    return table
+
+
+def _estimate_text(found: Estimate | None) -> str:
+    """A share and its interval below it."""
+    return NOT_CHECKED if found is None else f"{share(found.value)}\n{span(found.interval)}"
+
+
+def verdict_of(found: Comparison, result: PairedDifference) -> str:
+    """Which of two is better, or that it cannot be told."""
+    return "cannot be told apart" if result.better is None else f"{label(found, result.better)} is better"
+
+
+def pair_tables(found: Comparison) -> list[Table]:
+    """Differences in success, and in success without any violation where any pair was checked: one row a pair."""
+    clean = [p.clean for p in found.pairs if p.clean is not None]
+    return [_pairs_table(found, found.pairs, "success"), *([_pairs_table(found, clean, CLEAN)] if clean else [])]
+
+
+def _pairs_table(found: Comparison, pairs: Sequence[PairedDifference], what: str) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    about = "on these very tasks" if found.settings.these_tasks else "on tasks like these"
+    table = Table("pair", title=f"Differences in points of {what}, {about}", title_justify="left")
+    for title in ("difference", "95% interval", "p", *(("p (Holm)",) if len(found.pairs) > 1 else ())):
+        table.add_column(title, justify="right")
+    table.add_column("finding")
+    for result in pairs:
+        cells = [f"{label(found, result.first)} − {label(found, result.second)}", points(result.difference)]
+        cells += [span(result.interval, signed=True), p_text(result.p)]
+        if len(found.pairs) > 1:
+            cells.append(p_text(result.adjusted))
+        table.add_row(*map(Text, map(visible, [*cells, verdict_of(found, result)])))
+    return table
+
+
+def needed_lines(needed: Needed, tasks: int, trials: str, *, pair: bool = True) -> list[str]:
+    """How much must be played, in sentences. ``pair``: to tell two runs apart that there are."""
+    size, chance = points(needed.difference, sign=False), f"{needed.power:.0%}"
+    if needed.alike:
+        return [
+            ("The runs' difference is the same on every task" if pair else "All trials of each task ended alike")
+            + f", so that what a difference of {size} points takes cannot be said: evaluate on more tasks, or with "
+            "more trials of each."
+        ]
+    out = []
+    many = "more than 100,000"
+    if needed.smallest is not None:
+        out.append(
+            f"With what there is, a true difference of {points(needed.smallest, sign=False)} points would be seen with "
+            f"a chance of {chance}, on tasks like these."
+        )
+    goal = f"For {size} points"
+    if needed.tasks is not None or needed.smallest is not None:
+        count = many if needed.tasks is None else f"{needed.tasks:,}"
+        noun = "task" if count == "1" else "tasks"
+        out.append(
+            f"{goal}: {count} {noun} like these, with {trials} trial{'s' * (trials != '1')} each (here {tasks})."
+        )
+    if needed.hopeless:
+        out.append(f"{goal}, no number of trials is enough on {tasks} tasks: they differ too much from each other.")
+    elif needed.trials is not None:
+        out.append(f"{goal}: or {needed.trials:,} trials of each of {tasks} such tasks.")
+    if needed.trials_alike:
+        out.append(
+            "In no task does the difference vary from trial to trial, so that how many trials it takes cannot be said."
+        )
+    elif needed.trials_same_tasks is not None:
+        out.append(f"{goal} on these very tasks (--these-tasks): {needed.trials_same_tasks:,} trials of each.")
+    elif needed.smallest_same_tasks is None:
+        out.append("How many trials it takes cannot be said from one trial a task: evaluate with --trials 2 or more.")
+    return out
+
+
+def power_lines(found: Comparison) -> list[str]:
+    """The same for the best pair that cannot be told apart (else the best pair), or for a single run."""
+    if not found.pairs:
+        only = found.scores[0]
+        if only.needed is None:
+            return []
+        first = "Compared with another agent of as much noise:"
+        return [first, *needed_lines(only.needed, len(found.tasks), trials_text(only), pair=False)]
+    pair = next((p for p in found.pairs if p.better is None), found.pairs[0])
+    lines = needed_lines(pair.needed, len(found.tasks), trials_text(found.scores[pair.first]))
+    if len(found.pairs) > 1 and lines:
+        names = f"{found.names[pair.first]} and {found.names[pair.second]}"
+        lines = [f"As {names} vary, and corrected for {len(found.pairs)} pairs:", *lines]
+    return lines
+
+
+def components_table(title: str, found: Components) -> Table:
+    """Sources of variance and their shares."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("source", title=Text(f"{title} ({found.tasks} tasks, {found.design})"), title_justify="left")
+    for heading in ("share of variance", "95% interval", "standard deviation"):
+        table.add_column(heading, justify="right")
+    for part in found.parts:
+        deviation = f"{100 * max(0.0, part.variance) ** 0.5:.1f} points"
+        table.add_row(SOURCES[part.name], share(part.share), span(part.interval), deviation)
+    return table
+
+
+def noise_line(found: Components) -> str | None:
+    """What repeats of one side with the other fixed vary by; None where the two cannot be told apart."""
+    if AGENT not in found or USER not in found or BOTH not in found:
+        return None
+    agent, user, both = (max(0.0, found[name].variance) for name in (AGENT, USER, BOTH))
+    rest = max(0.0, found[REST].variance) if REST in found else 0.0
+    alone = [100 * (side + both + rest) ** 0.5 for side in (agent, user)]
+    return (
+        f"With the user's seed fixed, one attempt at a task varies by {alone[0]:.1f} points (standard deviation) from "
+        f"seed to seed of the agent; with the agent's fixed, by {alone[1]:.1f}."
+    )
+
+
+def left_out_lines(found: Comparison) -> list[str]:
+    """What was not compared, and why."""
+    out = []
+    for score in found.scores:
+        name = score.results.name
+        if score.missing:
+            out.append(f"{name} lacks {_tasks(score.missing)}, which others have: left out.")
+        if score.excluded:
+            reasons = "; ".join(f"{why[:120]} ({n})" for why, n in why_excluded(score.excluded))
+            out.append(f"{name}: {len(score.excluded)} attempts failed outside the agent and are left out: {reasons}.")
+        out += [f"{name}: {what}." for what in score.results.left_out]
+        if score.unpaired:
+            out.append(f"{name}: {score.unpaired} attempts have no partner of the same seed and are left out.")
+    if found.changed:
+        out.append(
+            f"Left out, since the files describe them differently (other versions of the benchmark): "
+            f"{_tasks(found.changed)}. --keep-changed compares them all the same."
+        )
+    return out
+
+
+def unchecked_lines(found: Comparison) -> list[str]:
+    """Runs without an audit, or with one on some of the tasks alone."""
+    out = []
+    if found.unchecked and not found.pairs:  # else the verdict says so
+        out.append(not_checked_text(found.unchecked))
+    for score in found.scores:
+        if score.clean is not None and score.clean.n < score.success.n:
+            out.append(
+                f"{score.results.name}: {CLEAN} was checked in {score.clean.n} of {score.success.n} attempts, and is "
+                "compared on the tasks of those alone."
+            )
+    return out
+
+
+def floor_lines(found: Comparison) -> list[str]:
+    """Runs that are no better than doing nothing."""
+    return [
+        f"{s.results.name} cannot be told from doing nothing, which scores {share(s.results.do_nothing or 0.0)}."
+        for s in found.scores
+        if s.above_nothing is False
+    ]
+
+
+def _tasks(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMED])
+    count = "1 task" if len(names) == 1 else f"{len(names)} tasks"
+    return f"{count} ({shown}{', ...' if len(names) > NAMED else ''})"
+
+
+def odds_lines(found: Comparison) -> list[str]:
+    """Pairs whose interval and test say different things, which few tasks that differ make them do."""
+    return [
+        f"{found.names[d.first]} and {found.names[d.second]}{what}: the interval leaves 0 out, but the exact test "
+        f"decides, and it cannot tell them apart with {d.first_ahead + d.second_ahead} tasks on which they differ."
+        for p in found.pairs
+        for d, what in ((p, ""), (p.clean, f", {CLEAN}"))
+        if d is not None and d.at_odds
+    ]
+
+
+def group_lines(found: Comparison) -> list[str]:
+    """The groups, of three runs and more."""
+    if len(found.scores) < 3 or not found.pairs:
+        return []
+    both = found.clean_groups is not None
+    lines = list[str]()
+    for groups, what in ((found.groups, " in success" if both else ""), (found.clean_groups or (), f" in {CLEAN}")):
+        for group in groups:
+            if len(group) > 1:
+                lines.append(f"Cannot be told apart{what}: {', '.join(found.names[i] for i in group)}.")
+    return lines

@@ -1,0 +1,146 @@
+"""A chat completion on its way: the messages become ids, by way of what is remembered of the conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+
+from muarl.basics.seeds import derive_seed
+from muarl.chat_formats.base import ChatFormat
+from muarl.chat_formats.rendered import with_tool_names
+from muarl.inference.base import SamplingParams
+from muarl.types.chat import Message
+from muarl_tools.serve_model import answers
+from muarl_tools.serve_model.length import refuse_endless
+from muarl_tools.serve_model.problems import unsupported
+from muarl_tools.serve_model.reading import ChatRequest
+from muarl_tools.serve_model.replies import ReplyReader
+from muarl_tools.serve_model.turns import Choice, Context, News, Served, ServedRequest
+from muarl_tools.serve_model.whole_replies import WholeReplyReader
+
+
+class ChatTurn(ServedRequest):
+    """A chat completion."""
+
+    kind = "chat.completion"
+
+    def __init__(self, served: Served, request: ChatRequest, chat: ChatFormat) -> None:
+        super().__init__(served, request.wanted, chat)
+        self.request = request
+        tools = [t.to_openai() for t in request.tools]
+        parts = [request.scope, chat.thinking, request.system, tools]
+        self._root = sha256(json.dumps(parts).encode()).digest()
+        self._kept = False
+
+    def _open(self) -> list[Choice]:
+        request, memory = self.request, self.served.memory
+        refuse_endless(self._texts(), self.served.context, self.chat.tokenizer.encode)
+        messages = with_tool_names(request.messages)
+        found = memory.find(self._root, request.messages)
+        if found is None:
+            past, ids = None, self.chat.prompt(request.system, request.tools, messages)
+        else:
+            told, past = found
+            ids = past.ids.tolist()
+            earlier, new = messages[:told], messages[told:]
+            anew = self.chat.written_anew(ids, request.system, request.tools, earlier, new)
+            ids = ids + self.chat.resume(ids, new) if anew is None else anew
+        self.context = Context(ids, None, past, self._forced())
+        # One noise for each turn, as an agent of muarl's own draws it: the same request always has the same.
+        seed = None if self.wanted.seed is None else derive_seed(self.wanted.seed, _replies(request.messages))
+        params = [self._params(self.chat.stop_ids, seed, n) for n in range(self.wanted.n)]
+        self.context.session = memory.session(past)
+        return [self._choice(n, p) for n, p in enumerate(params)]
+
+    def _texts(self) -> Iterator[str]:
+        """What surely stands in the prompt; thoughts of earlier turns need not."""
+        yield self.request.system
+        for message in self.request.messages:
+            if "</think>" not in (message.content or ""):
+                yield message.content or ""
+            for call in message.tool_calls:
+                yield call.raw or json.dumps(dict(call.arguments), ensure_ascii=False)
+
+    def _choice(self, number: int, params: SamplingParams) -> Choice:
+        given, request = self.context.given, self.request
+        one_call = not request.parallel or request.named is not None
+        offered = request.tools if request.tool_choice != "none" else ()
+        reader: ReplyReader | WholeReplyReader
+        if self.chat.markers is None:
+            reader = WholeReplyReader(
+                self.chat, self.context.ids, given=given, stop=self.wanted.stop, tools=offered, one_call=one_call
+            )
+        else:
+            reader = ReplyReader(
+                self.chat,
+                self.context.ids,
+                given=given,
+                stop=self.wanted.stop,
+                calls=bool(offered),
+                one_call=one_call,
+            )
+        return Choice(number, reader, params, None if number else self.context.session, len(given))
+
+    def _forced(self) -> tuple[int, ...]:
+        """What a reply begins with that must call a tool."""
+        if self.request.tool_choice != "required":
+            return ()
+        opening = self.chat.call_opening(self.request.named)
+        if opening is None:
+            raise unsupported(
+                "tool_choice", f"replies in this model's chat format ({self.chat.name}) cannot be made to call a tool"
+            )
+        return opening
+
+    def _keep(self, choice: Choice) -> None:
+        reader = choice.reader
+        if reader.cut or not reader.ids:  # what was said is not what was sampled
+            return
+        message = Message("assistant", reader.content, tuple(reader.calls), reasoning=reader.reasoning or None)
+        memory = self.served.memory
+        session = choice.session or memory.session(None)
+        memory.keep(self._root, [*self.request.messages, message], [*self.context.ids, *reader.ids], session)
+        self._kept = self._kept or choice.session is not None
+
+    def _close(self) -> None:
+        if not self._kept and self.context.session is not None:
+            self.served.memory.back(self.context.past, self.context.session)
+
+    # ---- shapes
+
+    def _whole(self, choice: Choice) -> dict[str, Any]:
+        reader = choice.reader
+        message = answers.message_json(reader.content, reader.calls, reader.reasoning, reader.with_unread)
+        out: dict[str, Any] = {"index": choice.number, "message": message, "finish_reason": reader.finish_reason}
+        out["logprobs"] = (
+            answers.logprobs_json(self.chat, choice.sampled, choice.logprobs) if self.wanted.logprobs else None
+        )
+        return out | ({"token_ids": choice.sampled} if self.wanted.ids else {})
+
+    def _begin(self, choice: Choice) -> list[dict[str, Any]]:
+        return [self._chunk(choice, {"role": "assistant", "content": ""})]
+
+    def _chunks(self, news: News) -> list[dict[str, Any]]:
+        choice = news.choice
+        out = [self._chunk(choice, answers.delta_json(piece)) for piece in news.pieces]
+        if news.over:
+            out.append(self._chunk(choice, {}, choice.reader.finish_reason))
+        more: dict[str, Any] = {}
+        if self.wanted.logprobs and news.ids:
+            more["logprobs"] = answers.logprobs_json(self.chat, news.ids, news.logprobs)
+        if self.wanted.ids and news.ids:
+            more["token_ids"] = list(news.ids)
+        if more and not out:
+            out.append(self._chunk(choice, {}))
+        return [out[0] | more, *out[1:]] if more else out
+
+    def _chunk(self, choice: Choice, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return {"index": choice.number, "delta": delta, "logprobs": None, "finish_reason": finish}
+
+
+def _replies(messages: Sequence[Message]) -> int:
+    """How often the agent has spoken since it was first spoken to."""
+    told = next((n for n, m in enumerate(messages) if m.role in ("user", "tool")), len(messages))
+    return sum(m.role == "assistant" for m in messages[told:])

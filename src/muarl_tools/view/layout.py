@@ -1,0 +1,286 @@
+"""What all pages share: addresses, the frame around a page, and small pieces.
+
+A page is made the same way whether it is served or written as a file. What differs is where its links lead, which a
+``Site`` knows: an address of the server, a file beside this one, or nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Protocol
+from urllib.parse import quote, urlencode
+
+from muarl.accounts.metrics import NOT_CHECKED
+from muarl.observe.progress import clock
+from muarl.pages.charts import percent
+from muarl.pages.conversations import STOP_TEXT
+from muarl.pages.markup import Child, Html, join, tag
+from muarl_tools.view.queries import IndexedEpisode, StageMeans
+from muarl_tools.view.rows import key_text
+from muarl_tools.view.runs import Library, Run
+
+VIEW, RUNS, EPISODES, TASKS = "", "runs", "episodes", "tasks"
+STAGES = {
+    "before": "evaluation before RL",
+    "after": "evaluation after RL",
+    "training": "training",
+    "validation": "validation",
+    "evaluation": "evaluation",
+    "demonstrations": "demonstrations",
+}
+
+
+@dataclass(frozen=True)
+class PageAddress:
+    """A page: its path in parts ("runs", "mine", "tasks", "a/b") and its query."""
+
+    parts: tuple[str, ...] = ()
+    query: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def address(self) -> str:
+        """As the server has it; every part is quoted whole."""
+        path = "/" + "/".join(quote(part, safe="") for part in self.parts)
+        return f"{path}?{urlencode(self.query)}" if self.query else path
+
+
+class Site(Protocol):
+    """Where links lead. ``live``: there is a server behind the page, so that forms and refreshing work."""
+
+    live: bool
+
+    def href(self, place: PageAddress) -> str | None:
+        """The address of a page as this page writes it; None if there is no such page."""
+        ...
+
+    def asset(self, name: str) -> str:
+        """The address of ``view.css`` or ``view.js``."""
+        ...
+
+
+class ServerLinks:
+    """Links to the server that serves the page."""
+
+    live = True
+
+    def href(self, place: PageAddress) -> str | None:
+        """Every page has an address."""
+        return place.address
+
+    def asset(self, name: str) -> str:
+        """Assets lie at the root."""
+        return f"/{name}"
+
+
+def home() -> PageAddress:
+    """The overview."""
+    return PageAddress()
+
+
+def episodes_at(run: Run, *query: tuple[str, str]) -> PageAddress:
+    """A run's list of episodes."""
+    return PageAddress((RUNS, run.slug, EPISODES), tuple(query))
+
+
+def episode_at(run: Run, key: int, *query: tuple[str, str]) -> PageAddress:
+    """One episode."""
+    return PageAddress((RUNS, run.slug, EPISODES, key_text(key)), tuple(query))
+
+
+def tasks_at(run: Run, *query: tuple[str, str]) -> PageAddress:
+    """A run's tasks."""
+    return PageAddress((RUNS, run.slug, TASKS), tuple(query))
+
+
+def task_at(run: Run, task: str) -> PageAddress:
+    """One task."""
+    return PageAddress((RUNS, run.slug, TASKS, task))
+
+
+def pair_at(run: Run, first: int, other: Run, second: int) -> PageAddress:
+    """Two episodes side by side."""
+    return PageAddress(("pair", run.slug, key_text(first), other.slug, key_text(second)))
+
+
+def link(site: Site, place: PageAddress | None, *children: Child, **attributes: str | None) -> Html:
+    """A link, or plain text where it would lead nowhere."""
+    address = None if place is None else site.href(place)
+    if address is None:
+        attributes.pop("rel", None)
+        return tag("span", *children, **attributes)
+    return tag("a", *children, href=address, **attributes)
+
+
+def frame(site: Site, library: Library, title: str, here: str, run: Run | None, *body: Child) -> str:
+    """A whole page. ``here``: which entry of the navigation it belongs to; ``run``: whose."""
+    runs = library.runs
+    shown = run or runs[0]
+    entries = (
+        ("overview", "Overview", home()),
+        ("episodes", "Episodes", episodes_at(shown)),
+        ("tasks", "Tasks", tasks_at(shown)),
+    )
+    nav = [
+        link(site, place, name, aria_current="page" if key == here else None, class_="to")
+        for key, name, place in entries
+    ]
+    # On a page of one run, the others are one click away.
+    others: list[Html] = []
+    if run is not None and len(runs) > 1:
+        kind = TASKS if here == "tasks" else EPISODES
+        others = [
+            link(
+                site, PageAddress((RUNS, r.slug, kind)), r.name, aria_current="true" if r is run else None, class_="run"
+            )
+            for r in runs
+        ]
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        None if site.live else tag("meta", http_equiv="Content-Security-Policy", content=FILE_POLICY),
+        tag("title", f"{title} · muarl view"),
+        Html(f'<link rel="stylesheet" href="{site.asset("view.css")}">'),
+        Html(f'<script defer src="{site.asset("view.js")}"></script>') if site.live else None,
+    )
+    top = tag(
+        "header",
+        tag(
+            "div",
+            link(site, home(), "muarl view", class_="brand"),
+            tag("nav", nav, aria_label="Pages"),
+            tag("span", state(shown) if run is not None or len(runs) == 1 else None, class_="state"),
+            class_="bar",
+        ),
+        tag("nav", others, aria_label="Runs", class_="runs") if others else None,
+        class_="app",
+    )
+    live = "1" if site.live and any(r.running or not r.store.progress().complete for r in runs) else None
+    keys = tag("p", HELP, class_="keys") if site.live else None
+    page = tag("body", Html('<a class="skip" href="#main">Skip to the page</a>'), top,
+               tag("main", *body, id="main"), tag("footer", keys), data_live=live)  # fmt: skip
+    return f"<!doctype html>\n{tag('html', head, page, lang='en')}\n"
+
+
+FILE_POLICY = "default-src 'none'; style-src 'self' 'unsafe-inline' file:; base-uri 'none'; form-action 'none'"
+"""What a written page may do: show its own style sheet, and nothing else."""
+
+HELP = join(
+    "Keys: ", tag("kbd", "j"), " ", tag("kbd", "k"), " next and previous, ", tag("kbd", "Enter"), " open, ",
+    tag("kbd", "u"), " up, ", tag("kbd", "/"), " filter, ", tag("kbd", "g"), " then ", tag("kbd", "o"), " ",
+    tag("kbd", "e"), " ", tag("kbd", "t"), " overview, episodes, tasks.",
+)  # fmt: skip
+
+
+def stylesheet() -> str:
+    """The report's style sheet and this viewer's."""
+    report = resources.files("muarl.observe").joinpath("report.css").read_text(encoding="utf-8")
+    return report + resources.files("muarl_tools.view").joinpath("view.css").read_text(encoding="utf-8")
+
+
+def script() -> str:
+    """The few lines of JavaScript: keys, and refreshing while a run is running."""
+    return resources.files("muarl_tools.view").joinpath("view.js").read_text(encoding="utf-8")
+
+
+# Pieces.
+
+
+STOPPED = ("failed", "interrupted", "killed")
+
+
+def state(run: Run) -> Html:
+    """How a run stands: running, finished, interrupted, failed, killed."""
+    word = run.state[:40]
+    colour = {"running": "live", "finished": "good"}.get(word, "bad" if word in STOPPED else "")
+    return tag("span", tag("i", class_="dot"), word, class_=f"status {colour}")
+
+
+def indexing(run: Run) -> Html | None:
+    """What a reader must know of an index that is not complete, or that met lines which are no episodes."""
+    now = run.store.progress()
+    if run.problem is not None:
+        return tag("p", f"The index of the episodes cannot be brought up to date: {run.problem}", class_="notice")
+    if not now.complete:
+        share = now.done / now.size if now.size else 0.0
+        return tag("p", f"Reading the run’s episodes: {share:.0%} so far. What is read is shown.", class_="notice calm")
+    if now.broken:
+        return tag(
+            "p", f"{now.broken:,} lines cannot be read and are left out. The first: {now.problem}", class_="notice"
+        )
+    return None
+
+
+def stage_text(stage: str, step: int | None = None) -> str:
+    """A stage as a reader says it."""
+    name = STAGES.get(stage, stage.replace("-", " "))
+    return name if step is None else f"{name}, step {step:,}"
+
+
+def outcome(at: IndexedEpisode) -> Html:
+    """Solved, solved with a violation, not solved, partly, not scored."""
+    if at.reward is None:
+        return tag("span", "not scored", class_="chip")
+    if at.solved and at.without_violation == 0:
+        return tag("span", "✓ solved, with a violation", class_="chip warn")
+    if at.solved:
+        return tag("span", "✓ solved", class_="chip good")
+    partly = f"✗ {at.reward:.2g}" if at.reward > 0 else "✗ failed"
+    return tag("span", partly, class_="chip bad")
+
+
+def clean_share(stage: StageMeans) -> str:
+    """Success without any violation of a stage's episodes, "not checked" where nobody audited them."""
+    if stage.success is None:
+        return "–"
+    return NOT_CHECKED if stage.without_violation is None else percent(stage.without_violation)
+
+
+def stop_text(stop: str) -> str:
+    """Why an episode ended, in words."""
+    return next((text for reason, text in STOP_TEXT.items() if reason.value == stop), stop)
+
+
+def words(text: str) -> str:
+    """A tag's value as a reader says it."""
+    return text.replace("_", " ")
+
+
+def signed(value: float | None) -> str:
+    """An advantage: +0.54, −1.20, 0."""
+    if value is None:
+        return "–"
+    return "0" if abs(value) < 5e-4 else f"{value:+.2f}".replace("-", "−")
+
+
+def ago(seconds: float) -> str:
+    """A time span that has passed."""
+    return f"{clock(seconds)} ago"
+
+
+def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
+    """Small named values beside each other."""
+    return tag(
+        "dl",
+        [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value is not None],
+        class_="facts",
+    )
+
+
+def options(name: str, label: str, chosen: str, found: Iterable[tuple[str, str]]) -> Html:
+    """A drop-down of a filter; the empty choice is "any"."""
+    values = [("", "any"), *found]
+    if chosen and chosen not in {v for v, _ in values}:
+        values.append((chosen, chosen))
+    return tag(
+        "label",
+        tag("span", label),
+        tag("select", [tag("option", text, value=v, selected=v == chosen) for v, text in values], name=name),
+    )
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    """The value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,318 @@
+"""The overview's charts: what is drawn of a run's figures, and how several runs share a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
+from muarl.pages.charts import Point, Series, area_chart, line_chart
+from muarl.pages.markup import Html, as_figure, tag
+from muarl.pages.words import word
+from muarl.report.report_curves import CLEAN_TASKS
+from muarl_tools.view import queries
+from muarl_tools.view.metrics import Row, points, thin, total
+from muarl_tools.view.runs import Run
+
+COLOURS = 6
+"""Runs that are drawn; more are in the table only."""
+MEASURED = ("validation", "evaluation")
+OBEYED = "Held out, without any violation"
+"""The chart of several runs' success without any violation; of a single run it is in that of the reward."""
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """A run as the overview looks at it: its rows of one phase, the phase that says most."""
+
+    run: Run
+    rows: list[Row]
+    all_rows: list[Row]
+    phase: str
+    colour: str
+
+    @classmethod
+    def of(cls, run: Run, number_: int, alone: bool) -> RunRows:
+        everything_ = run.figures.rows()
+        count: dict[str, int] = {}
+        for row in everything_:
+            count[str(row.get("phase", ""))] = count.get(str(row.get("phase", "")), 0) + 1
+        trained = {p: n for p, n in count.items() if p not in MEASURED}
+        phase = "rl" if "rl" in count else max(trained or count, key=lambda p: (trained or count)[p], default="")
+        rows = [r for r in everything_ if str(r.get("phase", "")) == phase]
+        return cls(run, rows, everything_, phase, "after" if alone else f"r{number_}")
+
+
+def spent(rows: list[Row]) -> float:
+    """Dollars of users, agents and judges over a run."""
+    judged = max((as_figure(r.get("judge/cost")) or 0.0 for r in rows), default=0.0)  # a total that counts on
+    return total(rows, "user/cost") + total(rows, "agent/cost") + judged
+
+
+Line = Callable[[RunRows], list[Point]]
+
+
+def _named(*names: str) -> Line:
+    return lambda s: points(s.rows, *names)
+
+
+def _ratio(above: str, below: str) -> Line:
+    def line(s: RunRows) -> list[Point]:
+        out = []
+        for row in s.rows:
+            x, a, b = (as_figure(row.get(n)) for n in ("step", above, below))
+            if x is not None and a is not None and b:
+                out.append((x, a / b))
+        return out
+
+    return line
+
+
+def _lost(s: RunRows) -> list[Point]:
+    out = []
+    for row in s.rows:
+        x, lost, kept = (as_figure(row.get(n)) for n in ("step", "excluded", "episodes"))
+        if x is not None and lost is not None and kept is not None and lost + kept:
+            out.append((x, lost / (lost + kept)))
+    return out
+
+
+def _spent(s: RunRows) -> list[Point]:
+    out, so_far = [], 0.0
+    for row in s.rows:
+        so_far += spent([row])
+        if (x := as_figure(row.get("step"))) is not None:
+            out.append((x, so_far))
+    return out if so_far else []
+
+
+def _user_errors(s: RunRows) -> list[Point]:
+    told = points(s.rows, USER_ERRORS, "user/errors")
+    if told:
+        return told
+    found: list[Point] = s.run.ask(queries.by_moment, "user_errors > 0")
+    return found if any(y for _, y in found) else []
+
+
+USER_ERRORS, EXCLUDED = "user_errors", "excluded"
+"""Figures that have parts: user_errors/RULE, and excluded/WHO (user, agent, world, judge)."""
+SIDES = {"agent": "the agent’s sampler", "world": "tools", "user": "the user", "judge": "a judge"}
+LINES = 5
+"""Parts that have a line of their own."""
+
+
+def parts_of(s: RunRows, name: str) -> list[str]:
+    """The parts of a figure that a run's rows tell, the largest first."""
+    sizes: dict[str, float] = {}
+    for row in s.rows:
+        for key, value in row.items():
+            if key.startswith(f"{name}/") and (n := as_figure(value)):
+                sizes[key] = sizes.get(key, 0.0) + n
+    return sorted(sizes, key=lambda key: (-sizes[key], key))
+
+
+def _user_rules(s: RunRows) -> list[Series]:
+    """Which rules users broke, where the rows tell."""
+    names = parts_of(s, USER_ERRORS)[:LINES]
+    return [
+        Series(n.removeprefix(f"{USER_ERRORS}/").replace("_", " "), thin(filled(s, n)), f"r{i + 1}")
+        for i, n in enumerate(names)
+    ]
+
+
+def _sides(s: RunRows) -> list[Series]:
+    """At whose side conversations were lost, as shares of all of a step."""
+    out = []
+    names = [n for n in parts_of(s, EXCLUDED) if n != f"{EXCLUDED}/void"]  # void ones are among the sides
+    for i, name in enumerate(names[:LINES]):
+        line = []
+        for row in s.rows:
+            x, kept, lost = (as_figure(row.get(n)) for n in ("step", "episodes", EXCLUDED))
+            if x is not None and kept is not None and lost is not None and kept + lost:
+                line.append((x, (as_figure(row.get(name)) or 0.0) / (kept + lost)))
+        side = name.removeprefix(f"{EXCLUDED}/")
+        out.append(Series(SIDES.get(side, side), thin(line), f"r{i + 1}"))
+    return out
+
+
+def _held_out(s: RunRows) -> list[Series]:
+    phase = next((phase for phase in MEASURED if points(s.all_rows, "success", phase=phase)), None)
+    if phase is None or s.phase != "rl":
+        return []
+    clean = points(s.all_rows, SUCCESS_WITHOUT_VIOLATION, phase=phase)
+    return [
+        Series("held-out tasks", points(s.all_rows, "success", phase=phase), "base", dots=True),
+        *([Series(CLEAN_TASKS, clean, "before", dots=True)] if clean else []),
+    ]
+
+
+def _obeyed(s: RunRows) -> list[Point]:
+    return [point for held_out in _held_out(s)[1:] for point in held_out.points]
+
+
+CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
+    (
+        "Learning",
+        (
+            ("Reward", _named("reward", "success"), False, "mean reward of a conversation, on training tasks"),
+            (OBEYED, _obeyed, True, "held-out tasks solved, with no violation found"),
+            ("KL", _named("kl_k3", "update/kl_k3", "kl"), False, "per token from where RL began; a sudden rise warns"),
+            ("Entropy", _named("entropy"), False, "agent tokens only; a collapse to 0 warns"),
+            ("Groups all solved", _named("groups/all_correct"), True, "no gradient: all rollouts of a task succeed"),
+            ("Groups none solved", _named("groups/all_wrong"), True, "no gradient: no rollout of a task succeeds"),
+            ("Mixed", _named("groups/mixed"), True, "groups that give a gradient"),
+            ("Gradient norm", _named("update/grad_norm", "grad_norm"), False, "before clipping"),
+            ("Clip fraction", _named("update/clip_fraction"), True, "share of tokens whose ratio was clipped"),
+            ("Loss", _named("agent_nll", "nll", "loss"), False, "on the agent’s own tokens"),
+        ),
+    ),
+    (
+        "Conversations",
+        (
+            ("Turns", _named("turns"), False, "messages and tool calls of the agent in a conversation"),
+            ("Response length", _named("agent_tokens_per_turn"), False, "tokens the agent writes in a turn"),
+            ("Tokens", _named("agent_tokens"), False, "tokens the agent writes in a conversation"),
+            ("Truncated", _named("truncated"), True, "conversations that ran into a limit"),
+            ("User errors", _user_errors, True, "conversations whose simulated user failed"),
+            ("Infrastructure failures", _lost, True, "conversations that user, tools or endpoints broke off"),
+            ("Retried", _named("retried"), False, "conversations of a step that took more than one attempt"),
+        ),
+    ),
+    (
+        "Tool use",
+        (
+            ("Tool calls", _named("calls"), False, "in a conversation"),
+            ("General-purpose tools", _named("calls_general_share"), True, "calls to calculate, think or transfer"),
+            ("Tool errors", _named("tool_error_rate"), True, "share of calls answered by an error"),
+            ("Repeated calls", _named("audit/repeated_calls"), False, "in a conversation, with no change between"),
+            ("Writes without consent", _named("writes_without_consent"), True, "of all changes to the database"),
+            ("Malformed calls", _named("malformed_calls"), False, "in a conversation"),
+        ),
+    ),
+    (
+        "Throughput and cost",
+        (
+            ("Rollout", _ratio("episodes", "time/rollout"), False, "conversations a second"),
+            ("Update", _named("update/tokens_per_second", "tokens_per_second"), False, "tokens a second"),
+            ("Sampler–learner log-prob gap", _named("update/logprob_gap_mean"), False, "mean gap in log-probability"),
+            ("Largest log-prob gap", _named("update/logprob_gap_max"), False, "largest gap of one token"),
+            ("Staleness", _named("staleness_mean"), False, "updates since a token was sampled"),
+            ("Cost", _spent, False, "dollars so far, users and endpoints together"),
+        ),
+    ),
+)  # fmt: skip
+PARTS: Mapping[str, Callable[[RunRows], list[Series]]] = {
+    "User errors": _user_rules,
+    "Infrastructure failures": _sides,
+}
+"""Charts of one run that show the parts of a figure beside it."""
+DRAWN = {
+    USER_ERRORS, EXCLUDED, "retried",
+    "step", "seconds", "reward", "success", "kl", "kl_k3", "entropy", "groups/all_correct", "groups/all_wrong",
+    "groups/mixed", "update/grad_norm", "update/clip_fraction", "turns", "agent_tokens_per_turn", "agent_tokens",
+    "truncated", "calls", "calls_general_share", "tool_error_rate", "audit/repeated_calls", "writes_without_consent",
+    "malformed_calls", "update/tokens_per_second", "update/logprob_gap_mean", "update/logprob_gap_max",
+}  # fmt: skip
+
+
+def chart_sections(drawn: list[RunRows]) -> list[Html]:
+    out = []
+    for title, charts in CHARTS:
+        shown: list[Html | None] = []
+        for name, line, shares, note in charts:
+            if len(drawn) == 1 and name in ("Groups all solved", "Groups none solved", "Mixed"):
+                if name == "Mixed":
+                    shown.insert(1, _groups(drawn[0]))
+                continue
+            if len(drawn) == 1 and name == OBEYED:
+                continue
+            series = [Series(s.run.name, thin(line(s)), s.colour) for s in drawn]
+            series = [s for s in series if s.points]
+            if not series or (name != "Reward" and not any(y for s in series for _, y in s.points)):
+                continue
+            if name == "Reward" and len(drawn) == 1:
+                series = [Series("in training", series[0].points, "after"), *_held_out(drawn[0])]
+            elif name == "Reward":
+                series += [
+                    replace(d, label=f"{s.run.name}, held out", colour=s.colour)
+                    for s in drawn
+                    for d in _held_out(s)[:1]
+                ]
+            if len(drawn) == 1 and name in PARTS and (more := PARTS[name](drawn[0])):
+                series = [Series("all", series[0].points, "after"), *more]
+            if max(abs(y) for s in series for _, y in s.points) < 1e-3 and not shares:  # or the axis shows no figures
+                series = [Series(s.label, [(x, y * 1e6) for x, y in s.points], s.colour, s.dots) for s in series]
+                note += ", ×10⁻⁶"
+            shown.append(line_chart(name, series, shares=shares, note=note))
+        if len(drawn) == 1 and title == "Conversations":
+            shown.append(_stops(drawn[0]))
+        if len(drawn) == 1 and title == "Throughput and cost":
+            shown += [_time(drawn[0]), _episode_time(drawn[0])]
+        kept = [c for c in shown if c is not None]
+        if kept:
+            out.append(
+                tag(
+                    "section",
+                    tag("h2", title),
+                    tag("div", kept, class_="charts" if len(drawn) == 1 else "charts many"),
+                    id=title.split()[0].lower(),
+                )
+            )
+    return out
+
+
+def _area(s: RunRows, title: str, note: str, parts: list[tuple[str, list[Point], str]]) -> Html | None:
+    return area_chart(title, [Series(label, thin(line), colour) for label, line, colour in parts if line], note=note)
+
+
+def _groups(s: RunRows) -> Html | None:
+    note = "only groups with mixed outcomes give a gradient"
+    parts = (("all solved", "groups/all_correct", "after"), ("mixed", "groups/mixed", "mid"),
+             ("none solved", "groups/all_wrong", "bad"))  # fmt: skip
+    return _area(s, "Outcomes of groups", note, [(label, points(s.rows, name), c) for label, name, c in parts])
+
+
+def _stops(s: RunRows) -> Html | None:
+    names = sorted({k for r in s.rows for k, v in r.items() if k.startswith("stop/") and as_figure(v)})
+    usual = [n for n in ("stop/user_stop", "stop/agent_stop", "stop/transfer") if n in names]
+    names = usual + [n for n in names if n not in usual]
+    if names == usual[:1]:
+        return None
+    parts = [(word(n).label.removeprefix("stop/"), filled(s, n), f"s{i}") for i, n in enumerate(names)]
+    return _area(s, "Stop reasons", "how conversations end", parts)
+
+
+def filled(s: RunRows, name: str) -> list[Point]:
+    """A share at every step, 0 where a row does not tell it, so that shares can be stacked."""
+    return [(x, as_figure(r.get(name)) or 0.0) for r in s.rows if (x := as_figure(r.get("step"))) is not None]
+
+
+def _time(s: RunRows) -> Html | None:
+    """Shares of a step's wall time; what is neither rollout nor update is evaluation, saving and waiting."""
+    parts: dict[str, list[Point]] = {"rollout": [], "update": [], "the rest": []}
+    before: float | None = None
+    for row in s.rows:
+        x, now = as_figure(row.get("step")), as_figure(row.get("seconds"))
+        roll, update = as_figure(row.get("time/rollout")), as_figure(row.get("time/update"))
+        if x is None or now is None or roll is None or update is None:
+            continue
+        rest = 0.0 if before is None else max(0.0, now - before - roll - update)
+        before = now
+        whole = (roll + update + rest) or 1.0
+        for name, part in zip(parts, (roll, update, rest), strict=True):
+            parts[name].append((x, part / whole))
+    shown = [(n, line, f"s{i}") for i, (n, line) in enumerate(parts.items())]
+    return _area(s, "Where a step’s time goes", "the rest: evaluation, saving, waiting", shown)
+
+
+def _episode_time(s: RunRows) -> Html | None:
+    names = ("time/agent", "time/user", "time/world")
+    shown = []
+    for i, name in enumerate(names):
+        line = []
+        for row in s.rows:
+            x, whole = as_figure(row.get("step")), sum(as_figure(row.get(n)) or 0.0 for n in names)
+            if x is not None and whole:
+                line.append((x, (as_figure(row.get(name)) or 0.0) / whole))
+        shown.append((name.removeprefix("time/").replace("world", "tools"), line, f"s{i}"))
+    return _area(s, "Where a conversation’s time goes", "agent, simulated user and tools", shown)

@@ -1,0 +1,178 @@
+"""How ACEBench's agent tasks are played (ACEBench/ACEBench, MIT licence).
+
+In words ("text") everything is upstream's: the agent is shown the whole conversation anew at each turn, and writes its
+calls as a list. Upstream has a path for models behind an API and one for models on its own machine; "text" is the
+second, and "text-api" the first, which forgets the language in multi-step tasks, so that the prompts of English ones
+are Chinese. By function calling ("native") the defects are repaired: real error texts, checked arguments, fixed
+scores; that is also how a policy is trained.
+
+Upstream also ends a conversation where a tool's result is the phrase that ends one. None of its tools has such a
+result, so there is no rule for that here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from muarl.agents.base import Agent
+from muarl.agents.endpoint import EndpointAgent
+from muarl.agents.prompted import Codec, PromptedAgent
+from muarl.basics.errors import ConfigError
+from muarl.domains.base import Domain, Semantics, Task, World
+from muarl.endpoints import Endpoint
+from muarl.environments.official.base import LenientRules, Mode, Official
+from muarl.play.conversation import Limits, Rules
+from muarl.rewards.judge import Judge
+from muarl.types.chat import STOP_WORDS, Message
+from muarl.types.episode import Episode, StopReason, Verdict
+from muarl.users.base import User, UserFactory, UserTurn
+from muarl.users.prompted import PromptedUser
+from muarl_worlds.acebench.official import FIRST_STOP, MESSAGES, NO_QUESTIONS, OPENING, STOP
+from muarl_worlds.acebench.scenario import Language
+
+
+class AceRules(LenientRules):
+    """A stop word of either side ends the conversation, but not in its first messages."""
+
+    def read_agent(self, message: Message, stop: StopReason | None, steps: int) -> tuple[Message, StopReason | None]:
+        """A stop word counts beside calls too, which are then not run."""
+        message, stop = super().read_agent(message, stop, steps)
+        if stop is None and steps > FIRST_STOP and any(word in (message.content or "") for word in self.stop_words):
+            stop = StopReason.AGENT_STOP
+        return message, stop
+
+    def user_stops(self, message: Message, steps: int, spoken: int) -> bool:
+        """By a stop word."""
+        return steps > FIRST_STOP and super().user_stops(message, steps, spoken)
+
+
+class AceOfficial(Official):
+    """ACEBench's agent tasks in one language."""
+
+    modes: ClassVar[tuple[Mode, ...]] = ("text", "native", "text-api")
+    sampled_mode: ClassVar[Mode] = "text"
+    training_mode: ClassVar[Mode] = "native"
+    splits: ClassVar[tuple[str, ...]] = ("test", "multi_turn", "multi_step")
+    temperature: ClassVar[float] = 0.001
+    user_temperature: ClassVar[float | None] = 0.001
+    max_tokens: ClassVar[int | None] = 1000
+    scores_cut: ClassVar[bool] = True
+    own_score: ClassVar[bool] = True
+    fixed_users: ClassVar[bool] = True
+    """Its users are prompted to end with a phrase of their own, and half of its tasks have none."""
+
+    @property
+    def language(self) -> Language:
+        """The language of the tasks."""
+        return cast(Language, self.own_name)
+
+    @property
+    def semantics(self) -> Semantics:
+        """Upstream's in words, the repaired ones by function calling."""
+        return "fixed" if self.mode == "native" else "official"
+
+    def rules(self, *, solo: bool = False) -> Rules:
+        """A phrase of either side ends the conversation, but for its first messages."""
+        return AceRules(OPENING[self.language], greeting_in_context=False, stop_words=(STOP, *STOP_WORDS[:1]))
+
+    def training_rules(self) -> Rules:
+        """The same."""
+        return self.rules()
+
+    def limits(self, *, steps: int | None = None, errors: int | None = None) -> Limits:
+        """Messages of all sides; the user's first does not count."""
+        return Limits(turns=None, tool_errors=errors, user_calls=None, steps=1 + (steps or MESSAGES))
+
+    def training_limits(self, configured: Limits) -> Limits:
+        """The same."""
+        return self.limits()
+
+    @property
+    def training_split(self) -> str:
+        """All there is."""
+        return "test"
+
+    def system_prompt(self, domain: Domain, task: Task) -> str:
+        """The policy. In words, upstream's agent of multi-step tasks has none."""
+        if self.mode != "native" and task.tags["category"] == "multi_step":
+            return ""
+        return domain.policy_for(task)
+
+    def endpoint_agent(self, endpoint: Endpoint, *, solo: bool = False) -> Agent:
+        """A model behind an endpoint."""
+        return self.sampled_agent(EndpointAgent(endpoint, send_seed=False, keep_cut=True))
+
+    def sampled_agent(self, agent: Agent) -> Agent:
+        """A checkpoint, or any other agent."""
+        if self.mode == "native":
+            return agent
+        return PromptedAgent(agent, self._codec)
+
+    def _codec(self, system: str) -> Codec:
+        """The codec of a task by its policy, of which multi-step tasks have none."""
+        if system:
+            found: Codec = self.module.TextCodec(self.language, "multi_turn")
+        else:
+            forgotten: Language | None = "zh" if self.mode == "text-api" else None
+            found = self.module.TextCodec(self.language, "multi_step", prompt_language=forgotten)
+        return found
+
+    def users(self, domain: Domain, model: Callable[[], Endpoint] | None) -> UserFactory:
+        """A model in multi-turn tasks; in multi-step ones somebody who tells the task and answers no questions."""
+        return _Users(self.module, None if model is None else model())
+
+    def needs_user_model(self, split: str) -> bool:
+        """Multi-turn tasks do."""
+        return split != "multi_step"
+
+    async def score(self, task: Task, world: World, episode: Episode, judge: Judge | None) -> Verdict:
+        """End-to-end accuracy; process accuracy stands in the audit."""
+        found: Verdict = self.module.score(task, world, episode)
+        return found
+
+    async def training_score(self, task: Task, world: World, episode: Episode, judge: Judge | None) -> Verdict:
+        """The fixed score."""
+        return await self.score(task, world, episode, judge)
+
+    async def do_nothing(self, domain: Domain, task: Task, judge: Judge | None) -> Verdict:
+        """The verdict on an untouched world."""
+        found: Verdict = self.module.do_nothing(domain, task)
+        return found
+
+    def figures(self, episodes: Sequence[Episode]) -> Mapping[str, float]:
+        """End-to-end and process accuracy by category, as upstream rounds them, and the fixed ones."""
+        found: Mapping[str, float] = self.module.summary(episodes)
+        return found
+
+
+class _Users:
+    """ACEBench's users."""
+
+    def __init__(self, module: Any, endpoint: Endpoint | None) -> None:
+        self._module, self.endpoint = module, endpoint
+        self.name = "told once" if endpoint is None else f"llm:{endpoint.model} (ACEBench's prompts)"
+
+    async def aclose(self) -> None:
+        """Close the model's connections."""
+        if self.endpoint is not None:
+            await self.endpoint.aclose()
+
+    def __call__(self, task: Task, *, seed: int) -> User:
+        if task.tags["category"] == "multi_step":
+            return _Alone(task)
+        if self.endpoint is None:
+            raise ConfigError("ACEBench's multi-turn tasks need a model that plays the user: --user endpoint:MODEL")
+        return PromptedUser(self.endpoint, lambda said: self._module.user_messages(task, said))
+
+
+class _Alone:
+    """Tells the task, and then that there will be no answers."""
+
+    def __init__(self, task: Task) -> None:
+        self._task, self._spoken = task, 0
+
+    async def reply(self, conversation: Sequence[Message]) -> UserTurn:
+        """The task, or that the agent must do with it."""
+        self._spoken += 1
+        return UserTurn(Message("user", self._task.scenario if self._spoken == 1 else NO_QUESTIONS))

@@ -1,0 +1,300 @@
+"""How TAU2's and TAU1's tasks are played (sierra-research/tau2-bench and tau-bench, MIT licence, Copyright Sierra
+Research). The prompts are the benchmarks' own, word for word, because scores are only comparable with them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from muarl.agents.base import Agent
+from muarl.agents.endpoint import EndpointAgent
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.domains.base import Domain, Task, World
+from muarl.endpoints import Endpoint
+from muarl.environments.official.base import Official
+from muarl.play.conversation import Limits, Rules, VoidReply
+from muarl.play.rollout import RolloutRequest
+from muarl.play.rules import is_empty
+from muarl.rewards.judge import Judge
+from muarl.types.chat import STOP_WORDS, Message, Requestor, ToolCall, ToolSpec
+from muarl.types.episode import Episode, StopReason, Verdict
+from muarl.users.guidelines import Style
+
+TAU2_DOMAINS = ("retail", "airline", "telecom", "telecom-workflow", "mock", "banking_knowledge")
+TAU1_DOMAINS = ("retail", "airline")
+
+STEPS, ERRORS, SEED = 200, 10, 300
+"""TAU2's: steps and tool errors that end an episode, seed of the trials' seeds."""
+
+TRAINING_TURNS = 100
+"""Agent turns at least in training on TAU2's tasks, which are longer than generated ones."""
+
+TAU1_TURNS = 30
+"""TAU1's: how often the agent may act."""
+
+SOLO_PROMPT = """\
+<instructions>
+You are a customer service agent that helps the user according to the <policy> provided below.
+You will be provided with a ticket that contains the user's request.
+You will need to plan and call the appropriate tools to solve the ticket.
+
+You cannot communicate with the user, only make tool calls.
+Stop when you consider that you have solved the ticket.
+To do so, send a message containing a single tool call to the `done` tool. Do not include any other tool calls in this \
+last message.
+
+Always follow the policy. Always make sure you generate valid JSON only.
+</instructions>
+<policy>
+{policy}
+</policy>
+<ticket>
+{ticket}
+</ticket>"""
+
+_TELECOM_SOLO = """\
+<main_policy>
+{}
+</main_policy>
+<tech_support_policy>
+{}
+</tech_support_policy>"""
+
+_SOLO_POLICIES: Mapping[str, tuple[str, ...]] = {
+    "telecom": (_TELECOM_SOLO, "domains/telecom/main_policy_solo.md", "domains/telecom/tech_support_manual.md"),
+    "telecom-workflow": (
+        _TELECOM_SOLO,
+        "domains/telecom/main_policy_solo.md",
+        "domains/telecom/tech_support_workflow_solo.md",
+    ),
+    "mock": ("{}", "domains/mock/policy_solo.md"),
+}
+"""What an agent that works alone is told in TAU2: a frame, and the files that fill it."""
+
+
+DONE = ToolSpec(
+    "done",
+    "Call this function when you are done with the task.",
+    {"properties": {}, "title": "parameters", "type": "object"},
+)
+"""The tool with which an agent that works alone says so (TAU2's, to the letter)."""
+
+
+class Tau2Rules(Rules):
+    """A message of either side with nothing in it, or with a call that cannot be read, voids the attempt."""
+
+    def read_agent(self, message: Message, stop: StopReason | None, steps: int) -> tuple[Message, StopReason | None]:
+        """VoidReply, unless a limit cut the message."""
+        if stop in (None, StopReason.EMPTY_REPLY):
+            if is_empty(message):
+                raise VoidReply("the agent said nothing", boundary="agent")
+            _check_calls(message, "agent")
+        return message, stop
+
+    def check_user(self, message: Message) -> None:
+        """VoidReply for a call that cannot be read."""
+        super().check_user(message)
+        _check_calls(message, "user")
+
+
+def _check_calls(message: Message, side: str) -> None:
+    unreadable = next((c.invalid for c in message.tool_calls if c.invalid is not None), None)
+    if unreadable is not None:
+        raise VoidReply(f"the {side} wrote a tool call that cannot be read: {unreadable}", boundary=side)
+
+
+class Tau2SoloRules(Tau2Rules):
+    """The agent works alone, with the user's tools beside its own, until it calls ``done``."""
+
+    solo: ClassVar[bool] = True
+
+    def opening(self, task: Task) -> tuple[list[Message], Requestor]:
+        """Nobody is greeted."""
+        return list(task.history), "assistant"
+
+    def read_agent(self, message: Message, stop: StopReason | None, steps: int) -> tuple[Message, StopReason | None]:
+        """It may only call tools. ``done`` leaves nothing of the message but a stop word."""
+        message, stop = super().read_agent(message, stop, steps)
+        if stop is not None:
+            return message, stop
+        if not message.tool_calls:
+            raise VoidReply("an agent that works alone can only call tools, and this one spoke", boundary="agent")
+        if any(c.name == DONE.name for c in message.tool_calls):
+            return replace(message, content=STOP_WORDS[0], tool_calls=()), StopReason.AGENT_STOP
+        if STOP_WORDS[0] in (message.content or ""):  # with calls still waiting: TAU2 breaks off
+            raise VoidReply(f"the agent wrote {STOP_WORDS[0]} beside a tool call", boundary="agent")
+        return message, None
+
+    def side_of(self, call: ToolCall, domain: Domain) -> Requestor:
+        """A tool that both sides have is the user's."""
+        return "user" if call.name in domain.tool_names("user") else "assistant"
+
+
+class Tau2(Official):
+    """A domain of TAU2."""
+
+    splits: ClassVar[tuple[str, ...]] = ("base",)
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """``base``, and in the domains that are divided its halves; telecom's has a larger and a smaller set, too."""
+        if self.own_name in ("mock", "banking_knowledge"):
+            return self.splits
+        return (*self.splits, "train", "test", *(("small", "full") if self.own_name.startswith("telecom") else ()))
+
+    @property
+    def domain_name(self) -> str:
+        """The benchmark's domains are told apart by their own names."""
+        return self.own_name
+
+    def rules(self, *, solo: bool = False) -> Rules:
+        """A message that is empty or unreadable voids the attempt."""
+        return Tau2SoloRules() if solo else Tau2Rules()
+
+    def limits(self, *, steps: int | None = None, errors: int | None = None) -> Limits:
+        """Steps and tool errors."""
+        return Limits(turns=None, tool_errors=errors or ERRORS, user_calls=None, steps=steps or STEPS)
+
+    def training_limits(self, configured: Limits) -> Limits:
+        """The configuration's, but for ``TRAINING_TURNS``."""
+        return replace(configured, turns=max(configured.turns or 0, TRAINING_TURNS))
+
+    def prompt(self, policy: str, *, solo: bool = False) -> str:
+        """TAU2's instructions around the policy."""
+        if solo:
+            return SOLO_PROMPT.replace("{policy}", policy)
+        prompt: str = self.module.agent_prompt(policy)
+        return prompt
+
+    def system_prompt(self, domain: Domain, task: Task) -> str:
+        """TAU2's instructions around the task's own policy (golden_retrieval's)."""
+        return self.prompt(domain.policy_for(task))
+
+    def offered(self, domain: Domain, task: Task, *, solo: bool = False) -> Sequence[ToolSpec]:
+        """One that works alone has the user's tools too, and one to say that it is done."""
+        own = domain.specs_for(task)
+        return (*own, *domain.tool_specs("user"), DONE) if solo else own
+
+    def endpoint_agent(self, endpoint: Endpoint, *, solo: bool = False) -> Agent:
+        """One that works alone can only call tools."""
+        return EndpointAgent(endpoint, tool_choice="required" if solo else "auto", keep_cut=True)
+
+    def solo_policy(self) -> str:
+        """The policy for an agent that works alone. ConfigError where the domain has none."""
+        from muarl_worlds import data
+
+        if self.own_name not in _SOLO_POLICIES:
+            have = ", ".join(f"tau2-{name}" for name in _SOLO_POLICIES)
+            raise ConfigError(f"eval.solo: {self.name} has no solo mode; {have} have one")
+        frame, *files = _SOLO_POLICIES[self.own_name]
+        texts = [data.read_text("tau2", file) for file in files]
+        return frame.format(*texts)
+
+    def requests(self, tasks: Sequence[Task], trials: int, seed: int, label: str) -> list[RolloutRequest]:
+        """TAU2 draws a seed for each trial, the same for all tasks, for agent and user alike."""
+        return [
+            RolloutRequest(task, drawn, f"{label}/{task.id}", number, one_seed=True)
+            for number, drawn in enumerate(trial_seeds(seed, trials))
+            for task in tasks
+        ]
+
+    def seeds(self, seed: int, trials: int) -> Sequence[int]:
+        """The trials' seeds."""
+        return trial_seeds(seed, trials)
+
+
+class Tau1Rules(Rules):
+    """Only the first call of a message counts, as if the others had never been written; a transfer ends the episode
+    though it failed; and so does all that TAU1's own runner breaks off at. A text of nothing is passed on."""
+
+    def read_agent(self, message: Message, stop: StopReason | None, steps: int) -> tuple[Message, StopReason | None]:
+        """No text at all ends the episode, and so does a call that cannot be read."""
+        message = replace(message, tool_calls=message.tool_calls[:1])
+        if stop not in (None, StopReason.EMPTY_REPLY):
+            return message, stop
+        if message.tool_calls:
+            return message, None if message.tool_calls[0].invalid is None else StopReason.BROKEN_CALL
+        return message, StopReason.EMPTY_REPLY if message.content is None else None
+
+    def after_results(self, results: Sequence[Message]) -> StopReason | None:
+        """A transfer whatever it answered, and a result that TAU1's runner cannot pass on."""
+        from muarl_worlds.tau.tau1.world import NO_OBSERVATION
+
+        if any(m.name in self.transfer_tools for m in results):
+            return StopReason.TRANSFER
+        fatal = any((m.content or "").startswith(NO_OBSERVATION) for m in results)
+        return StopReason.BROKEN_CALL if fatal else None
+
+    def check_user(self, message: Message) -> None:
+        """Only no text at all cannot be used."""
+        if message.content is None and not message.tool_calls:
+            raise InfrastructureError("the simulated user said nothing", boundary="user")
+
+    def user_stops(self, message: Message, steps: int, spoken: int) -> bool:
+        """By the stop word, but not in its first message."""
+        return spoken > 1 and super().user_stops(message, steps, spoken)
+
+
+class Tau1(Official):
+    """A domain of TAU1."""
+
+    user_temperature: ClassVar[float | None] = None
+    user_style: ClassVar[Style] = "tau1"
+
+    def rules(self, *, solo: bool = False) -> Rules:
+        """One call a message; a transfer ends, and so does what breaks off upstream."""
+        return Tau1Rules(greeting_in_context=False, transfer_ends=True, stop_words=("###STOP###",))
+
+    def limits(self, *, steps: int | None = None, errors: int | None = None) -> Limits:
+        """TAU1 counts turns, and has no limit for errors."""
+        return Limits(turns=steps or TAU1_TURNS, tool_errors=errors, user_calls=None)
+
+    def training_rules(self) -> Rules:
+        """The same, and so MUA-RL's: it trains on these tasks as TAU1 plays them."""
+        return self.rules()
+
+    @property
+    def domain_name(self) -> str:
+        """The benchmark's domains are told apart by their own names."""
+        return self.own_name
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """``test``; retail also has ``train`` and ``dev``."""
+        return tuple(self.module.SPLITS[self.own_name])
+
+    @property
+    def training_split(self) -> str:
+        """``train``; the airline has ``test`` alone, which is what MUA-RL trains on."""
+        return self._own_split("train") or self.splits[0]
+
+    @property
+    def validation_split(self) -> str | None:
+        """``dev``, which retail has."""
+        return self._own_split("dev")
+
+    def _own_split(self, split: str) -> str | None:
+        return split if split in self.module.SPLITS[self.own_name] else None
+
+    def prompt(self, policy: str, *, solo: bool = False) -> str:
+        """The policy itself."""
+        prompt: str = self.module.agent_prompt(policy)
+        return prompt
+
+    def endpoint_agent(self, endpoint: Endpoint, *, solo: bool = False) -> Agent:
+        """Only the first call of a message is kept."""
+        return EndpointAgent(endpoint, send_seed=False, keep_cut=True, one_call=True)
+
+    async def score(self, task: Task, world: World, episode: Episode, judge: Judge | None) -> Verdict:
+        """By the hash of the state and what was said."""
+        found: Verdict = self.module.score(task, world, episode.messages)
+        return found
+
+
+def trial_seeds(seed: int, trials: int) -> list[int]:
+    """The seed of each trial, as TAU2 draws them."""
+    draw = random.Random(seed)
+    return [draw.randint(0, 1_000_000) for _ in range(trials)]
