@@ -12,10 +12,10 @@ import pytest
 from rich.console import Console
 
 from muarl import kit
-from muarl.cli.main import app
+from muarl.cli.main import subcommands
 from muarl.config import all_presets
 from muarl.domains.kit.declaration import BuiltInKind
-from muarl.environments.registry import BUILT_IN, find
+from muarl.environments.registry import built_in, find
 from muarl.report.last_screen import before_and_after
 from support.environments import MADE, ON_SERVERS
 
@@ -35,7 +35,7 @@ def names(rows: list[list[str]], prefix: str = "") -> list[str]:
 
 
 def commands() -> list[str]:
-    return [str(c.name) for c in app.registered_commands] + [str(g.name) for g in app.registered_groups]
+    return list(subcommands())
 
 
 def test_the_domains_with_tasks_from_seeds(repository: Path) -> None:
@@ -44,7 +44,7 @@ def test_the_domains_with_tasks_from_seeds(repository: Path) -> None:
 
 
 def test_the_benchmarks(repository: Path) -> None:
-    benchmarks = sorted(name for name in BUILT_IN if find(name).is_benchmark)
+    benchmarks = sorted(name for name in built_in() if find(name).is_benchmark)
     assert sorted(names(table_under(repository / "docs" / "evaluation.md", "Benchmarks"))) == benchmarks
 
 

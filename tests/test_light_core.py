@@ -35,11 +35,13 @@ for line in sys.stdin.read().splitlines():
 print(json.dumps(told))
 """
 IMPORT_ALL = """
-import importlib, pkgutil, muarl
-TRAIN = ("muarl.learning", "muarl.models", "muarl.inference", "muarl.workers.cluster", "muarl.backends", "muarl.recipes",
+import importlib, pkgutil, muarl, muarl_tools, muarl_worlds
+TRAIN = ("muarl.learning", "muarl.models", "muarl.inference", "muarl.workers.cluster", "muarl.backends",
+         "muarl.recipes",
          "muarl.chat_formats", "muarl.agents.sampled", "muarl.users.sampled", "muarl_integrations.")
 import muarl.chat_formats.families
-for module in pkgutil.walk_packages(muarl.__path__, "muarl."):
+paths = [(package.__path__, f"{package.__name__}.") for package in (muarl, muarl_tools, muarl_worlds)]
+for module in [module for path in paths for module in pkgutil.walk_packages(*path)]:
     if not module.name.startswith(TRAIN):
         importlib.import_module(module.name)
         print(module.name)

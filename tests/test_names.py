@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "muarl"
+SOURCE = ROOT / "src"
 
-SHOWN = re.compile(r"domains/(.*/)?records\.py|domains/acebench/(chinese|food|phone|travel)\.py")
+SHOWN = re.compile(
+    r"(muarl/domains/kit|muarl_worlds/.*)/records\.py|muarl_worlds/acebench/(chinese|food|phone|travel)\.py"
+)
 """Modules whose class names stand in schemas, error texts or tasks, where benchmarks and models read them."""
 
 WORDS = {
@@ -39,7 +41,8 @@ WORDS = {
 
 UNTOUCHED = re.compile(
     r"docs/(results|benchmarks|domains)\.md"  # measurements as they were written down; a page that is rewritten
-    r"|domains/(banking|mock|tau1)/|domains/bfcl/|domains/.*/(tools|agent_tools|phone_tools|worlds)\.py"  # tools' texts
+    r"|muarl_worlds/(tau/(banking|mock|tau1)|bfcl)/"
+    r"|muarl_worlds/.*/(tools|agent_tools|phone_tools|worlds)\.py"  # tools' texts
 )
 
 

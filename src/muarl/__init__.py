@@ -14,7 +14,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from muarl import moved
 from muarl.basics.version import __version__ as __version__
+
+moved.install()
 
 if TYPE_CHECKING:
     from muarl.agents.base import Agent

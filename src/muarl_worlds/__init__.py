@@ -1,1 +1,1 @@
-"""Official tasks and scores, and the statistics of an evaluation."""
+"""Worlds that come with muarl: benchmarks with their official tasks and scores, services, companies, MCP servers."""

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sys
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import DataError
+from muarl.basics.folders import home
 
 RAW = "https://raw.githubusercontent.com"
-_MANIFESTS = Path(__file__).parent / "benchmarks" / "manifests"
+_MANIFESTS = Path(__file__).parent / "manifests"
 LICENSE = "LICENSE"
 _verified: dict[Path, int] = {}
 
@@ -80,23 +79,6 @@ def manifest(name: str) -> Manifest:
     wheels = {k: (v["requirement"], v["sha256"]) for k, v in raw.get("wheels", {}).items()}
     licence = raw.get("license_file", LICENSE)
     return Manifest(raw["name"], raw["repository"], raw["commit"], raw["folder"], files, sources, wheels, licence)
-
-
-def home() -> Path:
-    """The folder that holds all data: $MUARL_DATA, else the platform's cache folder."""
-    named = os.environ.get("MUARL_DATA")
-    return Path(named).expanduser() if named else cache_folder() / "data"
-
-
-def cache_folder() -> Path:
-    """muarl's folder in the platform's cache folder."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "muarl"
 
 
 def installed() -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from muarl.cli.main import app
 from muarl.config import RunConfig, load_config
-from muarl.environments.registry import BUILT_IN, find
+from muarl.environments.registry import built_in, find
 
 LLM = ["--agent", "endpoint:gpt-a", "--user", "endpoint:gpt-u@http://localhost:8000/v1"]
 
@@ -42,7 +42,7 @@ def test_the_short_form_is_a_whole_configuration() -> None:
     assert config.eval_user.guidelines == "auto"
 
 
-@pytest.mark.parametrize("name", [name for name in BUILT_IN if find(name).is_benchmark])
+@pytest.mark.parametrize("name", [name for name in built_in() if find(name).is_benchmark])
 def test_every_benchmark_has_a_short_form(name: str) -> None:
     config = resolved(name, *LLM)
     assert config.domain.name == name

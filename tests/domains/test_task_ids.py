@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.domains.task_ids import SeededId, parse_id
-from muarl.environments.registry import BUILT_IN
+from muarl.environments.registry import built_in
 
-MADE = [name for name in BUILT_IN if name.endswith("-generated") or name.startswith("mcp-")]
+MADE = [name for name in built_in() if name.endswith("-generated") or name.startswith("mcp-")]
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True)
 NUMBERS = st.integers(0, 10**15 - 1)
 

@@ -66,11 +66,11 @@ def write(path: Path, text: str = LIBRARY) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", registry.BUILT_IN)
+@pytest.mark.parametrize("name", registry.built_in())
 def test_every_environment_of_muarl_is_found_by_its_name_and_says_what_it_is(name: str) -> None:
     found = registry.find(name)
     assert found.name == name and found.about.endswith(".")
-    assert found.practice is None or found.practice in registry.BUILT_IN
+    assert found.practice is None or found.practice in registry.built_in()
 
 
 def test_listing_names_imports_none_of_them() -> None:

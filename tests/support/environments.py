@@ -6,14 +6,14 @@ from typing import Any
 
 from muarl.domains.auditing import AuditRules
 from muarl.environments.by_domain import environment_of
-from muarl.environments.registry import BUILT_IN, find
+from muarl.environments.registry import built_in, find
 from muarl.users.agenda import AgendaUserFactory
 
-MADE = tuple(name for name in BUILT_IN if name.endswith("-generated"))
+MADE = tuple(name for name in built_in() if name.endswith("-generated"))
 """Those whose worlds and tasks are made from seeds, in this process."""
-ON_SERVERS = tuple(name for name in BUILT_IN if name.startswith("mcp-"))
+ON_SERVERS = tuple(name for name in built_in() if name.startswith("mcp-"))
 """Those whose tools run on MCP servers."""
-BENCHMARKS = tuple(name for name in BUILT_IN if name not in (*MADE, *ON_SERVERS))
+BENCHMARKS = tuple(name for name in built_in() if name not in (*MADE, *ON_SERVERS))
 
 
 def rules_of(domain: str, *, benchmark: bool = False) -> AuditRules:
@@ -25,5 +25,5 @@ def rules_of(domain: str, *, benchmark: bool = False) -> AuditRules:
 
 def users_of(name: str, **options: Any) -> AgendaUserFactory:
     """The rule-based users of an environment: by its name, or by that of its tasks' domain."""
-    name = name if name in BUILT_IN else f"{name}-generated"
+    name = name if name in built_in() else f"{name}-generated"
     return AgendaUserFactory(find(name).rule_based_user, **options)

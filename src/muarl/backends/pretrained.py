@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from muarl.basics.errors import CheckpointError, ConfigError, DataError
+from muarl.basics.folders import cache_folder
 from muarl.basics.wheels import download
-from muarl_worlds import data
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ PRETRAINED: Mapping[str, Pretrained] = {
 def home() -> Path:
     """The folder that holds fetched models: $MUARL_MODELS, else one in the platform's cache folder."""
     named = os.environ.get("MUARL_MODELS")
-    return Path(named).expanduser() if named else data.cache_folder() / "models"
+    return Path(named).expanduser() if named else cache_folder() / "models"
 
 
 def folder_of(name: str) -> Path | None:

@@ -1,1 +1,1 @@
-"""The bodies of the subcommands; each imports what it needs only when it runs."""
+"""The command line, and the subcommands that train; each imports what it needs only when it runs."""

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from muarl.cli.endpoint_options import endpoint_settings
 from muarl.cli.named import approved_scenarios
 from muarl.cli.train import DryRun, Name, Overrides, RunsDir, Seed, named, run_recipe
 from muarl.observe.terminal import echo, working
-from muarl_tools.commands.evaluate import endpoint_settings
 
 WITH_MODEL = {"teacher": "endpoint", "tools": "imagined", "user": "llm"}
 """What each part's setting says where a model plays it."""

@@ -7,40 +7,21 @@ Modules under muarl.cli are light: torch, transformers and the like are imported
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import sys
-import textwrap
+from importlib.metadata import EntryPoint
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from muarl.basics.errors import MuarlError, StoppedBySignError
+from muarl.basics.errors import ConfigError, MuarlError, StoppedBySignError
 from muarl.basics.extras import missing_extra
 from muarl.basics.stopping import exit_code
 from muarl.basics.version import __version__
-from muarl.cli.main import chat, coldstart, generate, init, model, presets, runs, train
+from muarl.cli import chat, coldstart, generate, init, model, presets, runs, train
+from muarl.cli.command import MEASURE, TRAIN, WORLDS, Subcommand, brought
 from muarl.observe.terminal import echo, make_logs_visible, print_trace
-from muarl_tools.commands import (
-    audit,
-    bench,
-    compare,
-    doctor,
-    domains,
-    env,
-    evaluate,
-    export,
-    mcp,
-    plan,
-    report,
-    reproduce,
-    seeds,
-    serve,
-    tasks,
-    user,
-    view,
-)
 
 DEBUG = "MUARL_DEBUG"
 GPU_FULL = (
@@ -56,6 +37,17 @@ class _Commands(TyperGroup):
     2: something the user can fix. 3: a training stopped for a sign that ``rl.stop_on`` names. 1: a defect, or the disk
     is full. 130: interrupted; 143: by SIGTERM.
     """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(subcommands())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            found = _subcommand(cmd_name)
+            if found is None:
+                return None
+            self.commands[cmd_name] = found.built(cmd_name)
+        return self.commands[cmd_name]
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -98,6 +90,37 @@ class _Commands(TyperGroup):
             raise typer.Exit(1) from None
 
 
+def subcommands() -> dict[str, Subcommand]:
+    """All subcommands by name, in the order of ``muarl --help``: the engine's own, and those of installed packages."""
+    found = {name: one for name in [*OWN, *brought()] if (one := _subcommand(name)) is not None}
+    return dict(sorted(found.items(), key=lambda item: (item[1].place, item[0])))
+
+
+def _subcommand(name: str) -> Subcommand | None:
+    """A subcommand; one that cannot be loaded says so in the list, and when it is run."""
+    if name in OWN:
+        return OWN[name]
+    point = brought().get(name)
+    if point is None:
+        return None
+    try:
+        found = point.load()
+    except Exception as problem:
+        return _broken(point, f"{type(problem).__name__}: {problem}")
+    return found if isinstance(found, Subcommand) else _broken(point, "it is no muarl.cli.command.Subcommand")
+
+
+def _broken(point: EntryPoint, why: str) -> Subcommand:
+    """Stands for a subcommand of a package that cannot be loaded."""
+    package = "a package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+
+    def broken() -> None:
+        raise ConfigError(f"the command {point.name} of {package} cannot be loaded ({point.value}): {why}")
+
+    broken.__doc__ = f"Cannot be loaded: it is part of {package}."
+    return Subcommand(broken)
+
+
 app = typer.Typer(
     name="muarl",
     cls=_Commands,
@@ -107,8 +130,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-TRAIN, MEASURE, WORLDS, HELP = "Train", "Measure and look", "Data and worlds", "This machine"
 
 
 @app.callback(epilog="Begin with: muarl doctor, then: muarl quickstart. Each command has its own --help with examples.")
@@ -130,78 +151,21 @@ def options(
         typer.echo(context.get_help())  # with its own colours
 
 
-def version() -> None:
-    """Print the versions of muarl, Python and the libraries that decide what a run computes.
-
-    [bold]Example[/bold]
-
-      muarl version
-    """
-    from muarl_tools.commands.doctor import versions
-
-    for name, number in versions().items():
-        echo(f"{name} {number}")
-
-
-COMMANDS = (
-    ("quickstart", train.quickstart, TRAIN),
-    ("base", train.base, TRAIN),
-    ("coldstart", coldstart.coldstart, TRAIN),
-    ("sft", train.sft, TRAIN),
-    ("sft-user", train.sft_user, TRAIN),
-    ("train", train.train, TRAIN),
-    ("seeds", seeds.seeds, TRAIN),
-    ("reproduce", reproduce.reproduce, TRAIN),
-    ("presets", presets.presets, TRAIN),
-    ("plan", plan.plan, TRAIN),
-    ("eval", evaluate.evaluate, MEASURE),
-    ("compare", compare.compare, MEASURE),
-    ("chat", chat.chat, MEASURE),
-    ("serve", serve.serve, MEASURE),
-    ("export", export.export, MEASURE),
-    ("audit", audit.audit, MEASURE),
-    ("report", report.report, MEASURE),
-    ("view", view.view, MEASURE),
-    ("runs", runs.runs, MEASURE),
-    ("replay", bench.replay, MEASURE),
-    ("score", bench.score, MEASURE),
-    ("init", init.init, WORLDS),
-    ("generate", generate.generate, WORLDS),
-    ("doctor", doctor.doctor, HELP),
-    ("version", version, HELP),
-)
-
-
-REST = {"seeds": {"ignore_unknown_options": True, "allow_interspersed_args": False}}
-"""Commands that hand what follows their arguments to another command as it is."""
-
-
-def _help(function: Any) -> str:
-    """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Examples stay.
-
-    They lose their indentation, which typer would otherwise keep in some places and not in others.
-    """
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    return "\n\n".join(textwrap.dedent(p) if p.startswith(" ") else " ".join(p.split()) for p in paragraphs)
-
-
-for _name, _function, _panel in COMMANDS:
-    _settings = REST.get(_name)
-    app.command(_name, help=_help(_function), rich_help_panel=_panel, context_settings=_settings)(_function)
-
-GROUPS = (
-    (bench.data, "data"),
-    (domains.domains, "domains"),
-    (tasks.tasks, "tasks"),
-    (mcp.mcp, "mcp"),
-    (env.env, "env"),
-    (user.user, "user"),
-    (model.model, "model"),
-)
-for _group, _name in GROUPS:
-    for _command in _group.registered_commands:
-        _command.help = _help(_command.callback)
-    app.add_typer(_group, name=_name, rich_help_panel=WORLDS)
+OWN = {
+    "quickstart": Subcommand(train.quickstart, TRAIN, 1),
+    "base": Subcommand(train.base, TRAIN, 2),
+    "coldstart": Subcommand(coldstart.coldstart, TRAIN, 3),
+    "sft": Subcommand(train.sft, TRAIN, 4),
+    "sft-user": Subcommand(train.sft_user, TRAIN, 5),
+    "train": Subcommand(train.train, TRAIN, 6),
+    "presets": Subcommand(presets.presets, TRAIN, 9),
+    "chat": Subcommand(chat.chat, MEASURE, 13),
+    "runs": Subcommand(runs.runs, MEASURE, 19),
+    "init": Subcommand(init.init, WORLDS, 22),
+    "generate": Subcommand(generate.generate, WORLDS, 23),
+    "model": Subcommand(model.model, WORLDS, 36),
+}
+"""The engine's own subcommands; the others come by entry points (command.py)."""
 
 
 def main() -> None:

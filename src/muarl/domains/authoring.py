@@ -82,7 +82,9 @@ def tell_bug(owner: type[Any], name: str, error: Exception) -> None:
         return
     last = traceback.extract_tb(error.__traceback__)[-1]
     if _first("bug", owner, name, type(error), last.filename, last.lineno):
-        ours = owner.__module__.startswith("muarl.")  # a benchmark's tools may fail as the originals do
+        ours = owner.__module__.startswith(
+            ("muarl.", "muarl_worlds.")
+        )  # a benchmark's tools may fail as the originals do
         log.log(
             logging.DEBUG if ours else logging.ERROR,
             "%s.%s raised %s. The agent reads %r and nothing else. If that is a way to refuse a call, raise ValueError "

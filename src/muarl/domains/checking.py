@@ -1,7 +1,7 @@
 """What a check of an environment is, for those who run checks and for authors and kits that add their own.
 
 A check looks at the tasks of an environment and says what is wrong with it, where, and what to do about it
-(``muarl domains check NAME``; muarl's own checks: ``muarl_tools.check_environment``). ``Environment.own_checks`` adds more.
+(``muarl domains check NAME``; muarl's own: ``muarl_tools.check_environment``). ``Environment.own_checks`` adds more.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ class Endpoint:
         return self._open
 
     def _read_key(self, boundary: str) -> str:
-        """The key (see ``muarl.basics.keys``); empty where a server of one's own may do without. No message may hold it."""
+        """The key (``muarl.basics.keys``); empty where a server of one's own may do without. No message may hold it."""
         name = self.config.api_key_env
         where = f"endpoint {self.config.model} at {self.config.url}"
         try:

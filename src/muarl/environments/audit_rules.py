@@ -15,7 +15,7 @@ from muarl.domains.base import Domain, Task
 from muarl.environments.by_domain import by_domain, environment_of
 from muarl.environments.environment import Environment
 from muarl.environments.recorded import of_person, unavailable, usable
-from muarl.environments.registry import BUILT_IN, find, names
+from muarl.environments.registry import built_in, find, names
 from muarl.rewards.state_changes import Replayed
 from muarl.types.episode import Episode
 
@@ -102,5 +102,5 @@ def _declared(environment: Environment) -> AuditRules:
 
 def _telling(domain: str, rules: AuditRules) -> frozenset[str]:
     """The tools by which a domain's conversations are known: those that its rules name, and all of a plug-in's."""
-    plugged = (e for e in by_domain()[domain] if e.name not in BUILT_IN)
+    plugged = (e for e in by_domain()[domain] if e.name not in built_in())
     return frozenset(rules.kinds).union(*(e.make_domain().tool_names() for e in plugged if rules.declared))

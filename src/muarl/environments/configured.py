@@ -25,7 +25,7 @@ from muarl.domains.generated import MakeExpert
 from muarl.endpoints import Endpoint
 from muarl.environments.draws import Draw
 from muarl.environments.environment import Environment, MakeUser
-from muarl.environments.registry import BUILT_IN
+from muarl.environments.registry import built_in
 from muarl.play.conversation import Limits, Rules
 from muarl.play.episode_runner import RolloutRequest, requests_for
 from muarl.rewards import layered, outcome, shaped
@@ -237,7 +237,7 @@ class ConfiguredEnvironment:
     def own_rules(self) -> AuditRules | None:
         """The audit rules that a stranger's environment declares, which whoever reads the run later may not have; None
         where the domain's class declares them, or muarl has them."""
-        if self.environment is None or self.environment.name in BUILT_IN:
+        if self.environment is None or self.environment.name in built_in():
             return None
         return self.environment.audit
 

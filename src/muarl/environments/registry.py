@@ -22,6 +22,7 @@ import difflib
 import hashlib
 import sys
 import traceback
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module, metadata
 from importlib.util import module_from_spec, spec_from_file_location
@@ -40,41 +41,10 @@ if TYPE_CHECKING:
 MOST_FILES = 1000
 """Python files of the current folder that a misspelt name is compared with."""
 GROUP = "muarl.environments"
-"""The entry point group of plug-ins."""
+"""The entry point group of environments: muarl's own, and those of plug-ins."""
 
-_HERE = "muarl_worlds.environments"
-BUILT_IN = {
-    "retail-generated": f"{_HERE}.retail:RETAIL",
-    "airline-generated": f"{_HERE}.airline:AIRLINE",
-    "telecom-generated": f"{_HERE}.telecom:TELECOM",
-    "acebench-generated": f"{_HERE}.acebench:ACEBENCH",
-    "bfcl-generated": f"{_HERE}.bfcl:BFCL",
-    "food-delivery-generated": f"{_HERE}.food_delivery:FOOD_DELIVERY",
-    "hotel-generated": f"{_HERE}.hotel:HOTEL",
-    "bank-generated": f"{_HERE}.bank:BANK",
-    "clinic-generated": f"{_HERE}.clinic:CLINIC",
-    "insurance-generated": f"{_HERE}.insurance:INSURANCE",
-    "bank-knowledge-generated": f"{_HERE}.companies:BANK_KNOWLEDGE",
-    "insurer-knowledge-generated": f"{_HERE}.companies:INSURER_KNOWLEDGE",
-    "utility-knowledge-generated": f"{_HERE}.companies:UTILITY_KNOWLEDGE",
-    "mcp-filesystem": f"{_HERE}.mcp_filesystem:FILESYSTEM",
-    "mcp-git": f"{_HERE}.mcp_git:GIT",
-    "mcp-sqlite": f"{_HERE}.mcp_sqlite:SQLITE",
-    "mcp-memory": f"{_HERE}.mcp_memory:MEMORY",
-    "tau2-retail": f"{_HERE}.tau2:RETAIL",
-    "tau2-airline": f"{_HERE}.tau2:AIRLINE",
-    "tau2-telecom": f"{_HERE}.tau2:TELECOM",
-    "tau2-telecom-workflow": f"{_HERE}.tau2:TELECOM_WORKFLOW",
-    "tau2-mock": f"{_HERE}.tau2:MOCK",
-    "tau2-banking_knowledge": f"{_HERE}.tau2:BANKING_KNOWLEDGE",
-    "tau1-retail": f"{_HERE}.tau1:RETAIL",
-    "tau1-airline": f"{_HERE}.tau1:AIRLINE",
-    "bfcl-v3": f"{_HERE}.bfcl_benchmark:V3",
-    "bfcl-v4": f"{_HERE}.bfcl_benchmark:V4",
-    "acebench-en": f"{_HERE}.acebench_benchmark:ENGLISH",
-    "acebench-zh": f"{_HERE}.acebench_benchmark:CHINESE",
-}
-"""The environments that come with muarl, by name: the references under which they are found."""
+PACKAGE = "muarl"
+"""The distribution that this module is part of. Its environments' names cannot be taken by others."""
 
 _approved: set[str] = set()
 _foreign: list[ModuleType] = []
@@ -85,7 +55,14 @@ _siblings: dict[str, ModuleType] = {}
 
 def names() -> tuple[str, ...]:
     """The names of muarl's own environments and of those of installed plug-ins. Imports none of them."""
-    return (*BUILT_IN, *(name for name in _plugins() if name not in BUILT_IN))
+    return (*built_in(), *(name for name in _plugins() if name not in built_in()))
+
+
+@cache
+def built_in() -> Mapping[str, str]:
+    """The environments that come with muarl, by name: the references under which they are found."""
+    points = metadata.entry_points(group=GROUP)
+    return {point.name: point.value for point in points if _package(point) == PACKAGE}
 
 
 def unused_plugins() -> tuple[str, ...]:
@@ -93,15 +70,15 @@ def unused_plugins() -> tuple[str, ...]:
     return tuple(
         f"the plug-in {name} of {_package(point)} is not used: muarl has an environment of that name; give it another"
         for name, point in _plugins().items()
-        if name in BUILT_IN
+        if name in built_in()
     )
 
 
 def origin(name: str) -> str:
     """Where an environment comes from: "muarl", or the plug-in's package with its version."""
-    point = None if name in BUILT_IN else _plugins().get(name)
+    point = None if name in built_in() else _plugins().get(name)
     if point is None:
-        return "muarl" if name in BUILT_IN else "own code"
+        return "muarl" if name in built_in() else "own code"
     return point.value if point.dist is None else f"{point.dist.name} {point.dist.version}"
 
 
@@ -155,8 +132,8 @@ def find(name: str, where: str = "domain.name") -> Environment:
                 f"{option} {name} on the command line"
             )
         return _load(reference)
-    if name in BUILT_IN:
-        return _load(BUILT_IN[name])
+    if name in built_in():
+        return _load(built_in()[name])
     if name in _plugins():
         return _of_plugin(name)
     raise ConfigError(
@@ -219,6 +196,8 @@ def _plugins() -> dict[str, metadata.EntryPoint]:
     """Installed plug-ins by name. ConfigError names both packages where two have one name."""
     found: dict[str, metadata.EntryPoint] = {}
     for point in metadata.entry_points(group=GROUP):
+        if _package(point) == PACKAGE:
+            continue
         other = found.setdefault(point.name, point)
         if other.value != point.value:
             raise ConfigError(
@@ -254,7 +233,7 @@ def _load(reference: str, label: str = "") -> Environment:
     except (Exception, SystemExit) as problem:
         last = traceback.format_exception_only(problem)[-1].strip()
         raise ConfigError(f"{label} cannot be imported: {last}{_line_of(problem, place)}") from problem
-    if reference not in BUILT_IN.values() and module not in _foreign:
+    if reference not in built_in().values() and module not in _foreign:
         _foreign.append(module)
     found: Any = vars(module).get(name)
     if isinstance(found, Environment):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from muarl.basics.errors import ConfigError
+from muarl.basics.folders import home
 from muarl.config.retrieval import RetrievalConfig
 from muarl.config.section import EndpointConfig
 from muarl.domains.base import Domain
@@ -26,7 +27,6 @@ from muarl.retrieval import (
 )
 from muarl.retrieval.reranking import RATING_FORMAT
 from muarl.retrieval.variants import DEFAULT, EMBEDDINGS, RERANKER, VARIANTS
-from muarl_worlds.data import home
 
 
 @runtime_checkable

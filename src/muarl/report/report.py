@@ -197,7 +197,7 @@ def stages_of(summary: Mapping[str, Any], before: str = BEFORE) -> list[ReportSt
 
 
 def _css() -> str:
-    return resources.files("muarl.observe").joinpath("report.css").read_text(encoding="utf-8")
+    return resources.files("muarl.report").joinpath("report.css").read_text(encoding="utf-8")
 
 
 def _conversations(data: ReportData) -> Html | None:

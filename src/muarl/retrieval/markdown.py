@@ -1,6 +1,6 @@
 """Documents in a folder of Markdown files, which may begin with front matter.
 
-Nothing in a file is run or fetched: its text is read, and the front matter is bounded YAML (``muarl.basics.untrusted``).
+Nothing in a file is run or fetched: its text is read, the front matter is bounded YAML (``muarl.basics.untrusted``).
 """
 
 from __future__ import annotations

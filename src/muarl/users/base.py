@@ -42,7 +42,7 @@ class User(Protocol):
     """The side that wants something, in one episode: a protocol with one method, ``reply``.
 
     ``reply`` gets the conversation so far as the user may see it (chat.visible_to_user), first the agent's greeting.
-    Raises ``InfrastructureError`` (muarl.basics.errors) when the simulator itself failed: the episode is then not scored.
+    Raises ``muarl.basics.errors.InfrastructureError`` when the simulator itself failed: the episode is not scored.
     """
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Literal
+
+from muarl.basics.errors import ConfigError
+
+GROUP = "muarl.guidelines"
+"""The entry point group of guidelines that packages bring."""
 
 Style = Literal["auto", "tau2", "muarl", "tau1"]
 
@@ -38,23 +44,6 @@ OWN_TOOLS = """\
   a time.
 - The agent does not see your tool calls; tell it what happened.
 """
-
-TAU1 = """\
-You are a user interacting with an agent.
-
-Instruction: {scenario}
-
-Rules:
-- Just generate one line at a time to simulate the user's message.
-- Do not give away all the instruction at once. Only provide the information that is necessary for the current step.
-- Do not hallucinate information that is not provided in the instruction. For example, if the agent asks for the order \
-id but it is not mentioned in the instruction, do not make up an order id, just say you do not remember or have it.
-- If the instruction goal is satisified, generate '###STOP###' as a standalone message without anything else to end \
-the conversation.
-- Do not repeat the exact instruction in the conversation. Instead, use your own words to convey the same information.
-- Try to make the conversation as natural as possible, and stick to the personalities in the instruction."""
-"""TAU1's own text, to the letter (sierra-research/tau-bench, MIT licence, Copyright Sierra)."""
-
 
 CORRECTION = """\
 # Your last message was not sent
@@ -93,14 +82,15 @@ def around_scenario(name: str, text: str) -> Guidelines:
 def load_guidelines(style: Style = "auto", *, tools: bool = False) -> Guidelines:
     """Find guidelines for a user with or without tools.
 
-    "tau2": the benchmark's official text, DataError if its data are not installed. "muarl": our own text, and so is
-    "auto" (whoever plays a benchmark's tasks names its text). "tau1": the first tau-bench's own text.
+    "muarl": our own text, and so is "auto" (whoever plays a benchmark's tasks names its text). Any other: the text that
+    a package brings by an entry point of that name in the group ``muarl.guidelines``, a function that takes ``tools``
+    and gives ``Guidelines``, such as "tau1" and "tau2". ConfigError if none does; DataError if a benchmark's data are
+    not installed.
     """
-    if style == "tau1":
-        return Guidelines("tau1", TAU1)
-    if style == "tau2":
-        from muarl_worlds import data
-
-        name = "simulation_guidelines_tools.md" if tools else "simulation_guidelines.md"
-        return around_scenario("tau2", data.read_text("tau2", f"user_simulator/{name}"))
-    return around_scenario("muarl", OWN.format(tools=OWN_TOOLS if tools else "").strip())
+    if style in ("auto", "muarl"):
+        return around_scenario("muarl", OWN.format(tools=OWN_TOOLS if tools else "").strip())
+    point = next(iter(metadata.entry_points(group=GROUP, name=style)), None)
+    if point is None:
+        raise ConfigError(f"no installed package has the guidelines {style!r}")
+    found: Guidelines = point.load()(tools=tools)
+    return found

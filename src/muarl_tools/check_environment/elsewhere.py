@@ -63,7 +63,7 @@ def fingerprints_elsewhere(wanted: Sequence[TaskRequest]) -> list[list[str]]:
     environ = {
         **os.environ,
         "PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2",
-        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
     }
     try:
         done = subprocess.run(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muarl.cli.command import MEASURE, Subcommand
 from muarl.cli.named import approved_rules
 from muarl.observe.terminal import echo
 
@@ -321,3 +322,6 @@ def _show(whole: AuditSummary, parts: Mapping[str, AuditSummary], judge: _Judge 
         console.print(table)
     if judge is not None:
         console.print(Text(judge.told))
+
+
+COMMAND = Subcommand(audit, MEASURE, 16)

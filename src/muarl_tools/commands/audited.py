@@ -89,12 +89,12 @@ class ConversationReader:
 
     def __post_init__(self) -> None:
         from muarl.environments.audit_rules import rules_named
-        from muarl.environments.registry import BUILT_IN, find, is_reference, names
+        from muarl.environments.registry import built_in, find, is_reference, names
 
         if self.domain is None:
             return
-        own = is_reference(self.domain) or (self.domain in names() and self.domain not in BUILT_IN)
-        if own or (self.domain in BUILT_IN and rules_named(self.domain) is None):
+        own = is_reference(self.domain) or (self.domain in names() and self.domain not in built_in())
+        if own or (self.domain in built_in() and rules_named(self.domain) is None):
             self.environment = find(self.domain)
         else:
             self._known(self.domain, "--domain")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muarl.basics.errors import ConfigError, DataError
+from muarl.cli.command import MEASURE, Subcommand
 from muarl.observe.terminal import echo, working
 from muarl.records.messages import items, read_call
 from muarl_tools.commands import traces
@@ -274,3 +275,9 @@ def _write(out: Path, lines: Sequence[Mapping[str, Any]]) -> None:
 
     # ASCII, because recorded text may hold lone surrogates, which no file encoding can carry.
     write_text(out, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+REPLAY = Subcommand(replay, MEASURE, 20)
+
+
+SCORE = Subcommand(score, MEASURE, 21)

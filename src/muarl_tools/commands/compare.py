@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.cli.command import MEASURE, Subcommand
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -119,3 +120,6 @@ def _print(found: Comparison) -> None:
                 console.print(Text(told))
     for line in text.left_out_lines(found):
         console.print(Text(line))
+
+
+COMMAND = Subcommand(compare, MEASURE, 12)

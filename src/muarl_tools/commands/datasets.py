@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from muarl.cli.command import WORLDS, Subcommand
 from muarl.observe.terminal import echo, working
 
 data = typer.Typer(no_args_is_help=True, help="Install benchmark data and see what is installed.")
@@ -134,3 +135,6 @@ def overlap(
 
         write_text(out, json.dumps([each.to_json() for each in found], indent=1) + "\n")
         echo(f"Written to {out}")
+
+
+COMMAND = Subcommand(data, WORLDS, 30)

@@ -17,6 +17,7 @@ import typer
 
 from muarl.basics.extras import is_installed
 from muarl.basics.system import usable_cores
+from muarl.cli.command import HELP, Subcommand
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.doctor_check import DoctorCheck
 
@@ -333,3 +334,20 @@ def _print(found: list[DoctorCheck], *, about_machine: bool) -> None:
         echo("This machine is ready: muarl quickstart")
     else:
         echo("The light core is ready: muarl eval --agent expert. Nothing here can train yet.")
+
+
+def version() -> None:
+    """Print the versions of muarl, Python and the libraries that decide what a run computes.
+
+    [bold]Example[/bold]
+
+      muarl version
+    """
+    for name, number in versions().items():
+        echo(f"{name} {number}")
+
+
+COMMAND = Subcommand(doctor, HELP, 24)
+
+
+VERSION = Subcommand(version, HELP, 25)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from muarl.basics.errors import ConfigError, MuarlError
+from muarl.cli.command import WORLDS, Subcommand
 from muarl.cli.named import approved
 from muarl.observe.terminal import echo, working
 
@@ -291,3 +292,6 @@ def _print_result(result: CheckOutcome) -> None:
     widths = [max(map(len, column)) for column in zip(*result.rows, strict=True)]
     for row in result.rows:
         echo("    " + "  ".join(map(str.ljust, row, widths)).rstrip())
+
+
+COMMAND = Subcommand(domains, WORLDS, 31)

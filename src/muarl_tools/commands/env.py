@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.cli.command import WORLDS, Subcommand
 from muarl.cli.named import approved
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, Queue, TokenFile, tell_ready
@@ -176,3 +177,6 @@ def _check(served: ServedEnvironments) -> None:
         if served.size is not None:
             environment.check_size(served.size, "--size")
         usual_users(configured(environment, served.size), served.users)
+
+
+COMMAND = Subcommand(env, WORLDS, 34)

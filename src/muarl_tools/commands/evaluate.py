@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from muarl.cli.command import MEASURE, Subcommand
+from muarl.cli.endpoint_options import endpoint_settings, prices_of
 from muarl.cli.named import WeightedDomains, approved, approved_settings, domain_name
 from muarl.cli.train import Checkpoint, DryRun, Name, Named, RunsDir, Seed, run_recipe
 from muarl.observe.terminal import echo, working
@@ -295,34 +297,6 @@ def _user(spec: str | None) -> Iterator[tuple[str, Any]]:
         raise ConfigError(f"--user: {spec!r} is unknown; use endpoint:MODEL, endpoint:MODEL@URL or agenda")
 
 
-def endpoint_settings(section: str, spec: str) -> Iterator[tuple[str, Any]]:
-    """Settings for a section that describes a model, from endpoint:MODEL or endpoint:MODEL@URL."""
-    from muarl.endpoints import parse_endpoint
-
-    found = parse_endpoint(spec)
-    yield f"{section}.model", found.model
-    if found.base_url is not None:
-        yield f"{section}.base_url", found.base_url
-
-
-def prices_of(given: Sequence[str] | None) -> dict[str, list[float]] | None:
-    """The setting ``eval.prices`` of MODEL=IN/OUT options; None if there are none. ConfigError for another form."""
-    return dict(map(_price, given)) if given else None
-
-
-def _price(text: str) -> tuple[str, list[float]]:
-    from muarl.basics.errors import ConfigError
-
-    model, equals, figures = text.rpartition("=")
-    try:
-        prompt, completion = map(float, figures.split("/"))
-    except ValueError:
-        equals = ""
-    if not equals or not model:
-        raise ConfigError(f"--price: {text!r} must look like MODEL=2/8, dollars for a million tokens in and out")
-    return model, [prompt, completion]
-
-
 def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
     """What a benchmark's name stands for, as overrides that come before the person's own.
 
@@ -366,3 +340,6 @@ def _context(checkpoint: str | None) -> int:
         return context_of(checkpoint_folder(checkpoint or "base"))
     except CheckpointError:
         return CONTEXT
+
+
+COMMAND = Subcommand(evaluate, MEASURE, 11)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from muarl.cli.command import MEASURE, Subcommand
 from muarl.observe.terminal import echo, working
 
 EPISODES = {
@@ -96,3 +97,6 @@ def _episodes(source: str, form: str, out: Path | None, only: list[str]) -> Path
     file = free_place(out or Path(f"{run.name}{EPISODES[form]}"))
     export_episodes(run, form, file, only)
     return file
+
+
+COMMAND = Subcommand(export, MEASURE, 15)

@@ -10,6 +10,7 @@ import typer
 
 from muarl.basics.errors import ConfigError, DataError, InfrastructureError
 from muarl.basics.keys import read_secret
+from muarl.cli.command import WORLDS, Subcommand
 from muarl.cli.named import approved
 from muarl.observe.terminal import echo, working
 
@@ -228,3 +229,6 @@ def _official(environment: Environment, task: str, split: str) -> tuple[Domain, 
     if found is None:
         raise ConfigError(f"--task: {name} has no task {task!r} in its split {split or source.splits[0]!r}")
     return domain, found
+
+
+COMMAND = Subcommand(mcp, WORLDS, 33)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from muarl.cli.command import TRAIN, Subcommand
 from muarl.cli.named import WeightedDomains, approve_from_file, approved_settings, domain_name
 from muarl.observe.terminal import echo, working
 
@@ -97,3 +98,6 @@ def plan(
         print_plan(found, fitting, Screen(soft_wrap=True, highlight=False))
     if not found.fits:
         raise typer.Exit(1)
+
+
+COMMAND = Subcommand(plan, TRAIN, 10)

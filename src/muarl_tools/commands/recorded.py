@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_json
 from muarl.records.messages import field as read_field
 from muarl.records.messages import items, json_rows, read_message
+from muarl_worlds.families import family
 
 if TYPE_CHECKING:
     from muarl.domains.base import Domain, Task
@@ -61,7 +61,7 @@ class RecordedWorlds:
     @property
     def module(self) -> Any:
         """The benchmark's own module."""
-        return import_module(f"muarl_worlds.{self.bench}")
+        return family(self.bench)
 
     def find(self, name: str, place: str) -> Domain:
         """The domain of that name, with the benchmark's semantics and its data read. DataError says where it was named,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from muarl.cli.command import MEASURE, Subcommand
 from muarl.observe.terminal import echo, working
 
 
@@ -36,3 +37,6 @@ def report(
         data = replace(collect(directory), conversations=conversations)
         page = write_report(out or directory.report, data)
     echo(str(page))
+
+
+COMMAND = Subcommand(report, MEASURE, 17)

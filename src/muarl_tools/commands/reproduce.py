@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from muarl.cli.command import TRAIN, Subcommand
 from muarl.cli.train import Config, Name, Named, Overrides, RunsDir
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.seeds import seed_numbers
@@ -74,3 +75,6 @@ def reproduce(
         written = page.write_page(found)
     echo(f"Page:   {written}")
     echo(f"Tables: {plan.root_of(resolved) / page.TABLES}")
+
+
+COMMAND = Subcommand(reproduce, TRAIN, 8)

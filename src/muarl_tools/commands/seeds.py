@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.cli.command import TRAIN, Subcommand
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -200,3 +201,6 @@ def _print(name: str, found: Sequence[Spread], count: int) -> None:
         )
         table.add_row(spread.label, *shares)
     Screen().print(table)
+
+
+COMMAND = Subcommand(seeds, TRAIN, 7, {"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from muarl.cli.command import MEASURE, Subcommand
 from muarl.cli.named import Domain, single
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, Queue, TokenFile, tell_ready
@@ -109,3 +110,6 @@ def serve(
 
         answered = serve(options, ready)
     echo(f"Stopped. {answered:,} request{'' if answered == 1 else 's'} answered.")
+
+
+COMMAND = Subcommand(serve, MEASURE, 14)

@@ -14,6 +14,7 @@ import typer
 
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_json
+from muarl.cli.command import WORLDS, Subcommand
 from muarl.cli.named import approved
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.tasks_check import check
@@ -289,3 +290,6 @@ def _in_full(filed: FiledTask) -> None:
     for note in filed.notes:
         echo(f"  look at: {note}")
     echo()
+
+
+COMMAND = Subcommand(tasks, WORLDS, 32)

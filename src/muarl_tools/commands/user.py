@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muarl.cli.command import WORLDS, Subcommand
 from muarl.cli.named import WeightedDomains, approved_settings, domain_name
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, TokenFile, tell_ready
@@ -175,9 +176,9 @@ def _config(
     price: Sequence[str] | None,
 ) -> RunConfig:
     """The configuration that the check is played by: an evaluation's, as far as user and tasks go."""
+    from muarl.cli.endpoint_options import prices_of
     from muarl.config import load_config
     from muarl.runs.eval_agent import with_prices
-    from muarl_tools.commands.evaluate import prices_of
 
     given: dict[str, Any] = {
         "name": "user-check", "eval.agent": "expert", "eval.judge": "pass", "eval.split": split, "eval.tasks": tasks,
@@ -191,7 +192,7 @@ def _config(
 
 def _user(who: str) -> Iterator[tuple[str, Any]]:
     from muarl.backends.checkpoint_names import existing_checkpoint
-    from muarl_tools.commands.evaluate import endpoint_settings
+    from muarl.cli.endpoint_options import endpoint_settings
 
     if who.startswith("endpoint:"):
         yield "eval_user.kind", "llm"
@@ -354,3 +355,6 @@ def proxy(
         f"Stopped. {done.requests:,} requests, asked again {done.asked_again:,} times, {done.fixed:,} messages "
         f"fixed; faults that went through: {left}."
     )
+
+
+COMMAND = Subcommand(user, WORLDS, 35)

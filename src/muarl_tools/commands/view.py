@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from muarl.cli.command import MEASURE, Subcommand
 from muarl.cli.named import Domains
 from muarl.observe.terminal import echo, working
 
@@ -89,3 +90,6 @@ def view(
         finally:
             echo("")
             library.close()
+
+
+COMMAND = Subcommand(view, MEASURE, 18)

@@ -1,6 +1,6 @@
 """Results of any program, read into one table: which kind a path is, and who reads it.
 
-Everything is JSON, read with limits (``muarl.basics.untrusted``); nothing is unpickled or evaluated. A score is what the file
+Everything is JSON, read within limits (basics/untrusted.py); nothing is unpickled or evaluated. A score is what a file
 says; only result files of BFCL and ACEBench, which hold none, are scored here, with the benchmarks' own rules.
 """
 

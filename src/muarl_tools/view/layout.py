@@ -176,7 +176,7 @@ HELP = join(
 
 def stylesheet() -> str:
     """The report's style sheet and this viewer's."""
-    report = resources.files("muarl.observe").joinpath("report.css").read_text(encoding="utf-8")
+    report = resources.files("muarl.report").joinpath("report.css").read_text(encoding="utf-8")
     return report + resources.files("muarl_tools.view").joinpath("view.css").read_text(encoding="utf-8")
 
 

@@ -63,6 +63,13 @@ class AceOfficial(Official):
     """Its users are prompted to end with a phrase of their own, and half of its tasks have none."""
 
     @property
+    def module(self) -> Any:
+        """The benchmark's module."""
+        from muarl_worlds.acebench import official
+
+        return official
+
+    @property
     def language(self) -> Language:
         """The language of the tasks."""
         return cast(Language, self.own_name)

@@ -1,7 +1,7 @@
 """BFCL multi-turn as a domain: worlds of some of eight API classes, each with the state that its task gives.
 
 A task's ``initial_data`` says what its world is made of: "involved_classes", "initial_config" (class to state) and
-"long_context". Its ``agenda`` says how it is played (see ``muarl_worlds.bfcl.official.tasks``): "turns", what the user says
+"long_context". Its ``agenda`` says how it is played (see bfcl/official/tasks.py): "turns", what the user says
 turn by turn, and "brings", the tools that are withheld until a turn. As in BFCL, a withheld tool is not offered, but
 works if it is called.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
@@ -47,6 +47,13 @@ class BfclOfficial(Official):
     scores_cut: ClassVar[bool] = True
     own_score: ClassVar[bool] = True
     fixed_users: ClassVar[bool] = True
+
+    @property
+    def module(self) -> Any:
+        """The benchmark's module."""
+        from muarl_worlds.bfcl import official
+
+        return official
 
     def rules(self, *, solo: bool = False) -> Rules:
         """What cannot be read ends the agent's turn; v4's handler of Qwen passes over the one call instead."""

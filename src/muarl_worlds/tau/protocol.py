@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
@@ -139,6 +139,13 @@ class Tau2(Official):
     splits: ClassVar[tuple[str, ...]] = ("base",)
 
     @property
+    def module(self) -> Any:
+        """The benchmark's module."""
+        from muarl_worlds.tau import tau2_benchmark
+
+        return tau2_benchmark
+
+    @property
     def split_names(self) -> tuple[str, ...]:
         """``base``, and in the domains that are divided its halves; telecom's has a larger and a smaller set, too."""
         if self.own_name in ("mock", "banking_knowledge"):
@@ -243,6 +250,13 @@ class Tau1(Official):
 
     user_temperature: ClassVar[float | None] = None
     user_style: ClassVar[Style] = "tau1"
+
+    @property
+    def module(self) -> Any:
+        """The benchmark's module."""
+        from muarl_worlds.tau import tau1_benchmark
+
+        return tau1_benchmark
 
     def rules(self, *, solo: bool = False) -> Rules:
         """One call a message; a transfer ends, and so does what breaks off upstream."""

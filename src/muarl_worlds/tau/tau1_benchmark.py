@@ -3,7 +3,7 @@
 Task ids are "SPLIT/NUMBER", the number being the place in upstream's list: "test/0". Upstream's trajectory files give
 the bare number, which is read as one of ``test``.
 
-How upstream plays an episode: the user speaks first, to ``muarl.types.chat.GREETING``, which the agent does not see. The
+How upstream plays an episode: the user speaks first, to ``chat.GREETING``, which the agent does not see. The
 agent's system prompt is the policy alone. It acts at most ``MAX_STEPS`` times, each time speaking or making one call.
 The episode ends when the user's answer holds ``STOP_WORD``, or when the transfer tool is called; otherwise its reward
 is 0. The user's prompt is the one that ``muarl.users.guidelines`` calls "tau1".

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from muarl.basics import folders
 from muarl.basics.errors import ConfigError, DataError
-from muarl_worlds import data
 
 PINS = Path(__file__).parent / "pins"
 _STAMP = "installed"
@@ -106,7 +106,7 @@ SERVERS = {
 def home() -> Path:
     """The folder that holds the installed servers: $MUARL_MCP_SERVERS, else "mcp" in the data folder."""
     named = os.environ.get("MUARL_MCP_SERVERS")
-    return Path(named).expanduser().resolve() if named else data.home().resolve() / "mcp"
+    return Path(named).expanduser().resolve() if named else folders.home().resolve() / "mcp"
 
 
 def server(name: str) -> PublicServer:

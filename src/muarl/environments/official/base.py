@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 from muarl.agents.base import Agent
@@ -117,8 +116,8 @@ class Official:
 
     @property
     def module(self) -> Any:
-        """``muarl_worlds.FAMILY``."""
-        return import_module(f"muarl_worlds.{self.family}")
+        """The benchmark's module, with ``domain(name, semantics=...)`` and ``tasks(name, split)``."""
+        raise NotImplementedError
 
     def domain(self, semantics: Semantics) -> Domain:
         """The world, from the installed data. DataError if they are not installed."""

@@ -33,8 +33,8 @@ def probe() -> Callable[[], dict[str, str]]:
             muarl = import_module("muarl")  # whichever is there
             root = Path(str(muarl.__file__)).parent
             digest = hashlib.sha256()
-            for path in sorted(root.rglob("*.py")):
-                digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+            for path in sorted(p for package in root.parent.glob("muarl*") for p in package.rglob("*.py")):
+                digest.update(path.relative_to(root.parent).as_posix().encode() + b"\0" + path.read_bytes())
             found["muarl"] = str(getattr(muarl, "__version__", "unknown"))
             found["source"] = digest.hexdigest()[:12]
         except Exception as problem:

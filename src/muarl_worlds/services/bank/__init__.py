@@ -1,0 +1,1 @@
+"""A bank: accounts, cards and payments."""

@@ -1,0 +1,1 @@
+"""A doctors' practice: appointments and prescriptions."""

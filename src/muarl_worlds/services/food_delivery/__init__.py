@@ -1,0 +1,1 @@
+"""A delivery service for food: orders, dishes and refunds."""

@@ -1,0 +1,1 @@
+"""A hotel: bookings, rooms and extras."""

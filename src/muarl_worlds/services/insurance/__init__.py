@@ -1,0 +1,1 @@
+"""An insurer: policies and claims."""

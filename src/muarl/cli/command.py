@@ -1,0 +1,68 @@
+"""What a subcommand is: how ``muarl`` finds those that packages bring, and how it shows them.
+
+A package adds a subcommand by an entry point of the group ``muarl.commands`` whose object is a ``Subcommand``; its name
+is the entry point's. Nothing is imported before the command, or the list of all commands, is asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+import typer
+
+GROUP = "muarl.commands"
+"""The entry point group of subcommands."""
+
+TRAIN, MEASURE, WORLDS, HELP, MORE = "Train", "Measure and look", "Data and worlds", "This machine", "More"
+"""The panels of ``muarl --help``, in their order."""
+
+
+@dataclass(frozen=True)
+class Subcommand:
+    """A subcommand, or a group of them."""
+
+    run: Callable[..., Any] | typer.Typer
+    """The function that typer makes a command of, or an app with commands of its own. Its module imports little."""
+
+    panel: str = MORE
+    """Where ``muarl --help`` shows it."""
+
+    place: float = 1000.0
+    """Its place among all commands, low first; equal ones by name."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Click's settings of its context, such as ``ignore_unknown_options``."""
+
+    def built(self, name: str) -> Any:
+        """The command as typer's click runs it."""
+        app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+        if isinstance(self.run, typer.Typer):
+            for one in self.run.registered_commands:
+                one.help = joined(one.callback)
+            app.add_typer(self.run, name=name, rich_help_panel=self.panel)
+        else:
+            settings = dict(self.settings) or None
+            app.command(name, help=joined(self.run), rich_help_panel=self.panel, context_settings=settings)(self.run)
+        app.callback()(lambda: None)  # so that one command is still a group's
+        return typer.main.get_group(app).commands[name]
+
+
+def joined(function: Any) -> str:
+    """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Examples stay.
+
+    They lose their indentation, which typer would otherwise keep in some places and not in others.
+    """
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    return "\n\n".join(textwrap.dedent(p) if p.startswith(" ") else " ".join(p.split()) for p in paragraphs)
+
+
+@cache
+def brought() -> Mapping[str, metadata.EntryPoint]:
+    """The subcommands of installed packages, by name. Imports none of them."""
+    return {point.name: point for point in sorted(metadata.entry_points(group=GROUP), key=lambda p: p.name)}

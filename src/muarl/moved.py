@@ -1,0 +1,176 @@
+"""Where modules used to be. Other people's files have their old dotted names, which still work, with a warning.
+
+What programs need is in ``muarl`` and ``muarl.kit``, whose names stay; this is for those that imported modules.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MOVED: Mapping[str, str] = {
+    "muarl.benchmarks": "muarl_worlds",
+    "muarl.benchmarks.acebench": "muarl_worlds.acebench.official",
+    "muarl.benchmarks.bfcl": "muarl_worlds.bfcl.official",
+    "muarl.benchmarks.messages": "muarl.records.messages",
+    "muarl.benchmarks.tau1": "muarl_worlds.tau.tau1_benchmark",
+    "muarl.benchmarks.tau1_source": "muarl_worlds.tau.tau1_source",
+    "muarl.benchmarks.tau1_trajectories": "muarl_worlds.tau.tau1_trajectories",
+    "muarl.benchmarks.tau2": "muarl_worlds.tau.tau2_benchmark",
+    "muarl.budgets": "muarl.accounts.budgets",
+    "muarl.chat": "muarl.types.chat",
+    "muarl.cluster": "muarl.workers.cluster",
+    "muarl.commands": "muarl.cli",
+    "muarl.commands.audit": "muarl_tools.commands.audit",
+    "muarl.commands.audited": "muarl_tools.commands.audited",
+    "muarl.commands.bench": "muarl_tools.commands.bench",
+    "muarl.commands.compare": "muarl_tools.commands.compare",
+    "muarl.commands.datasets": "muarl_tools.commands.datasets",
+    "muarl.commands.doctor": "muarl_tools.commands.doctor",
+    "muarl.commands.doctor_check": "muarl_tools.commands.doctor_check",
+    "muarl.commands.doctor_model": "muarl_tools.commands.doctor_model",
+    "muarl.commands.domains": "muarl_tools.commands.domains",
+    "muarl.commands.env": "muarl_tools.commands.env",
+    "muarl.commands.evaluate": "muarl_tools.commands.evaluate",
+    "muarl.commands.export": "muarl_tools.commands.export",
+    "muarl.commands.log_files": "muarl.records.log_files",
+    "muarl.commands.log_messages": "muarl.records.log_messages",
+    "muarl.commands.mcp": "muarl_tools.commands.mcp",
+    "muarl.commands.plan": "muarl_tools.commands.plan",
+    "muarl.commands.recorded": "muarl_tools.commands.recorded",
+    "muarl.commands.report": "muarl_tools.commands.report",
+    "muarl.commands.reproduce": "muarl_tools.commands.reproduce",
+    "muarl.commands.scoring": "muarl_tools.commands.scoring",
+    "muarl.commands.seeds": "muarl_tools.commands.seeds",
+    "muarl.commands.serve": "muarl_tools.commands.serve",
+    "muarl.commands.serving": "muarl_tools.commands.serving",
+    "muarl.commands.suite": "muarl_tools.commands.suite",
+    "muarl.commands.tasks": "muarl_tools.commands.tasks",
+    "muarl.commands.tasks_check": "muarl_tools.commands.tasks_check",
+    "muarl.commands.tasks_practise": "muarl_tools.commands.tasks_practise",
+    "muarl.commands.tasksets": "muarl_tools.commands.tasksets",
+    "muarl.commands.traces": "muarl_tools.commands.traces",
+    "muarl.commands.user": "muarl_tools.commands.user",
+    "muarl.commands.user_fit": "muarl_tools.commands.user_fit",
+    "muarl.commands.view": "muarl_tools.commands.view",
+    "muarl.comparison": "muarl_tools.compare",
+    "muarl.conversation": "muarl.play.conversation",
+    "muarl.data": "muarl_worlds.data",
+    "muarl.domains.acebench": "muarl_worlds.acebench",
+    "muarl.domains.airline": "muarl_worlds.tau.airline",
+    "muarl.domains.banking": "muarl_worlds.tau.banking",
+    "muarl.domains.bfcl": "muarl_worlds.bfcl",
+    "muarl.domains.calculator": "muarl_worlds.tau.calculator",
+    "muarl.domains.companies": "muarl_worlds.companies",
+    "muarl.domains.mcp.scenarios": "muarl_worlds.mcp",
+    "muarl.domains.mock": "muarl_worlds.tau.mock",
+    "muarl.domains.retail": "muarl_worlds.tau.retail",
+    "muarl.domains.scenarios": "muarl_worlds.services",
+    "muarl.domains.tau1": "muarl_worlds.tau.tau1",
+    "muarl.domains.telecom": "muarl_worlds.tau.telecom",
+    "muarl.environments.builtin": "muarl_worlds.environments",
+    "muarl.environments.checks": "muarl_tools.check_environment",
+    "muarl.environments.official.acebench": "muarl_worlds.acebench.protocol",
+    "muarl.environments.official.bfcl": "muarl_worlds.bfcl.protocol",
+    "muarl.environments.official.tau": "muarl_worlds.tau.protocol",
+    "muarl.environments.server": "muarl_tools.serve_environments",
+    "muarl.environments.task_checks": "muarl_tools.check_tasks",
+    "muarl.episode": "muarl.types.episode",
+    "muarl.episode_runner": "muarl.play.episode_runner",
+    "muarl.errors": "muarl.basics.errors",
+    "muarl.event_loop": "muarl.basics.event_loop",
+    "muarl.extras": "muarl.basics.extras",
+    "muarl.files": "muarl.basics.files",
+    "muarl.formats": "muarl.records.formats",
+    "muarl.inference.server": "muarl_tools.serve_model",
+    "muarl.integrations": "muarl_integrations",
+    "muarl.keys": "muarl.basics.keys",
+    "muarl.metering": "muarl.accounts.metering",
+    "muarl.metrics": "muarl.accounts.metrics",
+    "muarl.observe.charts": "muarl.pages.charts",
+    "muarl.observe.conversations": "muarl.pages.conversations",
+    "muarl.observe.last_screen": "muarl.report.last_screen",
+    "muarl.observe.markup": "muarl.pages.markup",
+    "muarl.observe.report": "muarl.report.report",
+    "muarl.observe.report_audit": "muarl.report.report_audit",
+    "muarl.observe.report_curves": "muarl.report.report_curves",
+    "muarl.observe.report_domains": "muarl.report.report_domains",
+    "muarl.observe.report_story": "muarl.report.report_story",
+    "muarl.observe.report_tables": "muarl.report.report_tables",
+    "muarl.observe.seeds": "muarl_tools.experiments.seeds",
+    "muarl.observe.shortening": "muarl.pages.shortening",
+    "muarl.observe.words": "muarl.pages.words",
+    "muarl.patterns": "muarl.basics.patterns",
+    "muarl.processes": "muarl.workers.processes",
+    "muarl.recipes.chat_server": "muarl_tools.serve_model.recipe",
+    "muarl.recipes.exporting": "muarl_tools.export",
+    "muarl.recipes.reproduce": "muarl_tools.experiments.reproduce",
+    "muarl.recipes.suite": "muarl_tools.experiments.suite",
+    "muarl.recipes.usercheck": "muarl_tools.check_user",
+    "muarl.retrieval.shell": "muarl_worlds.tau.banking.shell",
+    "muarl.rollout": "muarl.play.rollout",
+    "muarl.rules": "muarl.play.rules",
+    "muarl.seeds": "muarl.basics.seeds",
+    "muarl.statistics": "muarl.accounts.statistics",
+    "muarl.stopping": "muarl.basics.stopping",
+    "muarl.system": "muarl.basics.system",
+    "muarl.toolcalls": "muarl.types.toolcalls",
+    "muarl.untrusted": "muarl.basics.untrusted",
+    "muarl.users.agenda_bfcl": "muarl_worlds.bfcl.agenda_user",
+    "muarl.users.proxy": "muarl_tools.check_user.proxy",
+    "muarl.version": "muarl.basics.version",
+    "muarl.view": "muarl_tools.view",
+    "muarl.web": "muarl.basics.web",
+    "muarl.wheels": "muarl.basics.wheels",
+}
+"""Old names of modules and packages, and today's. What is below a package has moved with it."""
+
+
+def name_of_today(name: str) -> str | None:
+    """Where a module is that was called so; None if it has not moved. The longest old name that fits counts."""
+    prefix = name
+    while prefix:
+        if prefix in MOVED:
+            return MOVED[prefix] + name[len(prefix) :]
+        prefix = prefix.rpartition(".")[0]
+    return None
+
+
+class _MovedLoader(Loader):
+    """Gives the module of today."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(self._name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # the import system has just put the old name's there
+
+
+class _MovedFinder(MetaPathFinder):
+    """Finds modules by their old names."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        name = name_of_today(fullname) if fullname.startswith("muarl.") else None
+        if name is None:
+            return None
+        warnings.warn(f"{fullname} has moved: import {name}", DeprecationWarning, stacklevel=2)
+        return ModuleSpec(fullname, _MovedLoader(name), is_package=True)
+
+
+def install() -> None:
+    """Make old names work in this process."""
+    if not any(isinstance(finder, _MovedFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _MovedFinder())

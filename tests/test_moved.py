@@ -1,0 +1,46 @@
+"""Old dotted names of modules, as other people's files have them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+from muarl.moved import MOVED, name_of_today
+
+
+def test_an_old_name_gives_the_module_of_today_and_says_where_it_is() -> None:
+    from muarl_integrations import blocking
+
+    with pytest.warns(DeprecationWarning, match="muarl.integrations.blocking has moved: import muarl_integrations.b"):
+        old = importlib.import_module("muarl.integrations.blocking")
+    assert old is blocking and blocking.__spec__ is not None
+    assert (blocking.__name__, blocking.__spec__.name) == ("muarl_integrations.blocking", "muarl_integrations.blocking")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_module_below_a_moved_package_is_no_second_copy() -> None:
+    from muarl.records.formats import rows
+
+    assert importlib.import_module("muarl.formats.rows") is rows
+
+
+def test_every_new_name_is_a_module() -> None:
+    for name in sorted(set(MOVED.values())):
+        assert importlib.util.find_spec(name) is not None, name
+
+
+def test_what_has_not_moved_keeps_its_name() -> None:
+    import muarl
+
+    assert [m.name for m in pkgutil.iter_modules(muarl.__path__, "muarl.") if name_of_today(m.name)] == []
+
+
+def test_what_never_was_there_is_not_found() -> None:
+    script = "import muarl.integrations.nothing"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
+    assert "No module named 'muarl_integrations.nothing'" in done.stderr
