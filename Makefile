@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_NO_INPUT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart setup test vllm-cpu lint types audit ci clean
+.PHONY: help quickstart setup test vllm-cpu lint types structure audit ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ lint: $(READY) ## Check style, formatting and the import contracts
 
 types: $(READY) ## Check types
 	$(BIN)/mypy
+
+structure: $(READY) ## Count lines, files, what is imported with what, circles (ARGS="--json")
+	@$(BIN)/python benches/structure.py $(ARGS)
 
 audit: ## Look the pinned packages up among known vulnerabilities (needs the network); fails for one that is not known
 	@test -x $(VENV)/audit/bin/pip-audit || { $(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install --quiet pip-audit; }

@@ -48,8 +48,8 @@ from muarl.environments.environment import Environment
 from muarl.environments.playing import make_runner
 from muarl.environments.registry import find
 from muarl.environments.usual import configured, usual_users
-from muarl.play.rollout import EpisodeRunner
 from muarl.rewards.judge import FixedJudge
+from muarl.rollouts.rollout import EpisodeRunner
 from muarl.types.chat import Message, ToolCall, to_openai
 from muarl.types.episode import Episode
 from muarl.users.scripted import ScriptedUserFactory

@@ -57,10 +57,10 @@ from muarl.learning.checkpoints import load_policy, save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
-from muarl.play.episode_runner import requests_for
-from muarl.play.rollout import collect_groups, rollout
 from muarl.recipes.tiny import make_model
 from muarl.recipes.training.loss_settings import learner_config, samples_of
+from muarl.rollouts.episode_runner import requests_for
+from muarl.rollouts.rollout import collect_groups, rollout
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, TokenTrace
 

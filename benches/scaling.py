@@ -29,9 +29,9 @@ from muarl.planning.assumptions import Assumptions
 from muarl.planning.memory import ServerSetup, cached_tokens
 from muarl.planning.models import PUBLISHED, ModelShape
 from muarl.planning.speed import Serving, decode_seconds, update_flops
-from muarl.play.episode_runner import RolloutRequest, requests_for
-from muarl.play.rollout import LocalExecutor, collect_groups, rollout
 from muarl.recipes.training.pipeline import Pipeline, Window
+from muarl.rollouts.episode_runner import RolloutRequest, requests_for
+from muarl.rollouts.rollout import LocalExecutor, collect_groups, rollout
 from muarl.types.episode import Episode, StopReason, Verdict
 
 WORKERS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)

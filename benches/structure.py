@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOTS = ("muarl", "muarl_worlds", "muarl_tools", "muarl_integrations", "muarl_verifiers")
-CLOSURES = ("muarl.play.conversation", "muarl.learning.learner", "muarl.recipes.rl", "examples/rl_loop.py")
-ALLOWED = {"muarl": 0, "muarl_worlds": 1, "muarl_integrations": 1, "muarl_verifiers": 1, "muarl_tools": 2}
+CLOSURES = ("muarl.rollouts.conversation", "muarl.learning.learner", "muarl.recipes.rl", "examples/rl_loop.py")
+ALLOWED = {"muarl": 0, "muarl_worlds": 1, "muarl_integrations": 1, "muarl_tools": 2, "muarl_verifiers": 3}
 """Floors of the packages: an import from a lower to a higher one is an arrow up."""
 
 

@@ -16,12 +16,12 @@ from typing import Any
 
 from muarl.domains.base import Action, Task
 from muarl.domains.kit.scenario import scenario_text
-from muarl_worlds.tau.retail.generated import GeneratedRetail
-from muarl_worlds.tau.retail.intents import SERVICE
-from muarl_worlds.environments.retail import RETAIL
 from muarl.environments.service import environment
 from muarl.users.agenda_service import ServiceAgendaUser
 from muarl.users.agenda_user import AgendaRequest
+from muarl_worlds.environments.retail import RETAIL
+from muarl_worlds.tau.retail.generated import GeneratedRetail
+from muarl_worlds.tau.retail.intents import SERVICE
 
 MakeTasks = Callable[..., Iterator[Task]]
 

@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from muarl.agents.base import AgentTurn
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.inference.base import Sampled, SamplingParams
-from muarl.play.rollout import Budget, EpisodeRunner, LocalExecutor, Progress, Rollout, RolloutRequest, rollout
+from muarl.rollouts.rollout import Budget, EpisodeRunner, LocalExecutor, Progress, Rollout, RolloutRequest, rollout
 from muarl.types.chat import Message, ToolCall
 
 TEXT = [

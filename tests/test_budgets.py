@@ -13,8 +13,8 @@ from muarl.accounts.budgets import Budget, Reserve, RolloutEnd, add_besides, bes
 from muarl.accounts.metering import count, metered
 from muarl.basics.errors import MuarlError
 from muarl.domains.base import Task
-from muarl.play.episode_runner import RolloutRequest, requests_for
-from muarl.play.rollout import LocalExecutor, Rollout, RolloutError, rollout
+from muarl.rollouts.episode_runner import RolloutRequest, requests_for
+from muarl.rollouts.rollout import LocalExecutor, Rollout, RolloutError, rollout
 from muarl.types.episode import Episode, StopReason, Usage
 
 Draw = Callable[[random.Random], float]

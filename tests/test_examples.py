@@ -20,8 +20,8 @@ from muarl.domains.error_profile import ErrorProfile
 from muarl.environments import registry
 from muarl.environments.environment import Environment
 from muarl.observe.rundir import RunDirectory
-from muarl.play.conversation import run_episode
 from muarl.rewards.outcome import do_nothing, score
+from muarl.rollouts.conversation import run_episode
 from muarl.types.episode import Episode
 
 WIDE = {"COLUMNS": "200"}

@@ -38,7 +38,8 @@ IMPORT_ALL = """
 import importlib, pkgutil, muarl, muarl_tools, muarl_worlds
 TRAIN = ("muarl.learning", "muarl.models", "muarl.inference", "muarl.workers.cluster", "muarl.backends",
          "muarl.recipes",
-         "muarl.chat_formats", "muarl.agents.sampled", "muarl.users.sampled", "muarl_integrations.")
+         "muarl.chat_formats", "muarl.agents.sampled", "muarl.users.sampled", "muarl_tools.experiments",
+         "muarl_tools.serve_model", "muarl_tools.check_user", "muarl_tools.export")
 import muarl.chat_formats.families
 paths = [(package.__path__, f"{package.__name__}.") for package in (muarl, muarl_tools, muarl_worlds)]
 for module in [module for path in paths for module in pkgutil.walk_packages(*path)]:
@@ -132,7 +133,7 @@ def test_the_light_modules_import_nothing_of_the_extras(tmp_path: Path) -> None:
     imported = python(IMPORT_ALL, tmp_path).split()
     expected = {
         "muarl.domains.base",
-        "muarl.play.conversation",
+        "muarl.rollouts.conversation",
         "muarl.rewards.outcome",
         "muarl.audit",
         "muarl_tools.view.server",

@@ -12,8 +12,8 @@ from muarl.accounts.budgets import BESIDES, besides_of
 from muarl.accounts.metering import count
 from muarl.agents.base import AgentTurn
 from muarl.basics.errors import DataError, InfrastructureError
-from muarl.play.conversation import Limits
-from muarl.play.rollout import (
+from muarl.rollouts.conversation import Limits
+from muarl.rollouts.rollout import (
     Budget,
     RolloutEnd,
     RolloutError,

@@ -17,8 +17,8 @@ from loop_kit import call
 from muarl.agents.base import AgentTurn
 from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Task, World, tool
-from muarl.play.episode_runner import EpisodeRunner, requests_for
-from muarl.play.rollout import Budget, LocalExecutor, Rollout, RolloutEnd, collect_groups, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
+from muarl.rollouts.rollout import Budget, LocalExecutor, Rollout, RolloutEnd, collect_groups, rollout
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Usage, Verdict
 from muarl.users.base import UserTurn

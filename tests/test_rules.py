@@ -13,7 +13,7 @@ import pytest
 from loop_kit import Puppet, call, say
 from muarl.agents.base import TakesTools
 from muarl.domains.base import Task
-from muarl.play.conversation import Limits, Rules, VoidReply, run_episode
+from muarl.rollouts.conversation import Limits, Rules, VoidReply, run_episode
 from muarl.types.chat import Message, Requestor, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason
 from muarl.users.base import UserTurn

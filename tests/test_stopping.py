@@ -88,7 +88,7 @@ def test_sigterm_stops_a_background_job_that_ignores_sigint() -> None:
     code = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-from muarl import stopping
+from muarl.basics import stopping
 try:
     with stopping.stop_signals():
         with stopping.held():
@@ -107,7 +107,7 @@ def test_sigterm_cancels_the_main_task_of_a_background_job() -> None:
     code = """
 import asyncio, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-from muarl import stopping
+from muarl.basics import stopping
 async def serve():
     await asyncio.sleep(0)
     signal.raise_signal(signal.SIGTERM)

@@ -57,12 +57,12 @@ def named(words: str) -> tuple[Any, str]:
     """The command that words begin with and the first word that is none of its group's, empty if all is well."""
     command = root()
     for word in words.split():
-        inner = getattr(command, "commands", None)
-        if inner is None:
+        if not hasattr(command, "commands"):
             return command, ""
-        if word not in inner:
+        inner = command.get_command(None, word)
+        if inner is None:
             return command, word
-        command = inner[word]
+        command = inner
     return command, ""
 
 

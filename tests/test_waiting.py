@@ -12,8 +12,8 @@ import pytest
 from loop_kit import Puppet, call, roll_out, say
 from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains.base import Task, World
-from muarl.play.conversation import Limits, run_episode
-from muarl.play.rollout import Rollout, RolloutError, requests_for
+from muarl.rollouts.conversation import Limits, run_episode
+from muarl.rollouts.rollout import Rollout, RolloutError, requests_for
 from muarl.types.chat import Requestor, ToolCall, ToolResult
 from muarl.types.episode import Episode, StopReason, Verdict
 from support.toy_shop import Lines, Toy, toy_task

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from muarl.learning.loss_options import PolicyLossConfig
     from muarl.learning.optimizer import OptimizerConfig
     from muarl.learning.settings import LearnerConfig
-    from muarl.play.conversation import run_episode
-    from muarl.play.rules import Limits, Rules
     from muarl.rewards.outcome import score
+    from muarl.rollouts.conversation import run_episode
+    from muarl.rollouts.rules import Limits, Rules
     from muarl.types.chat import Message, ToolCall
     from muarl.types.episode import Episode
     from muarl.users.base import User
@@ -118,13 +118,13 @@ _HOMES = {
     "KnowledgeDomain": "muarl.domains.knowledge.domain",
     "LLMUserFactory": "muarl.users.llm",
     "LearnerConfig": "muarl.learning.settings",
-    "Limits": "muarl.play.rules",
+    "Limits": "muarl.rollouts.rules",
     "Message": "muarl.types.chat",
     "MuarlError": "muarl.basics.errors",
     "OptimizerConfig": "muarl.learning.optimizer",
     "PolicyLossConfig": "muarl.learning.loss_options",
     "PlayResult": "muarl.environments.results",
-    "Rules": "muarl.play.rules",
+    "Rules": "muarl.rollouts.rules",
     "SampledAgent": "muarl.agents.sampled",
     "Sampler": "muarl.inference.base",
     "Session": "muarl.environments.sessions",
@@ -144,7 +144,7 @@ _HOMES = {
     "load_task": "muarl.environments.registry",
     "play": "muarl.environments.one_task",
     "play_tasks": "muarl.environments.episodes",
-    "run_episode": "muarl.play.conversation",
+    "run_episode": "muarl.rollouts.conversation",
     "score": "muarl.rewards.outcome",
     "tool": "muarl.domains.tooling",
 }

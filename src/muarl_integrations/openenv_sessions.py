@@ -18,8 +18,8 @@ from muarl.basics.extras import require
 from muarl.basics.seeds import derive_seed
 from muarl.endpoints import Endpoint
 from muarl.environments.sessions import Observation
-from muarl.play.conversation import Limits
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits
 from muarl.types.chat import Message, ToolCall, to_openai
 from muarl.users.base import UserFactory
 from muarl_integrations.blocking import OVER, BlockingSession, talk_tool

@@ -24,8 +24,8 @@ from muarl.environments.registry import load_environment
 from muarl.environments.results import PlayResult, conversation_json
 from muarl.environments.sessions import Observation
 from muarl.environments.usual import configured
-from muarl.play.conversation import Limits, agent_view
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits, agent_view
 from muarl.types.chat import Message, ToolCall
 from muarl.users.base import UserFactory
 from muarl_integrations.blocking import OVER, BlockingSession, talk_tool

@@ -34,9 +34,9 @@ from muarl.environments.registry import load_task
 from muarl.environments.results import EpisodeFailure, PlayResult
 from muarl.environments.usual import check_playable, configured, usual_users
 from muarl.inference.base import Sampled, SamplingParams
-from muarl.play.conversation import Limits
-from muarl.play.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits
+from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.types.episode import Episode, StopReason, TokenTrace
 from muarl.users.base import UserFactory
 from muarl_integrations.blocking import submit

@@ -12,7 +12,7 @@ from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Domain, Task, tool
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.environments.official.base import LenientRules
-from muarl.play.conversation import Rules, run_episode
+from muarl.rollouts.conversation import Rules, run_episode
 from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.types.episode import StopReason
 from muarl.users.scripted import ScriptedUser

@@ -22,8 +22,8 @@ from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.error_profile import SLOPPY, ErrorProfile
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.play.conversation import Limits, run_episode
 from muarl.rewards.outcome import score
+from muarl.rollouts.conversation import Limits, run_episode
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl.users.agenda import AgendaUserFactory

@@ -14,7 +14,7 @@ from muarl.audit.metrics import audit
 from muarl.domains.auditing import AuditRules
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.registry import find
-from muarl.play.conversation import Limits, run_episode
+from muarl.rollouts.conversation import Limits, run_episode
 from muarl.types.chat import GREETING, Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn
 from muarl.users.agenda import AgendaUserFactory

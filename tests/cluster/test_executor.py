@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.basics.errors import DataError, MuarlError
-from muarl.play.episode_runner import RolloutRequest, requests_for
-from muarl.play.rollout import Rollout, RolloutError, collect_groups, rollout
+from muarl.rollouts.episode_runner import RolloutRequest, requests_for
+from muarl.rollouts.rollout import Rollout, RolloutError, collect_groups, rollout
 from muarl.types.episode import Episode, StopReason, Usage, Verdict
 from muarl.workers.cluster.calls import Lost
 from muarl.workers.cluster.workers import ClusterExecutor

@@ -15,7 +15,7 @@ from muarl.domains.base import World
 from muarl.environments import playing
 from muarl.observe.listing import list_runs
 from muarl.observe.rundir import RunDirectory
-from muarl.play.rollout import LocalExecutor, Requests
+from muarl.rollouts.rollout import LocalExecutor, Requests
 from muarl.runs import results_store as results
 from muarl.types.episode import Episode, StopReason, Usage
 from support import killing

@@ -76,7 +76,8 @@ NEEDS_TORCH = {"export", "model fetch", "model import", "plan", "reproduce", "se
 
 
 def commands(group: Any, before: str = "") -> Iterator[str]:
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         if hasattr(command, "commands"):
             yield from commands(command, f"{name} ")
         else:

@@ -10,9 +10,9 @@ import pytest
 from muarl.agents.base import AgentTurn
 from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains.base import Action, Domain, Task, World, tool
-from muarl.play.conversation import run_episode
 from muarl.rewards.gold import check_tasks, gold_digest
 from muarl.rewards.outcome import do_nothing, score
+from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import Message, ToolCall
 from muarl.users.scripted import ScriptedUser
 

@@ -11,8 +11,8 @@ from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
 from muarl.environments.registry import find
-from muarl.play.rollout import EpisodeRunner, LocalExecutor, rollout
 from muarl.rewards import outcome
+from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, rollout
 from muarl.users.agenda import AgendaUserFactory
 from muarl_worlds import install
 from muarl_worlds.tau.telecom.faults import BASE_PRINTS, FAULTS, device_print

@@ -21,8 +21,10 @@ from muarl.environments.registry import find, names
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn
 from muarl_worlds.environments.hotel import HOTEL
-from muarl_worlds.tau.airline.audit import AIRLINE, AIRLINE_BENCHMARK
-from muarl_worlds.tau.retail.audit import RETAIL, RETAIL_BENCHMARK
+from muarl_worlds.tau.airline.audit import AIRLINE_BENCHMARK
+from muarl_worlds.tau.retail.audit import RETAIL_BENCHMARK
+
+RETAIL, AIRLINE = find("retail-generated").audit, find("airline-generated").audit
 
 
 def episode(domain: str) -> Episode:

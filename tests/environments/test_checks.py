@@ -289,7 +289,8 @@ def test_the_output_on_the_page_is_what_is_printed(
     shown = re.search(r"^```text\n(parking, 200.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
     assert shown is not None
     monkeypatch.chdir(tmp_path)
-    assert command("./parking.py:PARKING") == (1, shown[1])
+    result = CliRunner().invoke(app, ["domains", "check", "./parking.py:PARKING"])
+    assert (result.exit_code, result.stdout) == (1, shown[1])
 
 
 @pytest.mark.parametrize(

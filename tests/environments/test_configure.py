@@ -31,12 +31,12 @@ from muarl.environments.draws import draw_made
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.observe.rundir import RunDirectory
-from muarl.play.conversation import Limits, Rules, run_episode
 from muarl.recipes import rl
 from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.rewards import outcome
 from muarl.rewards.judge import FixedJudge
+from muarl.rollouts.conversation import Limits, Rules, run_episode
 from muarl.runs.preflight import check_fits, check_gold
 from muarl.types.episode import Verdict
 from muarl_worlds.tau.protocol import DONE

@@ -17,7 +17,7 @@ from muarl.environments.environment import Environment
 from muarl.environments.episodes import play_tasks
 from muarl.environments.registry import find
 from muarl.environments.task_files import FiledTask, write_tasks
-from muarl.play.rules import Rules
+from muarl.rollouts.rules import Rules
 from muarl.types.chat import Message
 from muarl.types.episode import StopReason
 from muarl.users.agenda import AgendaUserFactory

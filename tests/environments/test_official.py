@@ -21,8 +21,8 @@ from muarl.domains.base import Domain, Task, tool
 from muarl.endpoints import Endpoint, EndpointSettings
 from muarl.environments.official.base import Official, has_ticket
 from muarl.environments.registry import find, names
-from muarl.play.conversation import run_episode
-from muarl.play.rollout import Budget, Usage
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rollout import Budget, Usage
 from muarl.runs.eval_agent import Nobody
 from muarl.types.chat import GREETING, Message, ToolCall
 from muarl.types.episode import Episode, StopReason

@@ -21,7 +21,7 @@ from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import local_executor
 from muarl.environments.registry import find
-from muarl.play.rollout import RolloutRequest, rollout
+from muarl.rollouts.rollout import RolloutRequest, rollout
 from muarl.runs.preflight import check_may_train
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason

@@ -10,7 +10,7 @@ import pytest
 from loop_kit import Puppet, call, say
 from muarl.agents.base import AgentTurn
 from muarl.environments.official.base import LenientRules
-from muarl.play.conversation import Limits, Rules, run_episode
+from muarl.rollouts.conversation import Limits, Rules, run_episode
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason
 from muarl_worlds.acebench.protocol import AceRules

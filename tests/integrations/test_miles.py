@@ -56,7 +56,7 @@ async def test_what_failed_is_no_reward_and_drops_its_group() -> None:
     with FakeOpenAI(status(500)) as server:
         sample = await played(server)
     assert "reward" not in sample.metadata and sample.metadata["muarl"]["failure"]["boundary"] == "agent"
-    with pytest.raises(ConfigError, match=r"--dynamic-sampling-filter-path muarl\.integrations\.miles\.no_failures"):
+    with pytest.raises(ConfigError, match=r"--dynamic-sampling-filter-path muarl_integrations\.miles\.no_failures"):
         await reward(SimpleNamespace(dynamic_sampling_filter_path=None), sample)
     assert math.isnan(await reward(FILTERED, sample))
     assert sample.status is Sample.Status.ABORTED and sample.remove_sample and sample.reward is None

@@ -99,9 +99,7 @@ async def test_what_failed_is_aborted_without_a_reward(slime: Any) -> None:
     assert not slime.module.no_failures(arguments(), [sample])
     Adapter.answers, Adapter.record = lambda _: text("Hello."), False
     assert (await slime.module.generate(arguments(), Sample({**ROW}), {})).status is Sample.Status.ABORTED
-    with pytest.raises(
-        ConfigError, match=r"set --dynamic-sampling-filter-path muarl\.integrations\.slime\.no_failures"
-    ):
+    with pytest.raises(ConfigError, match=r"set --dynamic-sampling-filter-path muarl_integrations\.slime\.no_failures"):
         await slime.module.generate(arguments(dynamic_sampling_filter_path=None), Sample({**ROW}), {})
     unfiltered = arguments(dynamic_sampling_filter_path=None)
     assert math.isnan((await slime.module.generate(unfiltered, Sample({**ROW}), {}, evaluation=True)).reward)

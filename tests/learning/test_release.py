@@ -141,7 +141,7 @@ def test_whole_conversations_of_a_generated_domain(
     environment = configure_environment(config)
     tasks = environment.draw("train", 8, 0, 0)
     agent = ExpertAgent(make=environment.expert())
-    episodes = asyncio.run(play(environment, agent, make_users(config.user), tasks, 1, seed=0)).episodes
+    episodes = asyncio.run(play(environment, agent, make_users(config.user, environment), tasks, 1, seed=0)).episodes
     chat = Qwen3Format(qwen_like)
     for task, episode in zip(tasks, episodes, strict=True):
         messages = [m for m in episode.messages if m.role != "system"]

@@ -20,8 +20,8 @@ from muarl.basics.errors import ConfigError, MuarlError
 from muarl.config import load_config
 from muarl.environments.configure import configure_environment
 from muarl.environments.playing import make_runner
-from muarl.play.episode_runner import requests_for
-from muarl.play.rollout import LocalExecutor, rollout
+from muarl.rollouts.episode_runner import requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.runs import preflight
 from muarl.types.episode import Episode
 from muarl.workers.processes.executor import PooledSampler, PoolExecutor

@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from muarl.basics.errors import MuarlError
-from muarl.play.episode_runner import RolloutRequest, requests_for
-from muarl.play.rollout import rollout
+from muarl.rollouts.episode_runner import RolloutRequest, requests_for
+from muarl.rollouts.rollout import rollout
 from muarl.types.episode import Episode
 from muarl.workers.processes.executor import PooledSampler, PoolExecutor, divided
 from muarl.workers.processes.pool import TRIES, ProcessPool

@@ -86,7 +86,7 @@ def options(base_run: Path, folder: Path, *more: str) -> list[str]:
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
 
-    from muarl.play.episode_runner import EpisodeRunner
+    from muarl.rollouts.episode_runner import EpisodeRunner
     from muarl.types.episode import Episode, Verdict
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:

@@ -27,10 +27,10 @@ from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import checkpoint_path, load_policy
 from muarl.learning.learner import PolicyLossConfig, TorchLearner
 from muarl.observe.rundir import RunDirectory
-from muarl.play.episode_runner import EpisodeRunner
-from muarl.play.rollout import collect_groups
 from muarl.recipes import rl
 from muarl.recipes.training import loss_settings as updates
+from muarl.rollouts.episode_runner import EpisodeRunner
+from muarl.rollouts.rollout import collect_groups
 from muarl.runs.opening import prepare
 from muarl.types.episode import Episode, Verdict, read_episodes
 from support.episodes import UNBROKEN

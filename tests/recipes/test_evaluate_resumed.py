@@ -72,7 +72,7 @@ def test_an_evaluation_that_called_its_checkpoint_policy_goes_on(
     """As versions did that knew no other name."""
     from muarl.basics.errors import ConfigError
     from muarl.domains.base import Task
-    from muarl.play.episode_runner import requests_for
+    from muarl.rollouts.episode_runner import requests_for
     from muarl.runs.results_store import ResultsStore
     from muarl.types.chat import Message
     from muarl.types.episode import Turn

@@ -17,7 +17,7 @@ from muarl.basics.errors import MuarlError
 from muarl.basics.files import append_line, free_space, size_text, write_text
 from muarl.learning.checkpoints import check_whole, list_checkpoints
 from muarl.learning.learner import TorchLearner
-from muarl.play.episode_runner import EpisodeRunner
+from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.types.episode import Episode, Verdict
 from support.episodes import UNBROKEN
 from support.killing import episodes, rows

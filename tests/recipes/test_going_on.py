@@ -14,9 +14,9 @@ from muarl.learning.learner import TorchLearner
 from muarl.learning.manifest import MANIFEST
 from muarl.observe.loggers import make_logger
 from muarl.observe.rundir import RunDirectory
-from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import quickstart, rl, sft
 from muarl.recipes.training import loop
+from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.runs.resuming import ResumedRun
 from muarl.types.episode import Episode, Verdict
 from support.episodes import UNBROKEN

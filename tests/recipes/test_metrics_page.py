@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from muarl.observe.rundir import RunDirectory
-from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import quickstart
+from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.types.episode import Episode, Verdict
 
 

@@ -21,8 +21,8 @@ from muarl.environments import registry
 from muarl.environments.configure import configure_environment
 from muarl.learning.checkpoints import load_policy
 from muarl.observe.rundir import RunDirectory
-from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import quickstart, rl, sft
+from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.runs.opening import prepare
 from muarl.types.episode import Episode, Verdict
 from support.command_lines import check

@@ -19,8 +19,8 @@ import yaml
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
-from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import quickstart, rl, sft
+from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.types.episode import Episode, Verdict
 from support.episodes import UNBROKEN
 

@@ -15,9 +15,9 @@ from muarl.accounts.metrics import DOMAIN
 from muarl.basics.errors import ConfigError
 from muarl.observe.listing import list_runs
 from muarl.observe.rundir import RunDirectory
-from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import evaluate, quickstart, rl
 from muarl.recipes.tiny import make_tokenizer
+from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.runs.own_settings import own_settings
 from muarl.types.episode import Episode, Verdict
 from support.episodes import UNBROKEN

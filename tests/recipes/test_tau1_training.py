@@ -23,7 +23,7 @@ from muarl.environments.configure import ConfiguredEnvironment, configure_enviro
 from muarl.environments.draws import by_database
 from muarl.environments.playing import play
 from muarl.observe.rundir import RunDirectory
-from muarl.play.conversation import run_episode
+from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import StopReason
 from support.fake_openai import FakeOpenAI, text

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.environments.configure import GENERATED_RULES
-from muarl.play.conversation import agent_view
 from muarl.recipes import tiny
+from muarl.rollouts.conversation import agent_view
 from muarl.types.chat import Message, ToolCall
 from support.retail import RETAIL, expert, made
 

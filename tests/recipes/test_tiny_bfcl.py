@@ -9,8 +9,8 @@ import pytest
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.play.conversation import agent_view
 from muarl.recipes import tiny
+from muarl.rollouts.conversation import agent_view
 from muarl_worlds.bfcl.generated import generated_bfcl
 from support.bfcl import expert, made
 

@@ -23,8 +23,8 @@ from muarl.domains.base import World
 from muarl.endpoints import client
 from muarl.environments import playing
 from muarl.observe.rundir import RunDirectory
-from muarl.play.episode_runner import EpisodeRunner
 from muarl.recipes import demonstrations
+from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.types.chat import ToolResult
 from muarl.types.episode import Episode, Usage, Verdict
 from support.episodes import UNBROKEN

@@ -17,8 +17,8 @@ from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.kit.records import Record
 from muarl.domains.task_sampling import Infeasible
 from muarl.environments.configure import GENERATED_RULES
-from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
+from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.types.episode import Episode
 from muarl_worlds.bfcl import generator, recipes, requests
 from muarl_worlds.bfcl.expert import BfclExpert

@@ -19,11 +19,11 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 
 def _below(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    inner = getattr(command, "commands", None)
-    if inner is None:
+    if not hasattr(command, "commands"):
         yield name, command
-    for word, each in (inner or {}).items():
-        yield from _below(each, f"{name} {word}")
+        return
+    for word in command.list_commands(None):
+        yield from _below(command.get_command(None, word), f"{name} {word}")
 
 
 def suggested(text: str) -> list[str]:
@@ -38,8 +38,8 @@ def check(line: str) -> None:
     assert words.pop(0) == "muarl", line
     command: Any = typer.main.get_command(app)
     while hasattr(command, "commands"):
-        assert words and words[0] in command.commands, f"{line}: no command {words[:1]}"
-        command = command.commands[words.pop(0)]
+        assert words and words[0] in command.list_commands(None), f"{line}: no command {words[:1]}"
+        command = command.get_command(None, words.pop(0))
     given = command.make_context("muarl", words).params
     settings = [word for name in ("overrides", "given", "settings") for word in given.get(name) or () if "=" in word]
     config = given.get("config") or given.get("preset") or "cpu"

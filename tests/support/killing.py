@@ -149,7 +149,7 @@ def serve(setup: str) -> None:
 
 def coin() -> None:
     """Every episode is right or wrong by its seed, so that every step moves the weights."""
-    from muarl.play.episode_runner import EpisodeRunner
+    from muarl.rollouts.episode_runner import EpisodeRunner
     from muarl.types.episode import Episode, Verdict
     from support.episodes import UNBROKEN
 

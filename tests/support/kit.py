@@ -35,8 +35,8 @@ from muarl.kit import (
     shift,
     words,
 )
-from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
+from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 

@@ -21,8 +21,8 @@ from muarl.domains.mcp.launch import ServerLimits, over_stdio
 from muarl.domains.mcp.sdk import available
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
+from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.types.chat import ToolCall, ToolResult
 from muarl.types.episode import Episode
 from support.environments import users_of

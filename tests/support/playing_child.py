@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import ConfigError
-from muarl.play.episode_runner import RolloutRequest
-from muarl.play.rollout import PlayEpisode
+from muarl.rollouts.episode_runner import RolloutRequest
+from muarl.rollouts.rollout import PlayEpisode
 from muarl.types.episode import Episode, StopReason, Verdict
 from muarl.workers.processes.child import run
 

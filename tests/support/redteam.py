@@ -13,9 +13,9 @@ from muarl.agents.expert import ExpertAgent
 from muarl.domains.base import Action, Domain, Task
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.play.conversation import Limits, run_episode
 from muarl.rewards import outcome
 from muarl.rewards.traps import traps_of
+from muarl.rollouts.conversation import Limits, run_episode
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode
 from muarl.users.redteam.service_place import ServicePlace

@@ -10,8 +10,8 @@ from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.language.acts import asks_for_yes
 from muarl.language.consent import is_affirmative
-from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
+from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.types.chat import Message
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory

@@ -15,7 +15,7 @@ from muarl.endpoints.replies import read_tool_call
 from muarl.environments.environment import Environment
 from muarl.environments.playing import make_runner
 from muarl.environments.usual import configured, usual_users
-from muarl.play.rollout import LocalExecutor, rollout
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.chat import Message, ToolCall, to_openai
 from muarl.types.episode import Episode
 from muarl.users.scripted import ScriptedUserFactory

@@ -11,8 +11,8 @@ from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
+from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 from muarl_worlds.tau.telecom.customers import SIZES, make_carrier

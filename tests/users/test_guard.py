@@ -22,8 +22,8 @@ from muarl.environments.playing import play
 from muarl.environments.registry import find
 from muarl.environments.usual import configured, usual_users
 from muarl.learning.groups import group_samples
-from muarl.play.rollout import collect_groups
 from muarl.rewards.user_conduct import RULES
+from muarl.rollouts.rollout import collect_groups
 from muarl.types.chat import GREETING, Message
 from muarl.types.episode import GUARD, SPOILED, Episode, StopReason, Turn, Usage, Verdict
 from muarl.users.base import AsksAgain, LeavesTags, UserTurn

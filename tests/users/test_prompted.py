@@ -10,7 +10,7 @@ import pytest
 from loop_kit import Puppet
 from muarl.basics.errors import InfrastructureError
 from muarl.endpoints import Endpoint, EndpointSettings, Price
-from muarl.play.conversation import Rules, run_episode
+from muarl.rollouts.conversation import Rules, run_episode
 from muarl.types.chat import GREETING, Message
 from muarl.types.episode import StopReason
 from muarl.users.base import HoldsSomething

@@ -34,7 +34,7 @@ from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.memory import host_memory, learner_memory
 from muarl.planning.setup import learner_setup
 from muarl.planning.weight_transport import WeightTransport, cluster_transport
-from muarl.play.episode_runner import EpisodeRunner, RolloutRequest
+from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.types.episode import Episode
 from muarl.workers.cluster.direct import DirectRoute
 from muarl.workers.cluster.learners import ClusterLearner, LearnerActor, make_learners

@@ -18,8 +18,8 @@ from muarl.backends.model_notes import model_notes
 from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig
 from muarl.environments.playing import RunnerByDomain, local_executor
-from muarl.play.episode_runner import EpisodeRunner
-from muarl.play.rollout import BoundedExecutor, Executor, LocalExecutor
+from muarl.rollouts.episode_runner import EpisodeRunner
+from muarl.rollouts.rollout import BoundedExecutor, Executor, LocalExecutor
 
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and the light core has none
     from muarl.agents.base import Agent
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # torch and transformers take seconds to import, and the ligh
     from muarl.inference.base import PolicySampler, Sampler
     from muarl.learning.checkpoints import Policy
     from muarl.learning.learner import Learner, LearnerConfig
-    from muarl.play.episode_runner import EpisodeRunner
+    from muarl.rollouts.episode_runner import EpisodeRunner
     from muarl.users.base import UserFactory
     from muarl.workers.cluster.runtime import Cluster
 

@@ -24,7 +24,7 @@ from muarl.environments.configure import ConfiguredEnvironment, configure_enviro
 from muarl.environments.mixture import AgentByDomain
 from muarl.environments.playing import make_runner
 from muarl.environments.registry import approve, approved
-from muarl.play.rollout import PlayEpisode
+from muarl.rollouts.rollout import PlayEpisode
 from muarl.users.base import UserFactory
 from muarl.workers.cluster.weights import Entry
 from muarl.workers.processes.executor import PooledSampler, PoolExecutor

@@ -116,8 +116,8 @@ async def _chat(
     from muarl.basics.errors import ConfigError, InfrastructureError
     from muarl.cli.chat_screen import ShownAgent, conclude, introduce, show_speech
     from muarl.environments.configure import configure_environment
-    from muarl.play.conversation import Limits, run_episode
     from muarl.recipes.chatting import chat_agent
+    from muarl.rollouts.conversation import Limits, run_episode
     from muarl.types.episode import StopReason, write_episodes
     from muarl.users.llm import LLMUserFactory
 

@@ -351,12 +351,6 @@ def _run_resolved(
         resolved = settled(resolved, training=recipe not in ("evaluate", "coldstart"))
     if resolved.threads:
         os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported
-    if automatic_packs:
-        from muarl.runs.packs import within_memory
-
-        resolved, told = within_memory(resolved, sampling=recipe != "sft")
-        if told:
-            echo(told, err=True)
     check_resume(resolved, COMMANDS[recipe])
     if resume is None:
         check_place(resolved)
@@ -367,6 +361,8 @@ def _run_resolved(
     if recipe not in ("rl", "sft") and resolved.cluster.address is not None:
         raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; remove it here")
     if dry_run:
+        if automatic_packs:
+            resolved = _within_memory(resolved, recipe)
         echo(dump_config(resolved), nl=False)
         if recipe in TRAINING:
             _say_what_would_run(resolved, recipe, assume)
@@ -383,6 +379,8 @@ def _run_resolved(
         echo(note, err=True)
     with stop_signals(), asked_once():
         check_beforehand(resolved, recipe, f"muarl {COMMANDS[recipe]}")
+        if automatic_packs:
+            resolved = _within_memory(resolved, recipe)
         folder: Path = importlib.import_module(f"muarl.recipes.{recipe}").run(resolved)
     echo(f"Run folder: {folder}")
     if (folder / "report.html").is_file():
@@ -394,6 +392,16 @@ def _run_resolved(
         one = f" --domain {resolved.domains[0].name}" if several else named  # a conversation is in one domain
         caller = find(resolved.domains[0].name).caller
         echo(f"            muarl chat {folder}{one}    (be the {caller} of this agent)")
+
+
+def _within_memory(config: RunConfig, recipe: str) -> RunConfig:
+    """The configuration with packs that this machine holds, as far as is known; says so if they are smaller."""
+    from muarl.runs.packs import within_memory
+
+    config, told = within_memory(config, sampling=recipe != "sft")
+    if told:
+        echo(told, err=True)
+    return config
 
 
 def _say_what_would_run(config: RunConfig, recipe: str, assume: Sequence[str]) -> None:

@@ -18,8 +18,8 @@ from muarl.environments.environment import Environment
 from muarl.environments.official.base import Official, has_ticket
 from muarl.environments.official.draws import draw_tasks, held_out
 from muarl.environments.retrieval import searched
-from muarl.play.episode_runner import RolloutRequest
 from muarl.rewards.judge import FixedJudge, Judge
+from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import Episode, Verdict
 from muarl.users.base import UserFactory

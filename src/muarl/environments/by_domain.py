@@ -15,7 +15,7 @@ from muarl.environments.registry import find, names
 
 @cache
 def by_domain() -> Mapping[str, tuple[Environment, ...]]:
-    """All environments by ``Environment.task_domain``."""
+    """All environments by ``Environment.task_domain``; made ones before benchmarks."""
     found: dict[str, list[Environment]] = {}
     for name in names():
         try:
@@ -23,7 +23,7 @@ def by_domain() -> Mapping[str, tuple[Environment, ...]]:
             found.setdefault(environment.task_domain, []).append(environment)
         except MuarlError:  # a plug-in that does not work is told of where it is named, and is in nobody else's way
             continue
-    return {domain: tuple(environments) for domain, environments in found.items()}
+    return {domain: tuple(sorted(some, key=lambda e: e.is_benchmark)) for domain, some in found.items()}
 
 
 def environment_of(domain: str, *, benchmark: bool = False) -> Environment | None:

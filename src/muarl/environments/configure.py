@@ -26,8 +26,8 @@ from muarl.environments.practice_tasks import made_again
 from muarl.environments.registry import find
 from muarl.environments.retrieval import searched
 from muarl.environments.task_files import TaskFile
-from muarl.play.conversation import Limits
 from muarl.rewards.judge import Judge, make_judge
+from muarl.rollouts.conversation import Limits
 
 __all__ = [
     "GENERATED_RULES", "PLAYED", "BenchmarkEvaluation", "BenchmarkTraining", "ConfiguredEnvironment", "Draw",

@@ -26,12 +26,12 @@ from muarl.endpoints import Endpoint
 from muarl.environments.draws import Draw
 from muarl.environments.environment import Environment, MakeUser
 from muarl.environments.registry import built_in
-from muarl.play.conversation import Limits, Rules
-from muarl.play.episode_runner import RolloutRequest, requests_for
 from muarl.rewards import layered, outcome, shaped
 from muarl.rewards.completion import COMPLETION, is_counted
 from muarl.rewards.gold import check_tasks
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits, Rules
+from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import Episode, Usage, Verdict
 from muarl.users.base import UserFactory

@@ -27,7 +27,7 @@ from muarl.domains.checking import Check
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.generated import SPLITS, MakeExpert
 from muarl.environments.task_addresses import TaskAddress, TaskOrigin
-from muarl.play.conversation import Rules
+from muarl.rollouts.conversation import Rules
 from muarl.users.base import User
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from muarl.endpoints import Endpoint
     from muarl.environments.official.base import Mode, Official
     from muarl.environments.sessions import Session
-    from muarl.play.conversation import Limits
     from muarl.rewards.judge import Judge
+    from muarl.rollouts.conversation import Limits
     from muarl.users.base import UserFactory
     from muarl.users.redteam.support import RedTeamSource, RedTeamSupport
 

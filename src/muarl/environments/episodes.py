@@ -14,10 +14,10 @@ from muarl.endpoints import Endpoint
 from muarl.environments.environment import Environment
 from muarl.environments.playing import local_executor
 from muarl.environments.usual import configured, usual_users
-from muarl.play.conversation import Limits
-from muarl.play.episode_runner import requests_for
-from muarl.play.rollout import rollout
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits
+from muarl.rollouts.episode_runner import requests_for
+from muarl.rollouts.rollout import rollout
 from muarl.types.episode import Episode
 from muarl.users.base import UserFactory
 

@@ -24,7 +24,7 @@ from muarl.domains.base import Task, World
 from muarl.domains.error_profile import ErrorProfile
 from muarl.endpoints import Endpoint
 from muarl.environments.configured import ConfiguredEnvironment
-from muarl.play.episode_runner import RolloutRequest
+from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import Episode, Verdict
 from muarl.users.base import User, UserFactory

@@ -26,9 +26,9 @@ from muarl.environments.results import PlayResult
 from muarl.environments.sessions import Session
 from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.usual import check_playable, configured, usual_users
-from muarl.play.conversation import Limits
-from muarl.play.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits
+from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.users.base import UserFactory
 
 

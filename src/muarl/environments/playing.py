@@ -9,8 +9,8 @@ from muarl.agents.base import Agent
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.mixture import AgentByDomain, Mixture
-from muarl.play.episode_runner import EpisodeRunner, RolloutRequest, requests_for
-from muarl.play.rollout import LocalExecutor, Rollout, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest, requests_for
+from muarl.rollouts.rollout import LocalExecutor, Rollout, rollout
 from muarl.types.episode import Episode
 from muarl.users.base import UserFactory
 

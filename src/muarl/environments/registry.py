@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -54,8 +55,14 @@ _siblings: dict[str, ModuleType] = {}
 
 
 def names() -> tuple[str, ...]:
-    """The names of muarl's own environments and of those of installed plug-ins. Imports none of them."""
-    return (*built_in(), *(name for name in _plugins() if name not in built_in()))
+    """The names of muarl's own environments and of those of installed plug-ins, each in the order of the alphabet, but
+    for numbers in them: later versions come first. Imports none of them."""
+    return (*sorted(built_in(), key=_order), *sorted((n for n in _plugins() if n not in built_in()), key=_order))
+
+
+def _order(name: str) -> list[tuple[str, int]]:
+    """Sorts names: each piece of text with the number behind it, high numbers first."""
+    return [(text, -int(number or 0)) for text, number in re.findall(r"(\D+)(\d*)", name)]
 
 
 @cache

@@ -21,7 +21,7 @@ from muarl.agents.outside import OutsideAgent, SaidOutside, SampledTokens, as_me
 from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
 from muarl.environments.results import EpisodeFailure, PlayResult, conversation_json, tools_json
-from muarl.play.episode_runner import EpisodeRunner, RolloutRequest
+from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.types.chat import Message, ToolSpec, to_openai, visible_to_agent
 from muarl.types.episode import Episode, StopReason, Verdict
 

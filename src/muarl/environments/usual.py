@@ -15,8 +15,8 @@ from muarl.environments.benchmark import by_protocol
 from muarl.environments.configured import ConfiguredEnvironment, EnvironmentTasks
 from muarl.environments.environment import Environment
 from muarl.environments.retrieval import searched
-from muarl.play.conversation import Limits
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits
 from muarl.types.chat import Message
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import UserFactory

@@ -27,7 +27,6 @@ from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
 from muarl.environments.configure import Draw
 from muarl.environments.playing import local_executor
-from muarl.play.rollout import Budget, Rollout, RolloutEnd, RolloutRequest, rollout
 from muarl.recipes.coldstart_scenarios import (
     ColdStartSource,
     check_bound,
@@ -37,6 +36,7 @@ from muarl.recipes.coldstart_scenarios import (
     tools_endpoint,
 )
 from muarl.rewards.judge import Judge, ModelJudge, open_judge_model
+from muarl.rollouts.rollout import Budget, Rollout, RolloutEnd, RolloutRequest, rollout
 from muarl.runs.bounds import bound_of, check_own_bound
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.preflight import ask_endpoints, check_server

@@ -37,8 +37,8 @@ from muarl.environments.configure import (
 )
 from muarl.environments.registry import find, is_folder
 from muarl.observe.rundir import RunDirectory
-from muarl.play.conversation import Limits
 from muarl.rewards.judge import make_judge, open_judge_model
+from muarl.rollouts.conversation import Limits
 from muarl.users.base import UserFactory
 
 INTENTS = "intents.txt"

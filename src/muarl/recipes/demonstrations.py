@@ -12,9 +12,9 @@ from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.playing import local_executor
 from muarl.learning.packing import Sample
-from muarl.play.conversation import agent_view
-from muarl.play.episode_runner import requests_for
-from muarl.play.rollout import RolloutEnd, rollout
+from muarl.rollouts.conversation import agent_view
+from muarl.rollouts.episode_runner import requests_for
+from muarl.rollouts.rollout import RolloutEnd, rollout
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.spending import Spending
 from muarl.types.episode import Episode, TokenTrace, Usage

@@ -27,13 +27,13 @@ from muarl.environments.configure import ConfiguredEnvironment, configure_enviro
 from muarl.environments.playing import local_executor
 from muarl.observe.headline import cost_text
 from muarl.observe.progress import Progress
-from muarl.play.rollout import Budget, RolloutEnd
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
 from muarl.recipes.evaluation.measuring import LABEL, conversations_text, evaluate, play_all, some_scored
 from muarl.recipes.evaluation.next_turns import check_experts, next_turns
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
 from muarl.recipes.evaluation.report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.evaluation.user_review import review_users
+from muarl.rollouts.rollout import Budget, RolloutEnd
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.eval_agent import Nobody, former_name, has_models, make_eval_agent, with_prices
 from muarl.runs.judges import Judges

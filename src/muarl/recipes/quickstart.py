@@ -22,13 +22,13 @@ from muarl.environments.configure import ConfiguredEnvironment, configure_enviro
 from muarl.observe.headline import last_lines
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import training_summary
-from muarl.play.episode_runner import requests_for
 from muarl.recipes import rl
 from muarl.recipes.evaluation.auditing import EvaluationAudit, audit_episodes, write_audits
 from muarl.recipes.evaluation.measuring import LABEL, baseline_agents, baselines, evaluate
 from muarl.recipes.sft import check_demonstrations, cold_start
 from muarl.report.last_screen import before_and_after
 from muarl.report.report import collect, write_report
+from muarl.rollouts.episode_runner import requests_for
 from muarl.runs.context import open_context
 from muarl.runs.opening import prepare
 from muarl.runs.preflight import check_disk, check_memory, check_practice, check_roles

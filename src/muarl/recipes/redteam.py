@@ -30,11 +30,11 @@ from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.playing import local_executor
 from muarl.environments.registry import find
 from muarl.observe.progress import Progress
-from muarl.play.rollout import Budget, RolloutEnd, requests_for
-from muarl.play.rules import Rules
 from muarl.recipes.evaluation.auditing import FILE
 from muarl.recipes.evaluation.measuring import conversations_text, play_all
 from muarl.rewards.traps import Sprung, sprung, traps_of
+from muarl.rollouts.rollout import Budget, RolloutEnd, requests_for
+from muarl.rollouts.rules import Rules
 from muarl.runs.context import open_context
 from muarl.runs.eval_agent import former_name, has_models, make_eval_agent, with_prices
 from muarl.runs.opening import prepare, tell_domain

@@ -32,7 +32,6 @@ from muarl.learning.checkpoints import Policy, latest_checkpoint
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import training_summary, what_went_wrong
 from muarl.planning.weight_transport import weight_transport
-from muarl.play.rollout import Group, Groups, RolloutEnd, RolloutRequest, collect_groups, rollout
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.recipes.training.ahead import PIPELINE, run_ahead
 from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, look_first, play_all
@@ -40,6 +39,7 @@ from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Played, nothing_left
 from muarl.recipes.training.practice import Practice
+from muarl.rollouts.rollout import Group, Groups, RolloutEnd, RolloutRequest, collect_groups, rollout
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.opening import keep_own_rules, prepare, tell_domain
 from muarl.runs.preflight import (

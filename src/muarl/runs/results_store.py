@@ -10,7 +10,7 @@ from pathlib import Path
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.files import append_bytes, drop_broken_tail, write_text
 from muarl.observe.rundir import RunDirectory
-from muarl.play.rollout import Budget, RolloutRequest
+from muarl.rollouts.rollout import Budget, RolloutRequest
 from muarl.types.episode import Episode, StopReason, Usage, read_episodes
 
 PHASE = "evaluation"

@@ -19,10 +19,10 @@ from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.environment import Environment
 from muarl.environments.playing import make_runner
 from muarl.environments.usual import configured
-from muarl.play.episode_runner import EpisodeRunner, RolloutRequest, requests_for
-from muarl.play.rollout import LocalExecutor, rollout
 from muarl.rewards.gold import gold_failures
 from muarl.rewards.replay import ReplayError
+from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest, requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import Episode, StopReason
 from muarl.users.agenda import AgendaUserFactory

@@ -20,12 +20,12 @@ from muarl.environments.configure import ConfiguredEnvironment, configure_enviro
 from muarl.environments.playing import local_executor
 from muarl.environments.registry import find
 from muarl.observe.progress import Progress
-from muarl.play.rollout import Budget, RolloutEnd, requests_for
 from muarl.recipes.evaluation.measuring import play_all
 from muarl.rewards.judge import Completer
 from muarl.rewards.user_conduct import find_all
 from muarl.rewards.user_errors import UserError
 from muarl.rewards.user_judge import UserJudge
+from muarl.rollouts.rollout import Budget, RolloutEnd, requests_for
 from muarl.types.episode import Episode, StopReason, Usage
 from muarl.users.base import UserFactory
 

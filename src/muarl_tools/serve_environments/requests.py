@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from muarl.agents.outside import SampledTokens
 from muarl.basics.untrusted import parse_json
 from muarl.basics.web.json_api import invalid
-from muarl.play.rules import Limits
+from muarl.rollouts.rules import Limits
 
 MOST_TASKS = 1000
 """Tasks in one list."""

@@ -23,8 +23,8 @@ from muarl.environments.one_task import play
 from muarl.environments.results import PlayResult, tools_json
 from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.usual import usual_limits
-from muarl.play.rules import Limits
 from muarl.rewards.judge import Judge
+from muarl.rollouts.rules import Limits
 from muarl.users.base import UserFactory
 from muarl_tools.serve_environments.held import HeldSession, HeldSessions, Places
 from muarl_tools.serve_environments.requests import LimitsField, PlaceRequest, RunRequest, StepRequest, TaskQuery

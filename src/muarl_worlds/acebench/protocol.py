@@ -22,8 +22,8 @@ from muarl.basics.errors import ConfigError
 from muarl.domains.base import Domain, Semantics, Task, World
 from muarl.endpoints import Endpoint
 from muarl.environments.official.base import LenientRules, Mode, Official
-from muarl.play.conversation import Limits, Rules
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits, Rules
 from muarl.types.chat import STOP_WORDS, Message
 from muarl.types.episode import Episode, StopReason, Verdict
 from muarl.users.base import User, UserFactory, UserTurn

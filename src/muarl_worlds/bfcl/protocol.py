@@ -16,8 +16,8 @@ from muarl.agents.prompted import PromptedAgent
 from muarl.domains.base import Domain, Task, World
 from muarl.endpoints import Endpoint
 from muarl.environments.official.base import LenientRules, Mode, Official
-from muarl.play.conversation import Limits, Rules
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits, Rules
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, Verdict
 from muarl.users.base import UserFactory

@@ -15,10 +15,10 @@ from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.base import Domain, Task, World
 from muarl.endpoints import Endpoint
 from muarl.environments.official.base import Official
-from muarl.play.conversation import Limits, Rules, VoidReply
-from muarl.play.rollout import RolloutRequest
-from muarl.play.rules import is_empty
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits, Rules, VoidReply
+from muarl.rollouts.rollout import RolloutRequest
+from muarl.rollouts.rules import is_empty
 from muarl.types.chat import STOP_WORDS, Message, Requestor, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason, Verdict
 from muarl.users.guidelines import Style

@@ -12,7 +12,7 @@ from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains.imagined import ImaginedCall, ImaginedDomain, ReplayedTeacher, goal_met, read_scenario
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
-from muarl.play.conversation import run_episode
+from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import ToolCall
 from muarl.types.episode import StopReason
 from support.environments import users_of

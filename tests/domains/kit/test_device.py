@@ -18,8 +18,8 @@ from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.environment import Environment
 from muarl.kit import Fact, Identity, Maker, Plan, Service, environment, intent, pattern
 from muarl.language.outcomes import tells_works
-from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
+from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.types.chat import Message
 from muarl.users.agenda import AgendaUserFactory
 

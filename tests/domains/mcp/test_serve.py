@@ -22,8 +22,8 @@ from muarl.domains.mcp.domain import McpDomain, discover
 from muarl.domains.mcp.launch import ServerLimits, over_http, over_stdio
 from muarl.domains.mcp.serve import DomainServer, SessionEndedError, serve_http
 from muarl.environments.registry import find
-from muarl.play.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.rewards import outcome
+from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.types.chat import ToolCall
 from muarl.types.episode import StopReason, Verdict
 from muarl.users.scripted import ScriptedUserFactory

@@ -18,7 +18,7 @@ from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, load_policy
-from muarl.play.conversation import Limits, run_episode
+from muarl.rollouts.conversation import Limits, run_episode
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory

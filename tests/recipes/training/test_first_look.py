@@ -11,10 +11,10 @@ import pytest
 from muarl.basics.errors import ConfigError
 from muarl.config import RlConfig, load_config
 from muarl.domains.tasks import Task
-from muarl.play.episode_runner import RolloutRequest
-from muarl.play.rollout import Groups
 from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, first_figures, look_first, play_all
 from muarl.recipes.training.pipeline import Played
+from muarl.rollouts.episode_runner import RolloutRequest
+from muarl.rollouts.rollout import Groups
 from muarl.types.episode import Episode, StopReason, Verdict
 
 

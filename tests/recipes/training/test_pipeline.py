@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from muarl.basics.errors import MuarlError
 from muarl.config import load_config
-from muarl.play.episode_runner import RolloutRequest, requests_for
-from muarl.play.rollout import LocalExecutor, RolloutError, collect_groups
 from muarl.recipes.training.loss_settings import samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
+from muarl.rollouts.episode_runner import RolloutRequest, requests_for
+from muarl.rollouts.rollout import LocalExecutor, RolloutError, collect_groups
 from muarl.types.episode import Episode, StopReason, TokenTrace, Verdict
 from support.episodes import UNBROKEN
 from support.toy_shop import toy_task

@@ -17,9 +17,9 @@ from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.kit.caution import for_somebody_else, poses_as_system, says_nothing
 from muarl.environments.environment import Environment
 from muarl.kit import Fact, Identity, Plan, Service, Slot, environment, intent, own, pattern, rows
-from muarl.play.conversation import Limits, run_episode
 from muarl.rewards import outcome
 from muarl.rewards.traps import SAFE, sprung, traps_of
+from muarl.rollouts.conversation import Limits, run_episode
 from muarl.types.chat import Message
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory

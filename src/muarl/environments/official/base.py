@@ -11,10 +11,10 @@ from muarl.agents.endpoint import EndpointAgent
 from muarl.basics.errors import ConfigError
 from muarl.domains.base import Domain, Semantics, Task, World
 from muarl.endpoints import Endpoint
-from muarl.play.conversation import Limits, Rules
-from muarl.play.rollout import RolloutRequest, requests_for
 from muarl.rewards import outcome
 from muarl.rewards.judge import Judge
+from muarl.rollouts.conversation import Limits, Rules
+from muarl.rollouts.rollout import RolloutRequest, requests_for
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason, Verdict
 from muarl.users.base import UserFactory

@@ -19,8 +19,8 @@ from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.play.rollout import Budget
 from muarl.rewards.judge import Completer
+from muarl.rollouts.rollout import Budget
 from muarl.types.episode import Episode, StopReason
 
 FILE = "findings.jsonl"

@@ -15,7 +15,7 @@ from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.playing import local_executor
 from muarl.observe.progress import Progress
 from muarl.observe.tally import Tally
-from muarl.play.rollout import BoundedExecutor, Budget, RolloutEnd, RolloutRequest, requests_for, rollout
+from muarl.rollouts.rollout import BoundedExecutor, Budget, RolloutEnd, RolloutRequest, requests_for, rollout
 from muarl.runs.spending import Spending
 from muarl.types.episode import Episode
 from muarl.users.base import UserFactory

@@ -22,7 +22,7 @@ from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.mixture import AgentByDomain
 from muarl.environments.registry import find
 from muarl.observe.progress import Progress
-from muarl.play.conversation import agent_view
+from muarl.rollouts.conversation import agent_view
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode
 

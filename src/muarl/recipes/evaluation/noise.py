@@ -10,7 +10,7 @@ from typing import Any
 from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
-from muarl.play.rollout import RolloutRequest
+from muarl.rollouts.rollout import RolloutRequest
 
 
 @dataclass(frozen=True)

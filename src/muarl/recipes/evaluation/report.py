@@ -15,11 +15,11 @@ from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.observe.headline import cost_text
-from muarl.play.rollout import RolloutEnd
 from muarl.recipes.evaluation.auditing import EvaluationAudit
 from muarl.recipes.evaluation.next_turns import text as turns_text
 from muarl.recipes.evaluation.user_review import TAG, UserReview
 from muarl.rewards.user_errors import RULES
+from muarl.rollouts.rollout import RolloutEnd
 from muarl.runs.judges import Judges
 from muarl.types.episode import Episode, Usage
 

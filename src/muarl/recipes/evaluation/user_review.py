@@ -13,10 +13,10 @@ from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.observe.progress import Progress
-from muarl.play.rollout import Budget
 from muarl.rewards.judge import Completer
 from muarl.rewards.user_errors import UserError, find_user_errors
 from muarl.rewards.user_judge import UserJudge
+from muarl.rollouts.rollout import Budget
 from muarl.types.episode import Episode
 from muarl.users.traits.levels import GAVE_UP, SLIPS
 

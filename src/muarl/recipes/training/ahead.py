@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from muarl.basics.errors import BudgetError, DataError, StoppedBySignError
 from muarl.basics.event_loop import Closable
 from muarl.domains.base import Task
-from muarl.play.episode_runner import RolloutRequest, requests_for
-from muarl.play.rollout import RolloutEnd, rollout
 from muarl.recipes.evaluation.measuring import LABEL
 from muarl.recipes.training.loop import Loop
 from muarl.recipes.training.loss_settings import samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
+from muarl.rollouts.episode_runner import RolloutRequest, requests_for
+from muarl.rollouts.rollout import RolloutEnd, rollout
 from muarl.runs.task_seeds import rl_seed
 
 PIPELINE = "pipeline"

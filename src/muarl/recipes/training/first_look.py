@@ -20,9 +20,9 @@ from muarl.accounts.metrics import DOMAIN, by_domain, is_success, scored
 from muarl.config import RlConfig
 from muarl.config.rl import PracticeConfig
 from muarl.domains.base import Task
-from muarl.play.episode_runner import RolloutRequest, requests_for
 from muarl.recipes.training.pipeline import Played
 from muarl.recipes.training.practice import PRACTICE, Practice, TaskChoice, played_figures
+from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.types.episode import Episode, StopReason
 
 Drawn = tuple[Sequence[Task], TaskChoice | None]

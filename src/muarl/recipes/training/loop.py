@@ -23,11 +23,11 @@ from muarl.learning.packing import Sample, episode_numbers
 from muarl.observe.headline import AFTER, cost_text
 from muarl.observe.progress import Phase
 from muarl.observe.training import differing_text
-from muarl.play.rollout import BoundedExecutor, Executor
 from muarl.recipes.evaluation.auditing import audit_episodes
 from muarl.recipes.evaluation.user_review import look_at_users
 from muarl.recipes.training.loss_settings import equal_groups
 from muarl.recipes.training.pipeline import Played
+from muarl.rollouts.rollout import BoundedExecutor, Executor
 from muarl.runs.context import RunContext
 from muarl.runs.preflight import validation_tasks
 from muarl.signs import PHASE, Changes, Sign, Watch, no_update

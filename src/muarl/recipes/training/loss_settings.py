@@ -8,9 +8,9 @@ from muarl.learning.learner import LearnerConfig
 from muarl.learning.loss_options import PolicyLossConfig, PolicyLossOptions
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
-from muarl.play.rollout import Groups
 from muarl.rewards.layered import layered_reward
 from muarl.rewards.shaped import shaped_reward
+from muarl.rollouts.rollout import Groups
 
 KL_EPISODES = 8
 """Episodes of a step on which KL is measured where it is not in the loss."""

@@ -26,7 +26,7 @@ from typing import Any, Self
 
 from muarl.basics.errors import MuarlError
 from muarl.domains.base import Task
-from muarl.play.rollout import Executor, Group, Groups, RolloutRequest, add_up, collect_groups, rollout
+from muarl.rollouts.rollout import Executor, Group, Groups, RolloutRequest, add_up, collect_groups, rollout
 from muarl.types.episode import SPOILED, Episode, StopReason
 
 MAX_DRAWS = 4

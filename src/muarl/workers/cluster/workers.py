@@ -15,8 +15,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from muarl.basics.errors import MuarlError
-from muarl.play.episode_runner import RolloutRequest
-from muarl.play.rollout import LocalExecutor, Requests
+from muarl.rollouts.episode_runner import RolloutRequest
+from muarl.rollouts.rollout import LocalExecutor, Requests
 from muarl.types.episode import Episode, StopReason
 from muarl.workers.cluster.calls import Failure, Lost, answer
 from muarl.workers.cluster.crew import PAUSE, Crew

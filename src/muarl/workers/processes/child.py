@@ -23,8 +23,8 @@ from typing import Any, Protocol
 
 from muarl.basics.errors import MuarlError
 from muarl.inference.vllm.wire import WireError, receive, send
-from muarl.play.episode_runner import RolloutRequest
-from muarl.play.rollout import LocalExecutor, PlayEpisode
+from muarl.rollouts.episode_runner import RolloutRequest
+from muarl.rollouts.rollout import LocalExecutor, PlayEpisode
 from muarl.workers.cluster.calls import Failure
 
 LARGEST = 2**32 - 1

@@ -9,8 +9,8 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from muarl.inference.base import PolicySampler, Sampled, SamplingParams, Weights
-from muarl.play.episode_runner import RolloutRequest
-from muarl.play.rollout import LocalExecutor, Requests
+from muarl.rollouts.episode_runner import RolloutRequest
+from muarl.rollouts.rollout import LocalExecutor, Requests
 from muarl.types.episode import Episode
 from muarl.workers.processes.pool import ProcessPool
 

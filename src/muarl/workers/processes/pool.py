@@ -25,7 +25,7 @@ from typing import Any
 
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.inference.vllm.wire import WireError, receive, send
-from muarl.play.episode_runner import RolloutRequest
+from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.types.episode import Episode
 from muarl.workers.cluster.calls import Failure, Lost
 from muarl.workers.processes.child import LARGEST

@@ -28,13 +28,13 @@ from muarl.learning.packing import Sample
 from muarl.learning.release import ModelNotes
 from muarl.models.induction import lay_out_induction
 from muarl.observe.progress import Progress
-from muarl.play.episode_runner import requests_for
-from muarl.play.rollout import rollout
 from muarl.recipes.base_batches import DRILL_SHARE, LONGEST_LINE, copy_drill
 from muarl.recipes.demonstrations import Segments, demonstrate, supervised_samples
 from muarl.recipes.pretraining import OTHER_WEIGHT, _texts
 from muarl.recipes.sft import fit
 from muarl.recipes.tiny import make_model, make_tokenizer
+from muarl.rollouts.episode_runner import requests_for
+from muarl.rollouts.rollout import rollout
 from muarl.runs.context import open_context
 from muarl.runs.opening import prepare, tell_domain
 from muarl.runs.task_seeds import pretraining_seed

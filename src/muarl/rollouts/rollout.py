@@ -16,7 +16,7 @@ from typing import Protocol, Self
 
 from muarl.accounts.budgets import Budget, RolloutEnd, add_besides, besides_of
 from muarl.basics.errors import MuarlError
-from muarl.play.episode_runner import EpisodeRunner, RolloutRequest, requests_for
+from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest, requests_for
 from muarl.types.episode import Episode, StopReason, Usage
 
 __all__ = [

@@ -13,7 +13,7 @@ from traceback import extract_tb
 from muarl.agents.base import Agent, AgentSession, TakesTools
 from muarl.basics.errors import InfrastructureError, MuarlError
 from muarl.domains.base import Task, World
-from muarl.play.rules import Limits, Rules, VoidReply, bugs_named
+from muarl.rollouts.rules import Limits, Rules, VoidReply, bugs_named
 from muarl.types.chat import Message, Requestor, ToolCall, ToolSpec, visible_to_agent, visible_to_user
 from muarl.types.episode import Episode, StopReason, Turn, Usage
 from muarl.users.base import HoldsSomething, LeavesTags, User, check_reply

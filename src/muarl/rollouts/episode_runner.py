@@ -18,7 +18,7 @@ from muarl.agents.base import Agent
 from muarl.basics.errors import InfrastructureError
 from muarl.basics.seeds import derive_seed
 from muarl.domains.base import Task, World
-from muarl.play.conversation import Limits, Rules, run_episode
+from muarl.rollouts.conversation import Limits, Rules, run_episode
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import Episode, StopReason, Usage, Verdict
 from muarl.users.base import UserFactory
