@@ -19,7 +19,7 @@ import muarl
 from muarl.cli.main import app
 from muarl.config import RunConfig, fields_of
 
-SOURCE = Path(muarl.__file__).parent
+SOURCE = Path(muarl.__file__).parents[1]
 HOLE = "\0"
 """Stands for what an f-string puts in."""
 COMMAND = re.compile(r"(?P<mark>`?)(?<![\w.-])muarl (?P<words>[a-z][a-z-]*(?: [a-z][a-z-]*)?)(?P<rest>[^`\n,;()]*)")
@@ -36,7 +36,7 @@ def texts() -> tuple[tuple[str, str], ...]:
 
 
 def _texts() -> Iterator[tuple[str, str]]:
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in sorted(path for package in SOURCE.glob("muarl*") for path in package.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         parts = {id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values}
         for node in ast.walk(tree):
