@@ -32,7 +32,13 @@ from pathlib import Path
 from typing import Any
 
 PARTS = ("surface", "tasks", "talks", "samples", "exactness", "tools", "resume")
-COMMAND = "from muarl.cli.main import main; main()"
+COMMAND = """
+try:
+    from muarl.cli.main import main
+except ImportError:  # as it was before the packages
+    from muarl.cli import main
+main()
+"""
 VOLATILE = {
     "seconds", "timings", "began", "at", "pid", "host", "process", "versions", "created", "wall", "cpu", "timestamp",
     "date", "commit", "elapsed", "library_version", "muarl",
