@@ -41,13 +41,13 @@ from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 
 SERVICES = ("food-delivery", "hotel", "bank", "clinic", "insurance")
-"""The services in ``domains/scenarios``, by the names of their domains."""
+"""The services in ``muarl_worlds/services``, by the names of their domains."""
 
 
 def _intents(name: str) -> Any:
     on_server = name.startswith("mcp-")
-    package = f"mcp.scenarios.{name[4:]}" if on_server else f"scenarios.{name.replace('-', '_')}"
-    return import_module(f"muarl.domains.{package}.intents")
+    package = f"mcp.{name[4:]}" if on_server else f"services.{name.replace('-', '_')}"
+    return import_module(f"muarl_worlds.{package}.intents")
 
 
 def folder(name: str) -> Path:
