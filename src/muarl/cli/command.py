@@ -16,6 +16,8 @@ from typing import Any
 
 import typer
 
+from muarl.basics.errors import ConfigError
+
 GROUP = "muarl.commands"
 """The entry point group of subcommands."""
 
@@ -62,7 +64,24 @@ def joined(function: Any) -> str:
     return "\n\n".join(textwrap.dedent(p) if p.startswith(" ") else " ".join(p.split()) for p in paragraphs)
 
 
+PACKAGE = "muarl"
+"""The distribution that this module is part of. Its subcommands' names cannot be taken by others."""
+
+
 @cache
 def brought() -> Mapping[str, metadata.EntryPoint]:
-    """The subcommands of installed packages, by name. Imports none of them."""
-    return {point.name: point for point in sorted(metadata.entry_points(group=GROUP), key=lambda p: p.name)}
+    """The subcommands of installed packages, by name. Imports none of them. ConfigError if two packages, neither of
+    them muarl, bring one of the same name."""
+    found: dict[str, metadata.EntryPoint] = {}
+    for point in sorted(metadata.entry_points(group=GROUP), key=lambda p: _package(p) != PACKAGE):
+        other = found.setdefault(point.name, point)
+        if other is not point and _package(other) not in (PACKAGE, _package(point)):
+            raise ConfigError(
+                f"two installed packages have a subcommand {point.name!r}: {_package(other)} and {_package(point)}; "
+                "uninstall one of them"
+            )
+    return found
+
+
+def _package(point: metadata.EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value

@@ -1,1 +1,1 @@
-"""The stages of a run, one script each; what they share is in subfolders and in the rooms below."""
+"""The stages of a run, one script each; what several of them share is in subfolders."""
