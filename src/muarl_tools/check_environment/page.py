@@ -16,7 +16,8 @@ REWARD, NOBODY = "the reward only", "nothing"
 HOW = "docs/kit.md, “Rules of the policy, one by one”"
 CSS = Html("""
 .rules td, .rules th { padding-right:18px } .rules th { overflow-wrap:normal }
-.rules td.policy { width:36%; white-space:pre-line } .rules .keeper { width:32% } .rules .met { white-space:nowrap }
+.rules td.policy { width:36%; white-space:pre-line } .rules td.policy:last-child { width:auto }
+.rules .keeper { width:32% } .rules .met { white-space:nowrap }
 .rules .place { display:block; font:12.5px/1.5 var(--mono); color:var(--soft) } .rules .chip { margin:4px 0 0 }
 .checks .state { white-space:nowrap } .found li { margin:0 0 .6em; max-width:48em }
 @media (max-width:620px) {
