@@ -32,8 +32,8 @@ from muarl.environments.playing import play
 from muarl.environments.registry import find, names
 from muarl.environments.usual import configured
 from muarl.language.coherence import COMMON_WORDS, EDGE, classes, tokens
-from muarl.rewards.user_conduct import find_conduct
 from muarl.types.chat import Message
+from muarl.user_errors.conduct import find_conduct
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src/muarl/language/word_pairs.txt"

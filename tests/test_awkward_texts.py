@@ -18,10 +18,10 @@ from muarl.environments.registry import find
 from muarl.language.acts import hear
 from muarl.retrieval.matching import Matching
 from muarl.retrieval.search import SearchError
-from muarl.rewards.user_conduct import find_all
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl.types.toolcalls import parse_call
+from muarl.user_errors.conduct import find_all
 from muarl.users.agenda import AgendaUserFactory
 from muarl_tools.check_user.proxy.reading import read_request
 from muarl_tools.serve_environments.tau import read_action

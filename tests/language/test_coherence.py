@@ -8,8 +8,8 @@ import pytest
 
 from muarl.domains.base import Task
 from muarl.language.coherence import broken, evidence, incoherent, read_table, used_in
-from muarl.rewards.user_conduct import find_all
 from muarl.types.chat import Message
+from muarl.user_errors.conduct import find_all
 from muarl.users.guard import GUARDED
 
 FINE = (

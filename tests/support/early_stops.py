@@ -7,7 +7,7 @@ agent had neither refused, nor handed over, nor said that all was done, nor show
 question again, words without sense, calls that fail again and again). ``fine``: every other end. A user who lets go of
 just what its scenario wants is early; one who declines something else is not.
 
-The cases of rewards/early_stops/held.txt were labelled before the rule was written, and the rule was not changed
+The cases of user_errors/early_stops/held.txt were labelled before the rule was written, and the rule was not changed
 because of them; by those of tune.txt it was. A case begins with "== name | goal | label"; its lines begin with ``A:``
 (the agent speaks), ``A!`` (the agent calls that tool, and what it answers), ``A!!`` (the same, answered by an error),
 ``U:`` (the user speaks) or ``U!`` (the user calls that tool).
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Literal
 
 from muarl.domains.base import Action, Task
-from muarl.rewards.user_errors import UserError, find_user_errors
 from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
+from muarl.user_errors.errors import UserError, find_user_errors
 from support import audited
 
-CASES = Path(__file__).parent.parent / "rewards" / "early_stops"
+CASES = Path(__file__).parent.parent / "user_errors" / "early_stops"
 SPLITS = ("tune", "held")
 PHONE = tuple(
     ToolSpec(name, name, {"type": "object", "properties": {}}) for name in ("toggle_airplane_mode", "check_status_bar")

@@ -22,10 +22,10 @@ from muarl.environments.playing import play
 from muarl.environments.registry import find
 from muarl.environments.usual import configured, usual_users
 from muarl.learning.groups import group_samples
-from muarl.rewards.user_conduct import RULES
 from muarl.rollouts.rollout import collect_groups
 from muarl.types.chat import GREETING, Message
 from muarl.types.episode import GUARD, SPOILED, Episode, StopReason, Turn, Usage, Verdict
+from muarl.user_errors.conduct import RULES
 from muarl.users.base import AsksAgain, LeavesTags, UserTurn
 from muarl.users.guard import GUARDED, GuardedUser, GuardedUserFactory
 from muarl.users.llm import LLMUserFactory

@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING
 from muarl.audit.consent import ACTION_WORDS, action_words
 from muarl.audit.values import is_identifier, leaves, method_in, methods_in, names, others_alike
 from muarl.language.consent import said_yes
+from muarl.language.user_acts import asks_for_something_else, beginning_no, stands_by_no
 from muarl.types.chat import ToolCall
 
 if TYPE_CHECKING:
     from muarl.audit.transcript import AuditedCall
-
-_REFUSES = re.compile(
-    r"^(?:(?!i\b)[\w']+[,!]?\s+){0,2}?(?:no\b(?! (?:problem|worries|rush|doubt|changes|objections?))|nope\b|nah\b"
-    r"|don't\b|do not\b|never ?mind|forget it|leave it|keep it|stop\b|not (?:yet|now|today)"
-    r"|i(?:'d| would) rather not|i (?:don't|do not) (?:want|agree|think so|approve)|hold (?:on|off)|cancel that"
-    r"|absolutely not|i've changed my mind|i changed my mind|i refuse)",
-    re.IGNORECASE,
-)
 
 _ALTER = (
     "change", "modify", "switch", "replace", "swap", "exchange", "trade", "instead", "different", "update", "correct",
@@ -44,27 +37,17 @@ REQUESTS = {
 
 FEW = 4
 """Words behind a no that need not say any more what is refused."""
-_STANDS = re.compile(
-    r"\b(?:keep|leave|don't|do not|not\b|never|forget|stop|wait|hold|thanks|thank you|changed my mind|as it is"
-    r"|no longer|cancel (?:that|this|it)|nothing|anything|abandon|refuse|decline|too (?:much|expensive|high))",
-    re.IGNORECASE,
-)
-_COUNTERS = re.compile(
-    r"\b(?:make it|i want|i need|i meant|i mean|i(?:'d| would) (?:like|prefer|rather (?!not))|instead|rather than"
-    r"|it should|it is|it's|change it|switch|use (?:my|the)|let's|how about|what about|put (?:it|me|that|them) down"
-    r"|only (?:the|my)|just (?:the|my)|to \d)\b"
-)
 
 
 def is_refusal(answer: str | None, call: ToolCall) -> bool:
     """Whether an answer begins by saying no, says yes nowhere, and requests for nothing else in place of what was
     proposed: neither in words nor by a value that was then written."""
     text = re.sub(r"\s+", " ", (answer or "").replace("’", "'")).strip()
-    begins = _REFUSES.match(text)
-    if begins is None or said_yes(text) or _COUNTERS.search(text.lower()):
+    begins = beginning_no(text)
+    if begins is None or said_yes(text) or asks_for_something_else(text):
         return False
-    rest = text[begins.end() :]
-    if len(rest.split()) > FEW and not _STANDS.search(text):
+    rest = text[len(begins) :]
+    if len(rest.split()) > FEW and not stands_by_no(text):
         return False  # "no" and then something else: a correction, for all one can tell
     return not any(len(v) >= 3 and not is_identifier(v) and names(text, v) for _, v in _arguments(call))
 

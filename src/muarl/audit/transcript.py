@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,14 +13,9 @@ from muarl.audit.rules import kinds_by, rules_for
 from muarl.basics.patterns import search
 from muarl.domains.auditing import AuditRules, Obligation, Occasion, Statement
 from muarl.domains.base import Domain, Task
+from muarl.language.user_acts import may_correct_identity
 from muarl.types.chat import Message
 from muarl.types.episode import Episode
-
-_CORRECTS = re.compile(
-    r"typo|mis-?typed|mis-?spel|mistake|my bad|wrong|not me\b|isn['’]t me|not my (?:name|account|profile)|i meant"
-    r"|correct (?:one|email|e-mail|id|number|zip|spelling)|should (?:be|have been)|sorry|spelled|spelt",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +217,7 @@ class _Served:
             s.record.kind != "generic" and s.record.call.name not in self._transcript.rules.open_tools for s in between
         ):
             return False
-        return bool(_CORRECTS.search(self._transcript.told_before(index, self._since)))
+        return may_correct_identity(self._transcript.told_before(index, self._since))
 
 
 def _asked(question: Callable[[Any], Any], occasion: Any) -> Any:

@@ -14,9 +14,9 @@ from jsonschema.exceptions import SchemaError
 
 from muarl.accounts.metrics import is_success
 from muarl.domains.base import Task
-from muarl.rewards.user_errors import find_user_errors
 from muarl.types.chat import Message, ToolSpec
 from muarl.types.episode import Episode, StopReason
+from muarl.user_errors.errors import find_user_errors
 
 CONTROL = ("<tool_call>", "</tool_call>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_response>")
 """What no participant says to another."""
@@ -123,7 +123,7 @@ def policy(found: Candidate, bounds: FilterBounds) -> str | None:
 
 
 def user(found: Candidate, bounds: FilterBounds) -> str | None:
-    """The simulated user keeps to its scenario and does not give it away (rewards/user_errors.py)."""
+    """The simulated user keeps to its scenario and does not give it away (user_errors/errors.py)."""
     errors_found = find_user_errors(found.task, found.episode.messages, user_tools=found.user_tools)
     return next((f"{e.rule}: {e.detail}" for e in errors_found), None)
 

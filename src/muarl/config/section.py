@@ -193,7 +193,7 @@ UserRule = Literal[
     "agrees_wrongly", "unknown_tool", "never_stops", "front_loads", "overtells", "repeats", "loops", "empty",
     "incoherent",
 ]  # fmt: skip
-"""What can be wrong with what a simulated user says (muarl.rewards.user_conduct)."""
+"""What can be wrong with what a simulated user says (muarl.user_errors.conduct)."""
 
 
 class GuardConfig(Section):

@@ -20,10 +20,10 @@ from muarl.environments.playing import local_executor
 from muarl.learning.checkpoints import Policy
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import evaluate
-from muarl.rewards.user_errors import RULES, find_user_errors
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.opening import prepare, tell_domain
 from muarl.types.episode import Episode, StopReason
+from muarl.user_errors.errors import RULES, find_user_errors
 from muarl.users.base import UserFactory
 
 MODEL, AGENDA = "user model", "agenda"
@@ -98,7 +98,7 @@ def fidelity(tasks: Sequence[Task], episodes: Sequence[Episode]) -> dict[str, An
     ``sampled_again``.
 
     ``goal_kept``: they end as the task says (the expert solves all with the agenda user). ``errors``: those with an
-    error, by rule (rewards/user_errors.py). ``never_stops``: they ran into a limit. ``failed``: not played to an end,
+    error, by rule (user_errors/errors.py). ``never_stops``: they ran into a limit. ``failed``: not played to an end,
     and not among the ``episodes``. ``sampled_again``: messages that a check threw away.
     """
     known = {t.id: t for t in tasks}

@@ -30,8 +30,8 @@ from muarl.report.report_tables import (
     setup_section,
     users_section,
 )
-from muarl.rewards.user_errors import RULES
 from muarl.types.episode import Episode
+from muarl.user_errors.errors import RULES
 
 BEFORE, AFTER = "after the cold start", "after reinforcement learning"
 UNTRAINED = "before reinforcement learning"

@@ -13,10 +13,10 @@ from typing import Any
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.event_loop import Closable
 from muarl.domains.base import Task
-from muarl.rewards.user_conduct import RULES, find_all
-from muarl.rewards.user_errors import UserError
 from muarl.types.chat import Message, ToolSpec
 from muarl.types.episode import GUARD, SPOILED, Usage
+from muarl.user_errors.conduct import RULES, find_all
+from muarl.user_errors.errors import UserError
 from muarl.users.base import AsksAgain, HoldsSomething, LeavesTags, User, UserFactory, UserTurn, check_reply
 
 GUARDED = (

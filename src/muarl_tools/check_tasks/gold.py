@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from muarl.domains.task_rules import Breach
-from muarl.rewards.facts import dates
+from muarl.language.facts import dates
 from muarl_tools.check_tasks.findings import Fix, Level, TaskFinding
 from muarl_tools.check_tasks.replaying import CheckedTask, GoldStep, leaves
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from muarl.domains.database import Database
 from muarl.domains.task_rules import field_of, says, words_for
-from muarl.rewards.facts import KINDS, dates
+from muarl.language.facts import KINDS, dates
 from muarl_tools.check_tasks.findings import Fix, Level, TaskFinding
 from muarl_tools.check_tasks.gold import found
 from muarl_tools.check_tasks.replaying import WORD, CheckedTask, leaves

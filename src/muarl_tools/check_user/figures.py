@@ -13,8 +13,8 @@ import numpy as np
 from muarl.accounts.metrics import is_success
 from muarl.accounts.statistics import Estimate, share_of, wilson
 from muarl.language.profile import style
-from muarl.rewards.user_conduct import RULES
 from muarl.types.episode import Usage
+from muarl.user_errors.conduct import RULES
 from muarl_tools.check_user.playing import EXPERT, PlayedCheck, PlayedConversation
 
 STYLE = ("front_loads", "overtells", "repeats", "loops")

@@ -22,11 +22,11 @@ from muarl.environments.registry import find
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import play_all
 from muarl.rewards.judge import Completer
-from muarl.rewards.user_conduct import find_all
-from muarl.rewards.user_errors import UserError
-from muarl.rewards.user_judge import UserJudge
 from muarl.rollouts.rollout import Budget, RolloutEnd, requests_for
 from muarl.types.episode import Episode, StopReason, Usage
+from muarl.user_errors.conduct import find_all
+from muarl.user_errors.errors import UserError
+from muarl.user_errors.judge import UserJudge
 from muarl.users.base import UserFactory
 
 LABEL = "user check"

@@ -9,7 +9,7 @@ from muarl.pages.charts import number
 from muarl.pages.conversations import conversation, gold_list, verdict_chips
 from muarl.pages.markup import Child, Html, join, tag
 from muarl.rewards.state_changes import CannotReplay, Change, Replayed
-from muarl.rewards.user_errors import RULES
+from muarl.user_errors.errors import RULES
 from muarl_tools.view import queries
 from muarl_tools.view.audited import audit_list, finding_line
 from muarl_tools.view.episode_list import group_filter

@@ -21,8 +21,7 @@ from muarl.domains.kit.records import fill
 from muarl.domains.kit.service import Service
 from muarl.domains.scripted_expert import ScriptedExpert
 from muarl.language.consent import drops_request, is_affirmative
-from muarl.language.corrections import corrects
-from muarl.language.outcomes import tells_works
+from muarl.language.user_acts import corrects, tells_works
 from muarl.language.values import join
 from muarl.types.chat import Message
 

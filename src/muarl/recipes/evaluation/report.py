@@ -18,10 +18,10 @@ from muarl.observe.headline import cost_text
 from muarl.recipes.evaluation.auditing import EvaluationAudit
 from muarl.recipes.evaluation.next_turns import text as turns_text
 from muarl.recipes.evaluation.user_review import TAG, UserReview
-from muarl.rewards.user_errors import RULES
 from muarl.rollouts.rollout import RolloutEnd
 from muarl.runs.judges import Judges
 from muarl.types.episode import Episode, Usage
+from muarl.user_errors.errors import RULES
 
 SHOWN = 50
 """User errors that report.md lists one by one; the episodes file has them all."""

@@ -14,10 +14,10 @@ from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.observe.progress import Progress
 from muarl.rewards.judge import Completer
-from muarl.rewards.user_errors import UserError, find_user_errors
-from muarl.rewards.user_judge import UserJudge
 from muarl.rollouts.rollout import Budget
 from muarl.types.episode import Episode
+from muarl.user_errors.errors import UserError, find_user_errors
+from muarl.user_errors.judge import UserJudge
 from muarl.users.traits.levels import GAVE_UP, SLIPS
 
 TAG = "user_errors"

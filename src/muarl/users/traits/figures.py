@@ -5,15 +5,14 @@ They read English (but for the language itself) and any domain's conversations, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from muarl.language.acts import asks_for_yes
-from muarl.language.corrections import corrects
-from muarl.rewards.facts import stated, words
+from muarl.language.facts import stated, words
+from muarl.language.user_acts import asks_back, changes_wish, may_correct, presses
 from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.traits.foreign import speaks
 
@@ -30,30 +29,6 @@ ASKED_BACK = 2.0
 facts."""
 FALLS = frozenset({"withholding"})
 """Figures that are the smaller the higher the level is."""
-
-_ASKS_BACK = re.compile(
-    r"\bwhy\b|\bwhat (?:do|would|for)\b[^?]{0,40}\b(?:for|need|want|matter)\b|\bwhat for\b"
-    r"|\b(?:really |that )necessary\b|\bdo (?:i|you) (?:really |still )?(?:have to|need)\b",
-    re.IGNORECASE,
-)
-_PRESSES = re.compile(
-    r"\bhurry\b|\b(?:quick|quicker|faster)\b|\basap\b|\b(?:no|little) (?:more )?time\b|\btakes? (?:too|so|very) long\b"
-    r"|\btaking (?:too|so|forever)|\bhow (?:much )?long(?:er)?\b|\bi(?:'m| am) (?:leaving|gone|about to)\b"
-    r"|\b(?:lose|losing|lost) (?:my )?patience\b|\bwaste of (?:my )?time\b|\bwasting my time\b|\bhad enough\b"
-    r"|\bridiculous\b|\bforget it, this\b|\bleads nowhere\b|\bnot working for me\b|\bfed up\b|\bcome on\b",
-    re.IGNORECASE,
-)
-_CHANGES = re.compile(
-    r"\bon second thoughts?\b|\bchanged? my mind\b|\b(?:another|first|better) idea\b|\blike it otherwise\b"
-    r"|\blet me (?:change that|think)\b|\bhave to think\b|\bactually,? (?:make|let|can|could|i(?:'d| would)? (?:want"
-    r"|like|prefer|rather))|\bback to what i said\b|\bnot yet, i am not sure\b",
-    re.IGNORECASE,
-)
-_CORRECTS = re.compile(
-    r"\b(?:sorry|oops|wait|no|correction|my bad)\b[^.?!]{0,20}\b(?:i (?:meant|mean)|wrong (?:number|id|order|date|name"
-    r"|code|one)|typo|mix(?:ed)? (?:it|them|that)? ?up|got (?:it|that) wrong)|\bmy mistake\b|\bi misread\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +70,15 @@ def look_at(messages: Sequence[Message]) -> Conversation | None:
         facts, wonders = sum(1 for _ in stated(text, asked)), "?" in text
         if said and "?" in asked and not asks_for_yes(asked):
             questions += 1
-            back += wonders and not facts and bool(_ASKS_BACK.search(text))
+            back += wonders and not facts and bool(asks_back(text))
         said += 1
         told.append(facts)
         spoken += len(words(text))
-        pressed += bool(_PRESSES.search(text))
-        wanders = said > 1 and wonders and not facts and not (_ASKS_BACK.search(text) or _PRESSES.search(text))
-        otherwise = bool(_CHANGES.search(text))
+        pressed += presses(text)
+        wanders = said > 1 and wonders and not facts and not (asks_back(text) or presses(text))
+        otherwise = changes_wish(text)
         changed += wanders or otherwise
-        corrected += not otherwise and (corrects(text) or bool(_CORRECTS.search(text)))
+        corrected += not otherwise and may_correct(text)
         foreign += speaks(text) is not None
     if not said:
         return None

@@ -17,9 +17,9 @@ from muarl.basics.web.json_api import ApiError, invalid, stopping
 from muarl.endpoints.config import check_url
 from muarl.endpoints.connections import Connections
 from muarl.endpoints.failures import HTTPStatusError, brief
-from muarl.rewards.user_conduct import RULES, find_all
-from muarl.rewards.user_errors import UserError
 from muarl.types.chat import Message
+from muarl.user_errors.conduct import RULES, find_all
+from muarl.user_errors.errors import UserError
 from muarl.users.guard import GUARDED, fault
 from muarl.users.guidelines import correction
 from muarl_tools.check_user.proxy.reading import AskedUser, asked_again, read_answer, read_request

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muarl.domains.base import Task
-from muarl.rewards.closings import ended_early
 from muarl.types.chat import GREETING, Message, ToolCall
+from muarl.user_errors.endings import ended_early
 
 TASK = Task("t", "shop", "You want to return your lamp.", ())
 ASKED_AND_LEFT = "asks for something and ends before it can be done"

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Task
-from muarl.rewards import facts
-from muarl.rewards.closings import requests
-from muarl.rewards.user_errors import RULES, find_user_errors, longest_run
-from muarl.rewards.user_judge import UserJudge, read_findings, user_judge_prompt
+from muarl.language import facts
+from muarl.language.scenarios import requests
 from muarl.types.chat import GREETING, STOP_WORDS, Message, ToolCall
-from rewards.user_conversations import BAD, CASES, GOOD, LONG, PHONE, RETAIL, TELECOM, Case
+from muarl.user_errors.errors import RULES, find_user_errors, longest_run
+from muarl.user_errors.judge import UserJudge, read_findings, user_judge_prompt
+from user_errors.user_conversations import BAD, CASES, GOOD, LONG, PHONE, RETAIL, TELECOM, Case
 
 
 def found(case: Case) -> set[str]:

@@ -1,4 +1,4 @@
-"""How a simulated user behaves over a conversation, by rules: beside its errors (user_errors.py), what makes it
+"""How a simulated user behaves over a conversation, by rules: beside its errors (``errors``), what makes it
 unlike a person. They are of ``muarl user check`` and of the guard; evaluations and training report the errors alone.
 
 Like those, they read English, and would rather miss something than see it where there is none.
@@ -7,21 +7,29 @@ Like those, they read English, and would rather miss something than see it where
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from muarl.domains.base import Task
-from muarl.language.acts import asks_for_yes, hear
+from muarl.language import facts
+from muarl.language.acts import asks_about, asks_for_yes, hear, may_be_told_anything
 from muarl.language.coherence import incoherent
 from muarl.language.consent import is_affirmative
+from muarl.language.scenarios import (
+    IDENTITY,
+    brings_up_one_by_one,
+    identity_in,
+    knows_not_all,
+    requests,
+    tells_all_at_once,
+)
+from muarl.language.user_acts import is_fed_up, says_forget_it
 from muarl.language.values import find_dates
-from muarl.rewards import facts
-from muarl.rewards.abandoned import FED_UP, alike, is_stuck
-from muarl.rewards.closings import ENDS_ON_YES, requests
-from muarl.rewards.user_errors import RULES as ERRORS
-from muarl.rewards.user_errors import UserError, find_user_errors, strings
 from muarl.types.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
+from muarl.user_errors.conversation import UserConversation
+from muarl.user_errors.endings import ENDS_ON_YES, alike, is_stuck
+from muarl.user_errors.errors import RULES as ERRORS
+from muarl.user_errors.errors import UserError, find_user_errors
 
 CONDUCT: Mapping[str, str] = {
     "unknown_tool": "calls a tool that it does not have",
@@ -53,87 +61,13 @@ MORE = 2
 SENTENCE = 8
 """Words; shorter messages may be said again."""
 
-_TELLS_ALL = re.compile(
-    r"\b(?:in a hurry|impatient|everything (?:at once|in one)|all (?:at once|in one message|your details))",
-    re.IGNORECASE,
-)
-_ONE_BY_ONE = re.compile(r"\bonly after the one before\b|\bone (?:wish|request|thing) at a time\b", re.IGNORECASE)
-_KNOWN = re.compile(
-    r"^[ \t]*known info:(?P<text>(?:.*)(?:\n(?![ \t]*[a-z]+[a-z ]*:[ \t]*$).*)*)", re.IGNORECASE | re.MULTILINE
-)
-"""What TAU2's scenarios say of a user, up to the next heading."""
-_LEAVES = re.compile(r"\bhad enough\b|\bforget (?:it|this)\b|\bgive up\b", re.IGNORECASE)
-_DOES_NOT_KNOW = re.compile(r"\b(?:do not|don['’]t) (?:have|know|remember|recall)\b", re.IGNORECASE)
-_YOU_ARE = re.compile(r"\b(?:[Yy]ou are|[Yy]our name is)\s+([A-Z][\w'’-]+ [A-Z][\w'’-]+)")
 _NO_YEAR = "0000"
 _CODE = re.compile(r"(?<![\w-])(?P<form>[A-Za-z]{1,4})-(?P<digits>\d{3,})(?![\w-])")
-_IDENTITY = frozenset({"name", "email", "user_id", "zip", "phone_number", "birth_date", "account_id"})
 _GROUPS: Mapping[str, frozenset[str]] = {
-    "identity": _IDENTITY,
+    "identity": IDENTITY,
     "order": frozenset({"order_id", "item_id", "reservation_id", "flight_number"}),
     "payment": frozenset({"payment_id", "card_ending"}),
 }
-_ASKS: Mapping[str, re.Pattern[str]] = {
-    "identity": re.compile(
-        r"\b(?:name|e-?mail|user id|zip|postal code|phone|date of birth|birth|verify|identi\w+|who (?:am i|are you)"
-        r"|customer (?:id|number)|account)\b",
-        re.IGNORECASE,
-    ),
-    "order": re.compile(
-        r"\b(?:order|item|product|reservation|booking|flight|confirmation (?:code|number))\b", re.IGNORECASE
-    ),
-    "payment": re.compile(r"\b(?:pay(?:ment|ing)?|card|refund(?:ed)? to|gift|method)\b", re.IGNORECASE),
-}
-_ANYTHING = re.compile(
-    r"\b(?:everything|all (?:the |your )?(?:details|information)|more (?:details?|about)|how (?:can|may) i"
-    r"|what (?:can|would))\b",
-    re.IGNORECASE,
-)
-"""Questions that may be answered with anything."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A conversation as its user has it. ``said``: indices of the user's messages without calls; ``agent``: of the
-    agent's words."""
-
-    task: Task
-    messages: Sequence[Message]
-    tools: frozenset[str]
-    said: tuple[int, ...]
-    agent: tuple[int, ...]
-
-    @classmethod
-    def of(cls, task: Task, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Heard:
-        """The conversation about a task, in which the user had these tools."""
-        said = [i for i, m in enumerate(messages) if m.role == "user" and not m.tool_calls]
-        agent = [i for i, m in enumerate(messages) if m.role == "assistant" and not m.tool_calls]
-        return cls(task, messages, frozenset(t.name for t in tools), tuple(said), tuple(agent))
-
-    def text(self, turn: int) -> str:
-        """A message's words without stop words."""
-        text = self.messages[turn].content or ""
-        for word in STOP_WORDS:
-            text = text.replace(word, " ")
-        return text.strip()
-
-    @property
-    def told(self) -> str:
-        """What the user was told beforehand: its scenario and its agenda."""
-        return self.task.scenario + "\n" + " ".join(strings(self.task.agenda))
-
-    def heard(self, turn: int) -> str:
-        """What others said or showed to the user before a message."""
-        seen = visible_to_user(self.messages[:turn])
-        return "\n".join(m.content or "" for m in seen if m.role != "user")
-
-    def before(self, turn: int) -> str:
-        """The agent's last words to the user before a message; empty if there are none."""
-        return next((self.messages[i].content or "" for i in reversed(self.agent) if i < turn), "")
-
-    def earlier(self, turn: int) -> str:
-        """All that was said before a message, by either side."""
-        return "\n".join(self.messages[i].content or "" for i in (*self.said, *self.agent) if i < turn)
 
 
 def find_conduct(
@@ -144,7 +78,7 @@ def find_conduct(
     ``user_tools``: the tools that this user had. Messages of the task's history are no doing of this user's. ``only``:
     the index of the one message to look at.
     """
-    talk = Heard.of(task, messages, user_tools)
+    talk = UserConversation.of(task, messages, user_tools)
     return tuple(
         UserError(rule, turn, detail)
         for turn, message in enumerate(messages)
@@ -171,27 +105,27 @@ def _gives_up(messages: Sequence[Message]) -> bool:
     """Whether the last message is of one who leaves, with a word, an agent that goes round in circles."""
     words = [m.content or "" for m in visible_to_user(messages[:-1]) if m.role == "assistant"]
     text = messages[-1].content or ""
-    return is_stuck(messages, words[1:]) and bool(FED_UP.search(text) or _LEAVES.search(text))
+    return is_stuck(messages, words[1:]) and (is_fed_up(text) or says_forget_it(text))
 
 
 # What one message shows.
 
 
-def _unknown_tool(talk: Heard, turn: int) -> str | None:
+def _unknown_tool(talk: UserConversation, turn: int) -> str | None:
     for call in talk.messages[turn].tool_calls:
         if call.name not in talk.tools:
             return f"{call.name!r}, and has {', '.join(sorted(talk.tools)) or 'none'}"
     return None
 
 
-def _agrees_wrongly(talk: Heard, turn: int) -> str | None:
+def _agrees_wrongly(talk: UserConversation, turn: int) -> str | None:
     """Yes to a proposal that names a fact of a kind that its scenario has, and not the one of its scenario, nor one
     that anybody spoke of before."""
-    proposal = talk.before(turn)
+    proposal = talk.asked(turn)[1]
     if turn not in talk.said or not asks_for_yes(proposal) or not is_affirmative(talk.text(turn), proposal):
         return None
     told = talk.task.scenario
-    if _DOES_NOT_KNOW.search(told):
+    if knows_not_all(told):
         return None
     proposed = max((i for i in talk.agent if i < turn), default=0)
     known = f"{told}\n{talk.earlier(proposed)}"
@@ -217,19 +151,19 @@ def _form(value: str) -> str:
     return found[1].upper() if found else "mixed"
 
 
-def _shown(talk: Heard, turn: int, value: str) -> bool:
+def _shown(talk: UserConversation, turn: int, value: str) -> bool:
     """Whether the agent may have a value from its tools: a user who cannot see them cannot know better."""
     return any(value.strip("#") in (m.content or "") for m in talk.messages[:turn] if m.role == "tool")
 
 
-def _front_loads(talk: Heard, turn: int) -> str | None:
+def _front_loads(talk: UserConversation, turn: int) -> str | None:
     """Who it is and most of all requests; or several requests, of one who is to bring them up one by one."""
     scenario = talk.task.scenario
-    if not talk.said or turn != talk.said[0] or talk.task.history or _TELLS_ALL.search(scenario):
+    if not talk.said or turn != talk.said[0] or talk.task.history or tells_all_at_once(scenario):
         return None
     said, wishes = _stems(talk.text(turn)), requests(scenario, conditions=True)
     told = [wish for wish in wishes if _share(wish, said) >= MOST]
-    if len(told) > 1 and _ONE_BY_ONE.search(scenario):
+    if len(told) > 1 and brings_up_one_by_one(scenario):
         return f"{len(told)} of {len(wishes)} wishes, which come one by one"
     every = [word for wish in wishes for word in wish]
     identity = {w[:5] for w in identity_in(scenario)} - {w[:5] for w in every}
@@ -238,15 +172,15 @@ def _front_loads(talk: Heard, turn: int) -> str | None:
     return f"who it is, and {len(told)} of {len(wishes)} wishes"
 
 
-def _overtells(talk: Heard, turn: int) -> str | None:
+def _overtells(talk: UserConversation, turn: int) -> str | None:
     """Facts of kinds that the agent's question is not about, or a whole request in answer to who it is, which nobody
     has told yet."""
     if turn not in talk.said[1:]:
         return None
-    asked, text, earlier = talk.before(turn), talk.text(turn), talk.earlier(turn)
-    if "?" not in asked or asks_for_yes(asked) or _ANYTHING.search(asked) or "else" in hear(asked):
+    asked, text, earlier = talk.asked(turn)[1], talk.text(turn), talk.earlier(turn)
+    if "?" not in asked or asks_for_yes(asked) or may_be_told_anything(asked) or "else" in hear(asked):
         return None
-    about = {group for group, pattern in _ASKS.items() if pattern.search(asked)}
+    about = asks_about(asked)
     said, before = _stems(text), _stems(earlier)
     wishes = requests(talk.task.scenario, conditions=True)
     identity = {w[:5] for w in identity_in(talk.task.scenario)} - {w[:5] for wish in wishes for w in wish}
@@ -268,7 +202,7 @@ def _overtells(talk: Heard, turn: int) -> str | None:
     return None
 
 
-def _repeats(talk: Heard, turn: int) -> str | None:
+def _repeats(talk: UserConversation, turn: int) -> str | None:
     """A sentence or more that it has said twice before, word for word, each time to other words of the agent's."""
     words = facts.words(talk.text(turn))
     if turn not in talk.said or len(words) < SENTENCE:
@@ -276,13 +210,13 @@ def _repeats(talk: Heard, turn: int) -> str | None:
     same = [i for i in talk.said if i < turn and facts.words(talk.text(i)) == words]
     if not same:
         return None
-    asked = [talk.before(i) for i in (*same, turn)]
+    asked = [talk.asked(i)[1] for i in (*same, turn)]
     if any(alike(asked[-1], other) for other in asked[:-1]):
         return None
     return f"said before: {talk.text(turn)[:100]}"
 
 
-def _loops(talk: Heard, turn: int) -> str | None:
+def _loops(talk: UserConversation, turn: int) -> str | None:
     """Once a row: the same, word for word, for so many messages on end, whatever the agent says."""
     if turn not in talk.said:
         return None
@@ -292,7 +226,7 @@ def _loops(talk: Heard, turn: int) -> str | None:
     return f"{LOOPS} times: {talk.text(turn)[:100]}" if len(row) == LOOPS or row[0] != row[-1] else None
 
 
-def _never_stops(talk: Heard, turn: int) -> str | None:
+def _never_stops(talk: UserConversation, turn: int) -> str | None:
     """Once a conversation: the message behind so many of the agent's that all say the same."""
     if turn not in talk.said or any(w in (talk.messages[turn].content or "") for w in STOP_WORDS):
         return None
@@ -302,7 +236,7 @@ def _never_stops(talk: Heard, turn: int) -> str | None:
     return f"after {GOES_ON} messages that say the same" if not _same(heard[-GOES_ON - 1 : -1]) else None
 
 
-def _incoherent(talk: Heard, turn: int) -> str | None:
+def _incoherent(talk: UserConversation, turn: int) -> str | None:
     """What no writer of any language writes, or, with the messages before it, words that do not follow one another."""
     if turn not in talk.said or not talk.text(turn):
         return None
@@ -315,7 +249,7 @@ def _same(texts: Sequence[str]) -> bool:
     return all(alike(texts[0], text) for text in texts[1:])
 
 
-def _mistaken(talk: Heard, turn: int, *, same_kind: bool) -> str | None:
+def _mistaken(talk: UserConversation, turn: int, *, same_kind: bool) -> str | None:
     """A code or a date that neither the scenario nor anybody else has named; ``same_kind``: the scenario has another
     one. Facts that the errors' rules know of are left to them."""
     if turn not in talk.said:
@@ -348,23 +282,6 @@ def _days(text: str) -> dict[str, str]:
     return out
 
 
-def identity_in(scenario: str) -> frozenset[str]:
-    """The words of a scenario that say who the user is: its known info, else its names and the like."""
-    known = "\n".join(m["text"] for m in _KNOWN.finditer(scenario))
-    if known:
-        return frozenset(w for text in _telling(known) for w in facts.words(text))
-    said = [f.value for f in facts.stated(scenario, "zip code") if f.kind in _IDENTITY]
-    return frozenset(w for text in (*said, *_YOU_ARE.findall(scenario)) for w in facts.words(text))
-
-
-def _telling(text: str) -> Iterator[str]:
-    """Words with a digit, and words in capitals within a sentence."""
-    for sentence in re.split(r"(?<=[.!?:;])\s+|\n+", text):
-        for number, word in enumerate(re.findall(r"#?[\w'’.@-]*\w", sentence)):
-            if re.search(r"\d", word) or (number and word[:1].isupper() and word not in ("I", "OK")):
-                yield word
-
-
 def _share(wish: Sequence[str], said: frozenset[str]) -> float:
     stems = {w[:5] for w in wish}
     return len(stems & said) / len(stems) if stems else 0.0
@@ -374,7 +291,7 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(w[:5] for w in facts.words(text))
 
 
-_LOOKS: tuple[tuple[str, Callable[[Heard, int], str | None]], ...] = (
+_LOOKS: tuple[tuple[str, Callable[[UserConversation, int], str | None]], ...] = (
     ("contradicts", partial(_mistaken, same_kind=True)),
     ("invents", partial(_mistaken, same_kind=False)),
     ("unknown_tool", _unknown_tool),

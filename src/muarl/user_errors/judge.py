@@ -1,4 +1,4 @@
-"""A language model that looks for errors of simulated users, where rules cannot tell (rewards/user_errors.py).
+"""A language model that looks for errors of simulated users, where rules cannot tell (``errors``).
 
 The prompt is our own; its findings stand beside those of the rules, under the rule "judge".
 """
@@ -14,8 +14,8 @@ from muarl.basics.errors import InfrastructureError
 from muarl.basics.untrusted import parse_json
 from muarl.domains.base import Task
 from muarl.rewards.judge import Completer
-from muarl.rewards.user_errors import UserError
 from muarl.types.chat import Message
+from muarl.user_errors.errors import UserError
 
 _SYSTEM = """\
 A customer in the conversation below was played by a program, which had the scenario below as its instructions. Find

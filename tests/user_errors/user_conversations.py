@@ -1,7 +1,7 @@
 """Short conversations with simulated users, labelled by hand: what, if anything, the user did wrong.
 
 Lines begin with ``A:`` (the agent speaks), ``A!`` (the agent calls that tool), ``U:`` (the user speaks) or ``U!`` (the
-user calls that tool). The agent's greeting comes first. ``wrong``: the rules of muarl.rewards.user_errors that a person
+user calls that tool). The agent's greeting comes first. ``wrong``: the rules of muarl.user_errors.errors that a person
 finds broken, none for a user who did well.
 """
 

@@ -19,7 +19,7 @@ from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.playing import play
 from muarl.environments.registry import find
 from muarl.environments.usual import configured, usual_users
-from muarl.rewards.user_conduct import CONDUCT, RULES, find_all
+from muarl.user_errors.conduct import CONDUCT, RULES, find_all
 from support.faulty_users import WRONG, FaultyUsers
 
 DOMAINS = ("retail-generated", "airline-generated", "telecom-generated", "clinic-generated")

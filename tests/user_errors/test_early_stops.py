@@ -17,8 +17,8 @@ from muarl.domains.base import Action, Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import play
 from muarl.environments.registry import find
-from muarl.rewards.user_errors import find_user_errors
 from muarl.types.chat import GREETING, Message, ToolCall
+from muarl.user_errors.errors import find_user_errors
 from muarl.users.base import User, UserFactory, UserTurn
 from support.early_stops import GOALS, SPLITS, Case, cases, score
 
