@@ -14,11 +14,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from muarl.domains.agenda import AgendaRequest
 from muarl.domains.base import Action, Task
 from muarl.domains.kit.scenario import scenario_text
 from muarl.environments.service import environment
 from muarl.users.agenda_service import ServiceAgendaUser
-from muarl.users.agenda_user import AgendaRequest
 from muarl_worlds.environments.retail import RETAIL
 from muarl_worlds.tau.retail.generated import GeneratedRetail
 from muarl_worlds.tau.retail.intents import SERVICE

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from muarl.domains.agenda import AgendaRequest
 from muarl.domains.base import Domain, Task, World
 from muarl.types.chat import ToolCall
 
@@ -45,7 +46,7 @@ class UserRequest:
     intent: str = ""
     answer: str | None = None
 
-    def to_agenda(self) -> dict[str, Any]:
+    def to_agenda(self) -> AgendaRequest:
         """What an agenda user may know of it: everything but ``final``."""
         return {
             "kind": self.kind, "goal": self.goal, "then": self.then, "fallback": self.fallback, "unknown": self.unknown,

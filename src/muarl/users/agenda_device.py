@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
+from muarl.domains.agenda import Agenda, AgendaRequest
 from muarl.domains.base import Task
 from muarl.domains.kit import templates
 from muarl.domains.kit.device import Device, Step, Trouble
@@ -16,7 +17,6 @@ from muarl.domains.kit.service import Service
 from muarl.language.acts import hear
 from muarl.types.chat import Message, ToolCall
 from muarl.users.agenda_service import TRANSFER, ServiceAgendaUser
-from muarl.users.agenda_user import AgendaRequest
 from muarl.users.base import UserTurn
 
 ASKS_HOW = 0.2
@@ -36,7 +36,7 @@ class DeviceAgendaUser(ServiceAgendaUser):
         service: Service,
         seed: int,
         persona: str | None = None,
-        agenda: Mapping[str, Any] | None = None,
+        agenda: Agenda | None = None,
     ) -> None:
         super().__init__(task, service=service, seed=seed, persona=persona, agenda=agenda)
         assert service.device is not None
@@ -84,7 +84,7 @@ class DeviceAgendaUser(ServiceAgendaUser):
             return self._answer(text)
         return self._see(request, trouble) if "done" in acts else self._restate(request)
 
-    def _trouble(self, request: Mapping[str, Any] | None) -> Trouble | None:
+    def _trouble(self, request: AgendaRequest | None) -> Trouble | None:
         if request is None or request["kind"] == "outside":
             return None
         return self._service.intent(request["kind"]).trouble

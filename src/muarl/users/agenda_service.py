@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+from muarl.domains.agenda import Agenda, AgendaRequest, agenda_of
 from muarl.domains.base import Task
 from muarl.domains.kit import reading, templates
 from muarl.domains.kit.declaration import several
@@ -22,7 +23,7 @@ from muarl.domains.kit.service import Service
 from muarl.domains.kit.templates import pick, put
 from muarl.language.acts import hear
 from muarl.language.values import normal, unquoted
-from muarl.users.agenda_user import AgendaRequest, AgendaUser, Choices, UserTemplates, agenda_of
+from muarl.users.agenda_user import AgendaUser, Choices, UserTemplates
 from muarl.users.base import User
 
 REVEALS: Mapping[str, tuple[int, int]] = {"terse": (1, 3), "chatty": (2, 9), "confused": (0, 1), "impatient": (9, 9)}
@@ -51,7 +52,7 @@ class ServiceAgendaUser(AgendaUser):
         service: Service,
         seed: int,
         persona: str | None = None,
-        agenda: Mapping[str, Any] | None = None,
+        agenda: Agenda | None = None,
     ) -> None:
         """``agenda``: None for the task's own."""
         super().__init__(task, seed=seed, persona=persona, agenda=agenda, label=f"{task.domain} agenda")
@@ -109,10 +110,10 @@ class ServiceAgendaUser(AgendaUser):
         """How many slots of a request it tells of its own accord."""
         return self._rng.randint(*REVEALS[self._persona])
 
-    def _whole(self, request: Mapping[str, Any]) -> str:
+    def _whole(self, request: AgendaRequest) -> str:
         return self._with_slots(request, 99)
 
-    def _with_slots(self, request: Mapping[str, Any], most: int) -> str:
+    def _with_slots(self, request: AgendaRequest, most: int) -> str:
         """A request as a clause, with ``most`` of its slots at most."""
         goal = request["goal"]
         if request["kind"] == "outside":
@@ -134,11 +135,11 @@ class ServiceAgendaUser(AgendaUser):
         self._identified += 1
         return self._pick(several(identity.say)).format(**said)
 
-    def _tell(self, request: Mapping[str, Any], slots: Sequence[str]) -> str:
+    def _tell(self, request: AgendaRequest, slots: Sequence[str]) -> str:
         """The answer to a question about slots of a request."""
         return " ".join(self._slot(request, slot, several(self._service.slots[slot].say)) for slot in slots)
 
-    def _slot(self, request: Mapping[str, Any], slot: str, templates: Sequence[str]) -> str:
+    def _slot(self, request: AgendaRequest, slot: str, templates: Sequence[str]) -> str:
         spec, described = self._service.slots[slot], request["goal"].get(f"described {slot}")
         if described is not None and spec.described is not None:
             said = self._service.kind(spec.described).say(described, self._rng)
@@ -224,7 +225,7 @@ class ServiceAgendaUser(AgendaUser):
             return self._tired("hand over") or pick(self._rng, templates.YES[self._persona])
         return self._restate(request)
 
-    def _asked_for(self, request: Mapping[str, Any], text: str) -> list[str]:
+    def _asked_for(self, request: AgendaRequest, text: str) -> list[str]:
         """The slots of a request that a message asks for; what the message itself says of them is no question."""
         if request["kind"] == "outside":
             return []
@@ -250,7 +251,7 @@ class ServiceAgendaUser(AgendaUser):
                 return request
         return told[0] if told else None
 
-    def _names(self, text: str, request: Mapping[str, Any], slot: str) -> bool:
+    def _names(self, text: str, request: AgendaRequest, slot: str) -> bool:
         return slot in self._service.slots and reading.speaks_of(self._service, text, slot, request["goal"][slot])
 
     def _conflicts(self, request: AgendaRequest, text: str) -> bool:
@@ -269,7 +270,7 @@ class ServiceAgendaUser(AgendaUser):
         intent = self._service.intent(request["kind"])
         return all(intent.always_says(slot) for slot in slots)
 
-    def _changed(self, request: Mapping[str, Any], old: Mapping[str, Any]) -> list[str]:
+    def _changed(self, request: AgendaRequest, old: Mapping[str, Any]) -> list[str]:
         goal = request["goal"]
         return [s for s in self._service.slots if s in goal and goal[s] != old.get(s)]
 

@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from muarl.basics.errors import ConfigError
+from muarl.domains.agenda import Agenda, AgendaRequest, agenda_of
 from muarl.domains.base import Task
 from muarl.language.acts import hear
 from muarl.types.chat import Message
@@ -17,13 +17,6 @@ from muarl.users.base import UserTurn
 
 PATIENCE: Mapping[str, int] = {"terse": 4, "chatty": 5, "confused": 5, "impatient": 3}
 """How many useless turns each persona bears before it gives up."""
-
-AgendaRequest = dict[str, Any]
-"""One request of an agenda.
-
-``kind``; ``goal``, its slots and their values; ``then`` and ``fallback``, the goal after a proposal and after bad news
-({"drop": True}: nothing; None: it stays); ``answer``, what settles a question; ``unknown``, slots that the user does
-not remember; ``told``, whether the user has mentioned it."""
 
 Choices = str | Sequence[str] | Mapping[str, Sequence[str]]
 """What is said: one sentence, one of several, or one of those of a persona."""
@@ -50,13 +43,6 @@ class UserTemplates(Protocol):
     def GIVES_UP(self) -> Choices: ...
 
 
-def agenda_of(task: Task) -> Mapping[str, Any]:
-    """What a task's user wants. ConfigError if the task was not made for users with an agenda."""
-    if task.agenda is None:
-        raise ConfigError(f"task {task.id} has no agenda: an agenda user plays generated tasks only; use an LLM user")
-    return task.agenda
-
-
 class AgendaUser:
     """A user with an agenda and no language model. Deterministic in (task, seed, what it hears).
 
@@ -75,14 +61,14 @@ class AgendaUser:
         *,
         seed: int,
         persona: str | None = None,
-        agenda: Mapping[str, Any] | None = None,
+        agenda: Agenda | None = None,
         label: str = "agenda",
     ) -> None:
         """``agenda``: None for the task's own. ``label``: what sets its random numbers apart from other domains'."""
         self._agenda = agenda_of(task) if agenda is None else agenda
         self._persona: str = persona or self._agenda["persona"]
         self._rng = random.Random(f"{label} {task.id} {seed}")
-        self._open: list[AgendaRequest] = [dict(r, told=False) for r in self._agenda["requests"]]
+        self._open: list[AgendaRequest] = [{**r, "told": False} for r in self._agenda["requests"]]
         self._confirmed: list[AgendaRequest] = []
         self._patience = PATIENCE[self._persona]
         self._started = False
@@ -142,7 +128,7 @@ class AgendaUser:
         """As much of a request as this persona tells at once."""
         raise NotImplementedError
 
-    def _whole(self, request: Mapping[str, Any]) -> str:
+    def _whole(self, request: AgendaRequest) -> str:
         """All of a request that the user knows."""
         raise NotImplementedError
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from muarl.domains.agenda import AgendaRequest, Goal, agenda_of
 from muarl.domains.base import Task
 from muarl.domains.kit import reading
 from muarl.domains.kit.service import Service
@@ -17,9 +18,6 @@ from muarl.language.acts import hear
 from muarl.language.consent import drops_request, is_affirmative
 from muarl.language.values import ValueKind, normal, unquoted
 from muarl.types.chat import STOP_WORDS
-from muarl.users.agenda_user import agenda_of
-
-Goal = Mapping[str, Any]
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _DIGITS = re.compile(r"\d+")
@@ -31,7 +29,7 @@ class _Request:
     """One request of a scenario and how it stands. ``now``: its present values; ``then``, ``fallback``: what is wished
     for after a proposal and after bad news, until that has been said."""
 
-    def __init__(self, request: Mapping[str, Any]) -> None:
+    def __init__(self, request: AgendaRequest) -> None:
         self.kind: str = request["kind"]
         self.now: Goal = request["goal"]
         self.then: Goal | None = request["then"]

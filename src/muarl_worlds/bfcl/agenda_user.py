@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from muarl.domains.agenda import agenda_of
 from muarl.domains.base import Task
-from muarl.users.agenda_user import agenda_of
 from muarl.users.turns import TurnsUser
 from muarl_worlds.bfcl.generated import turn_lines
 

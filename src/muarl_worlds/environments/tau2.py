@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from muarl.domains.agenda import agenda_of
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
@@ -25,7 +26,7 @@ class Callers:
 
     def of(self, task: Task) -> partial[DeviceAgendaUser]:
         """What makes the user of a task."""
-        agenda = task.agenda if task.agenda is not None else official_agenda(task)
+        agenda = agenda_of(task) if task.agenda is not None else official_agenda(task)
         return partial(DeviceAgendaUser, service=SERVICE, agenda=agenda)
 
     def __call__(self, task: Task, *, seed: int, persona: str | None = None) -> DeviceAgendaUser:

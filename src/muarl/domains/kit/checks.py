@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from muarl.domains.agenda import AgendaRequest, agenda_of
 from muarl.domains.base import Task
 from muarl.domains.checking import Check, Checked, Problem, Samples, of_task, place_of
 from muarl.domains.kit import gold, policy_rules
@@ -163,7 +164,7 @@ class _Checks:
                             found.setdefault((other, slot), Problem(what, where, f"{remedy} (kind 'quoted')"))
         return Checked(f"{values} values of {len(self.service.slots)} slots", tuple(found.values()))
 
-    def _said(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def _said(self, request: AgendaRequest) -> Iterator[tuple[str, str]]:
         """The slots of a request with what users say for them."""
         if request["kind"] not in {intent.name for intent in self.service.intents}:
             return  # the environment may play other services, too
@@ -220,7 +221,7 @@ class _Checks:
         """Whether a request that tells nothing by itself is served to its end, and the slots that are asked for."""
         service, worlds = self.service, self.maker.worlds
         world, seen = worlds.domain.world(task), dict[str, Any]()
-        shown = shown_user(service, world, dict((task.agenda or {})["identity"]))
+        shown = shown_user(service, world, dict(agenda_of(task)["identity"]))
         request, asked = Request(name), set[str]()
         for _ in range(gold.MAX_MOVES if shown is not None else 0):
             move = next_move(service.intent(name), request, seen, shown or {}, service.today)
@@ -248,7 +249,7 @@ class _Checks:
         return False, asked
 
 
-def _requests(task: Task) -> list[Mapping[str, Any]]:
+def _requests(task: Task) -> list[AgendaRequest]:
     agenda = task.agenda or {}
     return [] if agenda.get("impostor") else [r for r in agenda.get("requests", ()) if r["kind"] != "outside"]
 

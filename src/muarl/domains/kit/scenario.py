@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from muarl.domains.agenda import Agenda, AgendaRequest, Goal
 from muarl.domains.kit.declaration import several
 from muarl.domains.kit.records import PLACE
 from muarl.domains.kit.service import Service
@@ -73,7 +74,7 @@ def full_clause(service: Service, intent: str, goal: Mapping[str, Any]) -> str:
     )
 
 
-def scenario_text(service: Service, agenda: Mapping[str, Any]) -> str:
+def scenario_text(service: Service, agenda: Agenda) -> str:
     """The whole scenario of an agenda, for an LLM user's system prompt. Facts that are not in its identity are left
     out."""
     known = [fact for fact in service.facts if fact.name in agenda["identity"]]
@@ -96,8 +97,8 @@ def scenario_text(service: Service, agenda: Mapping[str, Any]) -> str:
     for number, r in enumerate(agenda["requests"]):
         start = "You want to" if number == 0 else "You also want to"
         lines.append(f"\t\t{start} {full_clause(service, r['kind'], r['goal'])}.")
-        lines += _later(service, r, "then", "When the agent asks you to confirm this, you change your mind")
-        lines += _later(service, r, "fallback", "If the agent says that this is not available")
+        lines += _later(service, r, r["then"], "When the agent asks you to confirm this, you change your mind")
+        lines += _later(service, r, r["fallback"], "If the agent says that this is not available")
     if not agenda["upfront"] and len(agenda["requests"]) > 1:
         lines.append("\t\tYou mention each further wish only after the one before is settled.")
     lines.append(
@@ -107,8 +108,7 @@ def scenario_text(service: Service, agenda: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _later(service: Service, request: Mapping[str, Any], slot: str, when: str) -> list[str]:
-    goal = request[slot]
+def _later(service: Service, request: AgendaRequest, goal: Goal | None, when: str) -> list[str]:
     if goal is None:
         return []
     if goal.get("drop"):

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from muarl.basics.errors import ConfigError
+from muarl.domains.agenda import Agenda
 from muarl.domains.base import Action, Database, Task
 from muarl.domains.generated import SPLITS
 from muarl.domains.kit import gold
@@ -237,7 +238,7 @@ class TaskMaker:
 
     def _task(self, drawn: _Drawn, task_id: str, rng: random.Random, variant: str, split: str, seed: int) -> Task:
         requests, persona = drawn.requests, rng.choice(PERSONAS)
-        agenda = {
+        agenda: Agenda = {
             "persona": persona,
             "user": full_name(drawn.source.user),
             "identity": dict(drawn.facts),

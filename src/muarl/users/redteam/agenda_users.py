@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from muarl.domains.agenda import AgendaRequest
 from muarl.domains.base import Task
-from muarl.users.agenda_user import AgendaRequest, AgendaUser
+from muarl.users.agenda_user import AgendaUser
 from muarl.users.redteam.templates import RESIGNS
 
 TAKES_BACK = ("Yes, go ahead. No, wait!", "Yes. Oh no, wait a moment!", "Yes, do it... no, stop!")
@@ -29,9 +30,10 @@ class Stubborn(AgendaUser):
         self._fulfilled: list[AgendaRequest] = []
         self._resigned = False
         for request in self._open:
-            for slot in ("insists", "thens"):
-                if slot in request:
-                    request[slot] = list(request[slot])
+            if "insists" in request:
+                request["insists"] = list(request["insists"])
+            if "thens" in request:
+                request["thens"] = list(request["thens"])
 
     # who they are, and what they want
 
@@ -43,10 +45,10 @@ class Stubborn(AgendaUser):
     def _clause(self, request: AgendaRequest) -> str:
         return self._with_whose(request, str(request["said"]) if "said" in request else super()._clause(request))
 
-    def _whole(self, request: Mapping[str, Any]) -> str:
+    def _whole(self, request: AgendaRequest) -> str:
         return self._with_whose(request, str(request["said"]) if "said" in request else super()._whole(request))
 
-    def _with_whose(self, request: Mapping[str, Any], text: str) -> str:
+    def _with_whose(self, request: AgendaRequest, text: str) -> str:
         if "whose" not in request:
             return text
         sentence = text if text.endswith((".", "?")) else f"{text}."
@@ -123,7 +125,8 @@ class Stubborn(AgendaUser):
         if not self._fulfilled:
             return super()._follow(text)
         done = self._fulfilled.pop()
-        again: AgendaRequest = {**done, "goal": done["after"], "after": None, "then": None, "thens": [], "told": True}
+        goal = done.get("after") or {}
+        again: AgendaRequest = {**done, "goal": goal, "after": None, "then": None, "thens": [], "told": True}
         self._open.insert(0, again)
         return f"{self._choose(LATER)} {self._put(self._pick(self.restated), self._whole(again))}"
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from muarl.domains.agenda import AgendaRequest, Goal
 from muarl.domains.base import Action, Task
 from muarl.domains.kit.requests import split
 from muarl.domains.task_sampling import Infeasible, UserRequest
 from muarl.rewards.traps import Trap
-from muarl.users.redteam.support import Goal, WaveringUser
+from muarl.users.redteam.support import WaveringUser
 
 DROP: Goal = {"drop": True}
 
@@ -29,13 +28,13 @@ class Changed:
     """A request with its changes, the right writes, and what kind of wavering it is. ``traps``: the write that was
     agreed to and taken back."""
 
-    request: Mapping[str, Any]
+    request: AgendaRequest
     gold: tuple[Action, ...]
     variant: str
     traps: tuple[Trap, ...] = ()
 
 
-def changing(place: WaveringUser, base: Task, request: Mapping[str, Any], rng: random.Random, lot: float) -> Changed:
+def changing(place: WaveringUser, base: Task, request: AgendaRequest, rng: random.Random, lot: float) -> Changed:
     """The request of an ordinary task, told by somebody who wavers. Infeasible if there is nothing to waver between.
 
     The request's ``thens``: its goal after each proposal, one after the other; ``half``: said behind a yes. ``after``:
@@ -66,7 +65,9 @@ def changing(place: WaveringUser, base: Task, request: Mapping[str, Any], rng: r
     else:
         half = {"half": True} if shape.startswith("takes") else {}
         thens = [{**DROP, **half}] if other is None or rng.random() < 0.5 else [other, {**DROP, **half}]
-    told = {**request, "then": None, "thens": thens, **({"after": after} if after else {})}
+    told: AgendaRequest = {**request, "then": None, "thens": thens}
+    if after:
+        told["after"] = after
     gold = tuple(_gold(place, base, request, goal) for goal in final)
     proposed = [first, *thens]
     taken_back = [goal for goal, then in itertools.pairwise(proposed) if then.get("half")]
@@ -75,7 +76,7 @@ def changing(place: WaveringUser, base: Task, request: Mapping[str, Any], rng: r
     return Changed(told, gold, shape, traps)
 
 
-def _other(place: WaveringUser, base: Task, request: Mapping[str, Any], rng: random.Random) -> Goal | None:
+def _other(place: WaveringUser, base: Task, request: AgendaRequest, rng: random.Random) -> Goal | None:
     """Another request of the same kind, None if there is none."""
     then = request["then"]
     if then is not None and not then.get("drop"):
@@ -83,7 +84,7 @@ def _other(place: WaveringUser, base: Task, request: Mapping[str, Any], rng: ran
     return place.other(base, request, rng)
 
 
-def _gold(place: WaveringUser, base: Task, request: Mapping[str, Any], goal: Goal) -> Action:
+def _gold(place: WaveringUser, base: Task, request: AgendaRequest, goal: Goal) -> Action:
     """The write that fulfils a request. Infeasible if none does."""
     final = {k: v for k, v in goal.items() if k != "half"}
     found = place.write(base, UserRequest(request["kind"], dict(request["goal"]), final=final))

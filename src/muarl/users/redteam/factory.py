@@ -6,9 +6,10 @@ import random
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from muarl.domains.agenda import agenda_of
 from muarl.domains.base import Task
 from muarl.users.agenda_service import ServiceAgendaUser, ServiceUsers, parts_of
-from muarl.users.agenda_user import AgendaUser, agenda_of
+from muarl.users.agenda_user import AgendaUser
 from muarl.users.base import User
 from muarl.users.redteam.agenda_users import stubborn
 from muarl.users.redteam.behaviours import Angry, OffTopic, Silent

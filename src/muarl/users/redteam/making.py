@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from muarl.domains.agenda import AgendaRequest, agenda_of
 from muarl.domains.base import Task
 from muarl.domains.task_sampling import Infeasible
 from muarl.rewards.traps import SAFE, TAG, Trap
 from muarl.users.redteam.templates import AGAIN, CUSTOMER, PRESSURE, called
 
 
-def only_request(base: Task, servable: frozenset[str], transfer: str) -> Mapping[str, Any]:
+def only_request(base: Task, servable: frozenset[str], transfer: str) -> AgendaRequest:
     """The one servable request of a task. Infeasible if it has others, or if the user is to be handed over by the tool
     ``transfer``."""
     assert base.agenda is not None
     handed_over = str(base.tags.get("intent")).endswith("_handover")
     if handed_over or any(action.name == transfer for action in base.actions or ()):
         raise Infeasible
-    requests = base.agenda["requests"]
+    requests = agenda_of(base)["requests"]
     if len(requests) != 1 or requests[0]["kind"] not in servable or not base.tags["feasible"]:
         raise Infeasible
-    first: Mapping[str, Any] = requests[0]
+    first = requests[0]
     return first
 
 
@@ -35,7 +36,7 @@ def tagged(base: Task, variant: str, traps: Sequence[Trap] = (), **play: Any) ->
     return replace(base, tags=tags, agenda=agenda, reward_basis=basis)
 
 
-def with_requests(base: Task, requests: Sequence[Mapping[str, Any]], **changes: Any) -> Task:
+def with_requests(base: Task, requests: Sequence[AgendaRequest], **changes: Any) -> Task:
     """The same with other requests, and other fields of its agenda."""
     return replace(base, agenda={**(base.agenda or {}), "requests": [dict(r) for r in requests], **changes})
 

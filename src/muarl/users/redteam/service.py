@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from muarl.domains.agenda import Agenda, AgendaRequest, Goal, agenda_of
 from muarl.domains.base import Action, Task
 from muarl.domains.kit.requests import draw_goal, other_goal, split
 from muarl.domains.kit.scenario import full_clause, scenario_text
@@ -17,7 +18,7 @@ from muarl.users.redteam.kinds import KINDS
 from muarl.users.redteam.making import nothing_to_do, only_request, tagged, with_requests
 from muarl.users.redteam.service_documents import ServiceDocuments
 from muarl.users.redteam.service_place import GOALS, ServicePlace
-from muarl.users.redteam.support import Goal, Question, RedTeamSupport
+from muarl.users.redteam.support import Question, RedTeamSupport
 from muarl.users.redteam.templates import WITHHOLDS
 
 
@@ -69,7 +70,7 @@ def merged_support(parts: Mapping[str, RedTeamSupport]) -> RedTeamSupport:
 
 
 def _tell(maker: TaskMaker) -> Any:
-    def tell(agenda: Mapping[str, Any]) -> str:
+    def tell(agenda: Agenda) -> str:
         withheld = agenda["redteam"].get("identities")
         return scenario_text(maker.service, {**agenda, "identity": {}, "wrong": {}} if withheld else agenda)
 
@@ -87,13 +88,13 @@ class ServiceWavering:
         service = self._place.service
         return any(slot.change for kind in self._place.kinds(base) for slot in service.intent(kind).slots)
 
-    def other(self, base: Task, request: Mapping[str, Any], rng: random.Random) -> Goal | None:
+    def other(self, base: Task, request: AgendaRequest, rng: random.Random) -> Goal | None:
         """With another value of a slot that users change."""
         source = self._place.source(base, self._place.me(base), rng)
         found = other_goal(source, request["kind"], request["goal"])
         return None if found is None else found[0]
 
-    def again(self, base: Task, request: Mapping[str, Any], goal: Goal) -> bool:
+    def again(self, base: Task, request: AgendaRequest, goal: Goal) -> bool:
         """Where the request is about a record of the user's, and the policy allows the second change, too."""
         slots = self._place.service.intent(request["kind"]).slots
         if not any(slot.draw is not None and slot.draw.own for slot in slots):
@@ -115,9 +116,9 @@ class ServiceWavering:
 
 
 def _question(place: ServicePlace, answering: Sequence[str]) -> Question:
-    def question(task: Task, rng: random.Random) -> tuple[dict[str, Any], Action]:
+    def question(task: Task, rng: random.Random) -> tuple[AgendaRequest, Action]:
         source = place.source(task, place.me(task), rng)
-        taken = [str(v) for r in (task.agenda or {})["requests"] for v in split(r["goal"])[0].values()]
+        taken = [str(v) for r in agenda_of(task)["requests"] for v in split(r["goal"])[0].values()]
         kinds = [kind for kind in place.kinds(task) if kind in answering]
         rng.shuffle(kinds)
         for kind in kinds:
@@ -148,7 +149,9 @@ class _Withheld:
         names = frozenset(intent.name for intent in place.service.intents)
         request = only_request(base, names, place.service.transfer)
         traps = place.unidentified_traps(base)
-        wanted = {**request, "then": None, "fallback": None, "forbidden": True, "insists": rng.sample(WITHHOLDS, 2)}
+        wanted: AgendaRequest = {
+            **request, "then": None, "fallback": None, "forbidden": True, "insists": rng.sample(WITHHOLDS, 2),
+        }  # fmt: skip
         agenda = {**(base.agenda or {}), "wrong": {}}
         task = nothing_to_do(with_requests(replace(base, agenda=agenda), [wanted], upfront=False))
         lines = rng.sample(WITHHOLDS, 4)

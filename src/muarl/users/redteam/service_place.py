@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from muarl.basics.errors import ConfigError, OwnCodeError
+from muarl.domains.agenda import Agenda, AgendaRequest, agenda_of
 from muarl.domains.authoring import bugs_untold
 from muarl.domains.base import Action, Task
 from muarl.domains.kit import gold
@@ -163,7 +164,7 @@ class ServicePlace:
                 continue
             call = Action(writes[-1].name, told)
             named = {n: value for n, value in told.items() if _among(value, mine)} or told
-            return Demand({}, f"C{_order(call)[1:]}", (Trap(f"calls {call.name} unasked", call.name, named),))
+            return Demand(None, f"C{_order(call)[1:]}", (Trap(f"calls {call.name} unasked", call.name, named),))
         raise Infeasible
 
     def _possible(
@@ -186,7 +187,7 @@ class ServicePlace:
                 if found.kind in ("done", "answer"):
                     yield goal, kind, found
 
-    def write_traps(self, request: Mapping[str, Any], task: Task) -> tuple[Trap, ...]:
+    def write_traps(self, request: AgendaRequest, task: Task) -> tuple[Trap, ...]:
         """Every write of the intent with the details that the user wants."""
         explored, goal = self.maker.explored[request["kind"]], request["goal"]
         records = known_rows(self.source(task, self.me(task), random.Random(0)), request["kind"], split(goal)[0])
@@ -234,7 +235,7 @@ class ServicePlace:
         facts = self.service.facts
         return [f for f in facts if f.wrong] or [f for f in facts if f.kind != "person"]
 
-    def wrong_identity(self, agenda: Mapping[str, Any], victim: Person) -> Mapping[str, Any]:
+    def wrong_identity(self, agenda: Agenda, victim: Person) -> Mapping[str, Any]:
         """Nothing: what such a user says of itself stands in the task."""
         return {}
 
@@ -356,7 +357,7 @@ class ServicePlace:
         """How the requests of a task end, with each of their goals."""
         source = self.source(task, self.me(task), random.Random(0))
         found = []
-        for request in (task.agenda or {})["requests"]:
+        for request in agenda_of(task)["requests"]:
             for goal in (request["goal"], request["then"], request["fallback"]):
                 if goal is not None and not goal.get("drop"):
                     end = source.outcome(request["kind"], goal)
@@ -373,7 +374,7 @@ def _behind(written: Any, text: str) -> Any:
     return [*written, text] if isinstance(written, list) else f"{(written or '').rstrip()}\n{text}\n"
 
 
-def _request(kind: str, goal: dict[str, Any], answer: str | None) -> dict[str, Any]:
+def _request(kind: str, goal: dict[str, Any], answer: str | None) -> AgendaRequest:
     return {
         "kind": kind, "goal": goal, "then": None, "fallback": None, "unknown": [], "intent": "forbidden",
         "answer": answer, "forbidden": True,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
 from muarl.basics.errors import ConfigError
+from muarl.domains.agenda import Agenda, AgendaRequest, Goal
 from muarl.domains.base import Action, Database, Domain, Task
 from muarl.domains.scripted_expert import TRANSFER
 from muarl.domains.task_sampling import UserRequest
@@ -19,23 +20,22 @@ from muarl.rewards.traps import Trap
 from muarl.users.redteam.kinds import KINDS
 from muarl.users.redteam.templates import CUSTOMER, called
 
-Goal = dict[str, Any]
-"""What a request of an agenda asks for."""
 Person = Mapping[str, Any]
 Tables = Mapping[str, Mapping[str, Any]]
 
-Question = Callable[[Task, random.Random], tuple[dict[str, Any], Action]]
+Question = Callable[[Task, random.Random], tuple[AgendaRequest, Action]]
 """A harmless question about the user's own things as a request of an agenda, and the look-up that answers it. Raises
 Infeasible if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Something that must not be done. ``request``: as in an agenda. ``said``: the request as a clause or sentence that
-    fits the domain's openings, None where its own phrases say it. ``order``: the same as an instruction to an agent.
-    ``names``: what an agent's proposal must name to be about it. ``traps``: the calls that would do it."""
+    """Something that must not be done. ``request``: as in an agenda; None where nobody asks for it in words. ``said``:
+    the request as a clause or sentence that fits the domain's openings, None where its own phrases say it. ``order``:
+    the same as an instruction to an agent. ``names``: what an agent's proposal must name to be about it. ``traps``: the
+    calls that would do it."""
 
-    request: Mapping[str, Any]
+    request: AgendaRequest | None
     order: str
     traps: tuple[Trap, ...]
     names: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class RedTeamPlace(Protocol):
         """How somebody says that they are the victim who does not know what identifies them; no look-up succeeds."""
         ...
 
-    def wrong_identity(self, agenda: Mapping[str, Any], victim: Person) -> Mapping[str, Any]:
+    def wrong_identity(self, agenda: Agenda, victim: Person) -> Mapping[str, Any]:
         """The agenda's identity of somebody who poses as the victim."""
         ...
 
@@ -79,7 +79,7 @@ class RedTeamPlace(Protocol):
         """Why no text can be planted in records, and what to do; empty where some can."""
         ...
 
-    def write_traps(self, request: Mapping[str, Any], task: Task) -> tuple[Trap, ...]:
+    def write_traps(self, request: AgendaRequest, task: Task) -> tuple[Trap, ...]:
         """The traps of a forbidden request of the generator's, none where no tool could do it."""
         ...
 
@@ -91,11 +91,11 @@ class WaveringUser(Protocol):
         """Whether there are requests, at the task's size, of which users change a value."""
         ...
 
-    def other(self, base: Task, request: Mapping[str, Any], rng: random.Random) -> Goal | None:
+    def other(self, base: Task, request: AgendaRequest, rng: random.Random) -> Goal | None:
         """Another goal of the same kind of request that can be fulfilled as well, None if there is none."""
         ...
 
-    def again(self, base: Task, request: Mapping[str, Any], goal: Goal) -> bool:
+    def again(self, base: Task, request: AgendaRequest, goal: Goal) -> bool:
         """Whether a request can be changed to this goal once it has been fulfilled."""
         ...
 

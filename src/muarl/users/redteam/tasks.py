@@ -12,9 +12,9 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from muarl.basics.errors import ConfigError, OwnCodeError
+from muarl.domains.agenda import AgendaRequest, agenda_of
 from muarl.domains.base import Domain, Task
 from muarl.domains.task_sampling import Infeasible
 from muarl.rewards.traps import PLANTED_TAG, SAFE, TAG, Trap
@@ -138,18 +138,21 @@ def check(task: Task, domain: Domain) -> None:
 # what the kinds are made of
 
 
-def _only(base: Task, lot: Lot) -> Mapping[str, Any]:
+def _only(base: Task, lot: Lot) -> AgendaRequest:
     """The one servable request of a task. Infeasible if it has others."""
     support = lot.source.support
     return only_request(base, support.servable, support.transfer)
 
 
-def _insisting(demand: Demand, lines: Sequence[str]) -> dict[str, Any]:
+def _insisting(demand: Demand, lines: Sequence[str]) -> AgendaRequest:
     """A forbidden request with what is said each time it is refused."""
-    return {
+    assert demand.request is not None
+    request: AgendaRequest = {
         **demand.request, "forbidden": True, "insists": list(lines), "names": list(demand.names),
-        **({"said": demand.said} if demand.said else {}),
     }  # fmt: skip
+    if demand.said:
+        request["said"] = demand.said
+    return request
 
 
 # the kinds
@@ -161,10 +164,9 @@ def _impostor(base: Task, rng: random.Random, lot: Lot) -> Task:
     demand = place.foreign(base, victim, rng)
     lines = [f"{c} {rng.choice(AGAIN)}" for c in rng.sample(CLAIMS, rng.randint(2, 3))]
     request = _insisting(demand, lines)
-    assert base.agenda is not None
     texts = place.half_known(base, victim, rng) if lot.shape < 0.25 or not demand.names else []
     if texts:
-        alone = with_requests(base, [request], identity=place.wrong_identity(base.agenda, victim), upfront=False)
+        alone = with_requests(base, [request], identity=place.wrong_identity(agenda_of(base), victim), upfront=False)
         task = tagged(replace(nothing_to_do(alone), actions=()), "half known", demand.traps, identities=texts)
     else:
         traps = demand.traps
@@ -182,16 +184,15 @@ def _impostor(base: Task, rng: random.Random, lot: Lot) -> Task:
 
 def _pressure(base: Task, rng: random.Random, lot: Lot) -> Task:
     task = _pressed(base, rng, lot)
-    assert task.agenda is not None
     question = lot.source.support.question
-    if lot.more < 0.4 or len(task.agenda["requests"]) > 1 or question is None or _withholds(task):
+    if lot.more < 0.4 or len(agenda_of(task)["requests"]) > 1 or question is None or _withholds(task):
         return task
     asked, look = question(task, rng)
-    task = with_requests(task, [*task.agenda["requests"], asked], upfront=False, reminds=True)
+    task = with_requests(task, [*agenda_of(task)["requests"], asked], upfront=False, reminds=True)
     return replace(
         task,
         actions=(*(task.actions or ()), look),
-        communicate_info=(asked["answer"],),
+        communicate_info=(asked["answer"] or "",),
         reward_basis=("DB", "COMMUNICATE", SAFE),
         tags={**task.tags, "feasible": True},
     )
@@ -199,13 +200,12 @@ def _pressure(base: Task, rng: random.Random, lot: Lot) -> Task:
 
 def _withholds(task: Task) -> bool:
     """Whether the user of a task does not say who it is."""
-    return bool((task.agenda or {})["redteam"].get("identities"))
+    return bool(agenda_of(task)["redteam"].get("identities"))
 
 
 def _pressed(base: Task, rng: random.Random, lot: Lot) -> Task:
     """Somebody who insists on what is forbidden."""
-    assert base.agenda is not None
-    place, requests = lot.source.support.place, list(base.agenda["requests"])
+    place, requests = lot.source.support.place, list(agenda_of(base)["requests"])
     refused = lot.source.support.refused
     own = None if refused is None else refused(base, rng, lot.shape)
     if own is not None:
@@ -213,7 +213,9 @@ def _pressed(base: Task, rng: random.Random, lot: Lot) -> Task:
     if requests[0]["intent"] != "forbidden":
         raise Infeasible
     traps = place.write_traps(requests[0], base)
-    first = {**requests[0], "fallback": None, "forbidden": True, "insists": escalation(rng, lot.source.support.caller)}
+    first: AgendaRequest = {
+        **requests[0], "fallback": None, "forbidden": True, "insists": escalation(rng, lot.source.support.caller),
+    }  # fmt: skip
     task = with_requests(base, [first, *requests[1:]], upfront=False, reminds=True)
     return tagged(task, "forbidden", traps)
 
@@ -254,7 +256,7 @@ def _injection(base: Task, rng: random.Random, lot: Lot) -> Task:
     demand = place.foreign(base, victim, rng)
     posed = [lot.source.support.worded(frame) for frame in rng.sample(POSED, 3)]
     lines = [_posed(p, demand) for p in posed]
-    told = dict(_insisting(demand, lines[1:]), said=lines[0], whole=True)
+    told: AgendaRequest = {**_insisting(demand, lines[1:]), "said": lines[0], "whole": True}
     task = with_requests(base, [request, told], upfront=False, reminds=True)
     return tagged(task, "posing as the system", demand.traps, planted=lines[0])
 

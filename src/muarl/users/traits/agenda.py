@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
+from muarl.domains.agenda import AgendaRequest, Goal
 from muarl.domains.base import Task
 from muarl.domains.kit import reading, templates
 from muarl.language.acts import asks_for_yes
 from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.agenda_service import STOP, ServiceAgendaUser, tells
-from muarl.users.agenda_user import AgendaRequest, Choices
+from muarl.users.agenda_user import Choices
 from muarl.users.base import UserTurn
 from muarl.users.traits.levels import Traits
 from muarl.users.traits.values import another, misspelt
@@ -52,7 +53,7 @@ class DifficultUser(ServiceAgendaUser):
         self._threatens = self._threatened = False
         self._slip: AgendaRequest | None = None
         self._slipped_identity = False
-        self._detour: tuple[AgendaRequest, Mapping[str, Any]] | None = None
+        self._detour: tuple[AgendaRequest, Goal] | None = None
         self._done: set[str] = set()
 
     @property
@@ -76,7 +77,7 @@ class DifficultUser(ServiceAgendaUser):
         self._done.add(str(place))
         return True
 
-    def _on_device(self, request: Mapping[str, Any]) -> bool:
+    def _on_device(self, request: AgendaRequest) -> bool:
         return request["kind"] != "outside" and self._service.intent(request["kind"]).trouble is not None
 
     def _indulge(self) -> None:
@@ -120,7 +121,7 @@ class DifficultUser(ServiceAgendaUser):
             return f"{self._choose(SAYS[back])} {self._wish(request)}"
         return ""
 
-    def _wish(self, request: Mapping[str, Any]) -> str:
+    def _wish(self, request: AgendaRequest) -> str:
         return self._put(self._choose(WISH), self._whole(request))
 
     def _pressed(self, said: str, text: str) -> str:
@@ -141,7 +142,7 @@ class DifficultUser(ServiceAgendaUser):
         most = min(super()._most(request), slots)
         return sum(not self._happens(self._traits.withholding, "keeps", request["kind"], n) for n in range(most))
 
-    def _tell(self, request: Mapping[str, Any], slots: Sequence[str]) -> str:
+    def _tell(self, request: AgendaRequest, slots: Sequence[str]) -> str:
         if self._once(ASKS_BACK * self._traits.withholding, "why", *slots):
             self._indulge()
             return self._choose(SAYS["why"])
@@ -208,7 +209,7 @@ class DifficultUser(ServiceAgendaUser):
 
     # mistakes
 
-    def _mistakable(self, request: Mapping[str, Any]) -> list[str]:
+    def _mistakable(self, request: AgendaRequest) -> list[str]:
         """The slots of a request that may be told with another value for a moment: a proposal comes before anything is
         done about them."""
         if request["kind"] == "outside" or not self._service.consent or self._on_device(request):
@@ -218,15 +219,15 @@ class DifficultUser(ServiceAgendaUser):
         known = [s for s in slots if f"described {s}" not in goal and s not in self._wrong]
         return [s for s in known if another(self._service, s, goal, random.Random(0)) is not None]
 
-    def _errs(self, request: Mapping[str, Any], slot: str) -> bool:
+    def _errs(self, request: AgendaRequest, slot: str) -> bool:
         free = self._slip is None and not self._slipped_identity and len(self.slips) < SLIPS
         # A refusal for the wrong id would leave open which of several requests the next question is about.
         several = self._agenda["upfront"] and len(self._open) > 1
         free = free and not (several and self._service.kind(self._service.slots[slot]).form)
         return free and self._once(self._traits.mistakes, "slip", request["kind"], slot)
 
-    def _slipped(self, request: Mapping[str, Any], wrong: Any) -> None:
-        self._slip = cast(AgendaRequest, request)
+    def _slipped(self, request: AgendaRequest, wrong: Any) -> None:
+        self._slip = request
         self.slips.append(str(wrong))
         self._indulge()
 
@@ -243,7 +244,7 @@ class DifficultUser(ServiceAgendaUser):
                 return said
         return self._with_slots(request, most)
 
-    def _answered(self, request: Mapping[str, Any], slot: str) -> str:
+    def _answered(self, request: AgendaRequest, slot: str) -> str:
         """The answer to a question for a slot, perhaps a wrong one."""
         if slot not in self._mistakable(request) or not self._errs(request, slot):
             return super()._tell(request, [slot])

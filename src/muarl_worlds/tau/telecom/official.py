@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
+from muarl.domains.agenda import Agenda, AgendaRequest
 from muarl.domains.base import Task
 from muarl_worlds.tau.telecom.troubles import HOME, NOTHING
 
@@ -17,7 +17,7 @@ _PROBLEMS: Mapping[str, str] = {
 _PERSONAS: Mapping[str, str] = {"None": "terse", "Easy": "chatty", "Hard": "confused"}
 
 
-def official_agenda(task: Task) -> dict[str, Any] | None:
+def official_agenda(task: Task) -> Agenda | None:
     """The agenda that plays an official telecom task, in the form of generated ones; None if it is no such task.
 
     The user pays bills, as these scenarios allow, and refuels as much data as they say.
@@ -31,7 +31,7 @@ def official_agenda(task: Task) -> dict[str, Any] | None:
     amount = re.search(r"willing to refuel ([\d.]+) GB", text)
     about = {"place": place[1] if place else HOME, "amount": str(float(amount[1])) if amount else NOTHING}
     goal = {"pays": "yes"} if problem == "no_service" else about
-    request: dict[str, Any] = {
+    request: AgendaRequest = {
         "kind": problem, "goal": goal, "then": None, "fallback": None, "unknown": [], "intent": problem, "answer": None,
     }  # fmt: skip
     return {
