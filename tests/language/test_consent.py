@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from muarl.domains.kit import templates as services
 from muarl.domains.kit.declaration import several
 from muarl.language.consent import changes_request, denies, drops_request, holds_back, is_affirmative
-from muarl.users.redteam.templates import BACK, CHATTER, INSULTS
+from muarl.users.behaviours.altered import BACK, CHATTER, INSULTS
 from muarl_worlds.tau.retail.intents import SERVICE
 from support.replies import AGREED, HELD_BACK, WITHDRAWN
 

@@ -8,7 +8,6 @@ import random
 from typing import Any, ClassVar
 
 import pytest
-from muarl.language.user_acts import tells_works
 
 from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import ConfigError
@@ -18,6 +17,7 @@ from muarl.domains.kit.device import OVER, Broken, Device, Step, Trouble
 from muarl.environments.configure import GENERATED_RULES
 from muarl.environments.environment import Environment
 from muarl.kit import Fact, Identity, Maker, Plan, Service, environment, intent, pattern
+from muarl.language.user_acts import tells_works
 from muarl.rewards import outcome
 from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.types.chat import Message

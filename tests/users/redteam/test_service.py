@@ -23,8 +23,8 @@ from muarl.rollouts.conversation import Limits, run_episode
 from muarl.types.chat import Message
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
+from muarl.users.behaviours.languages import LANGUAGES
 from muarl.users.redteam.kinds import KINDS
-from muarl.users.redteam.languages import LANGUAGES
 from muarl.users.redteam.tasks import iter_red_team, kinds_of, make_red_team_task
 from muarl.users.redteam.templates import WITHHOLDS
 from support.kit import LIBRARY, LIBRARY_ENV, LOAN, SERVICES, env, library, planned

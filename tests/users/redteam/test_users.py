@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.types.chat import Message
 from muarl.users.agenda_user import PATIENCE
-from muarl.users.redteam.foreign import Foreign
+from muarl.users.behaviours.altered import CHATTER, INSULTS, SILENCES
+from muarl.users.behaviours.foreign import Foreign
+from muarl.users.behaviours.languages import LANGUAGES
 from muarl.users.redteam.kinds import GUIDELINES, KINDS
-from muarl.users.redteam.languages import LANGUAGES
 from muarl.users.redteam.tasks import iter_red_team
-from muarl.users.redteam.templates import CHATTER, INSULTS, PRESSURE, SILENCES
+from muarl.users.redteam.templates import PRESSURE
 from support.environments import users_of
 from support.redteam import DOMAINS, Doer, expert, make, play, said, some, source
 

@@ -8,13 +8,13 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from muarl.language.user_acts import corrects
 
 from muarl.basics.errors import ConfigError
 from muarl.config.section import TRAIT_LEVELS, TraitsConfig
 from muarl.domains.kit.scenario import spoken_slots
 from muarl.environments.registry import find
 from muarl.language.consent import drops_request, is_affirmative
+from muarl.language.user_acts import corrects
 from muarl.language.values import normal
 from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.agenda import AgendaUserFactory

@@ -11,9 +11,9 @@ from muarl.domains.base import Task
 from muarl.users.agenda_service import ServiceAgendaUser, ServiceUsers, parts_of
 from muarl.users.agenda_user import AgendaUser
 from muarl.users.base import User
+from muarl.users.behaviours.altered import Angry, OffTopic, Silent
+from muarl.users.behaviours.foreign import Foreign, Speech
 from muarl.users.redteam.agenda_users import stubborn
-from muarl.users.redteam.behaviours import Angry, OffTopic, Silent
-from muarl.users.redteam.foreign import Foreign, Speech
 
 AgendaUserMaker = type[AgendaUser] | partial[AgendaUser] | ServiceUsers
 """A class of agenda users, perhaps with arguments beyond task, seed and persona."""
@@ -41,7 +41,7 @@ def red_team_user(task: Task, make: AgendaUserMaker, *, seed: int, persona: str 
 
 def _speech(task: Task, user: AgendaUser) -> Speech:
     """How requests of the user's domain are read, and said in another language."""
-    from muarl.users.redteam.service_speech import ServiceSpeech
+    from muarl.users.behaviours.service_speech import ServiceSpeech
 
     assert isinstance(user, ServiceAgendaUser), f"{task.domain}: the requests of its users are read by nobody"
     return ServiceSpeech(user.service, [request["kind"] for request in agenda_of(task)["requests"]])

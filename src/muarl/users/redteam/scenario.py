@@ -70,7 +70,7 @@ def _changes(support: RedTeamSupport, agenda: Agenda) -> list[str]:
 
 def _rest(play: Mapping[str, Any]) -> Sequence[str]:
     if "language" in play:
-        from muarl.users.redteam.languages import LANGUAGES
+        from muarl.users.behaviours.languages import LANGUAGES
 
         return (f"Your language is {LANGUAGES[play['language']].name}.",)
     if play.get("leaves"):

@@ -19,10 +19,10 @@ from muarl.domains.base import Domain, Task
 from muarl.domains.task_sampling import Infeasible
 from muarl.rewards.traps import PLANTED_TAG, SAFE, TAG, Trap
 from muarl.types.chat import ToolCall
+from muarl.users.behaviours.languages import LANGUAGES
 from muarl.users.redteam import scenario
 from muarl.users.redteam.changes import changing
 from muarl.users.redteam.kinds import KINDS, known_kinds
-from muarl.users.redteam.languages import LANGUAGES
 from muarl.users.redteam.making import escalation, nothing_to_do, only_request, tagged, with_requests
 from muarl.users.redteam.support import Demand, RedTeamSource
 from muarl.users.redteam.templates import AGAIN, CLAIMS, PLANTED, POSED, RELATIONS, WHOSE

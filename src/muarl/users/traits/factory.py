@@ -11,8 +11,8 @@ from muarl.domains.base import Task
 from muarl.types.chat import Message
 from muarl.users.agenda_service import ServiceAgendaUser, parts_of
 from muarl.users.base import User
-from muarl.users.redteam.behaviours import Wandering
-from muarl.users.redteam.service_speech import ServiceSpeech
+from muarl.users.behaviours.altered import Wandering
+from muarl.users.behaviours.service_speech import ServiceSpeech
 from muarl.users.traits.agenda import DifficultUser
 from muarl.users.traits.foreign import PartlyForeign
 from muarl.users.traits.levels import Traits

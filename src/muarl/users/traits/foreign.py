@@ -8,8 +8,8 @@ from typing import Any
 
 from muarl.domains.kit import templates
 from muarl.users.base import User
-from muarl.users.redteam.foreign import Foreign, Speech
-from muarl.users.redteam.languages import LANGUAGES
+from muarl.users.behaviours.foreign import Foreign, Speech
+from muarl.users.behaviours.languages import LANGUAGES
 from muarl.users.traits.words import OF, TRANSLATED
 
 _DEVICE = (*(lead for leads in templates.LEADS.values() for lead in leads), *templates.WORKS, *templates.FAILS)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from muarl.language.consent import is_affirmative
 from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.base import User, UserTurn
-from muarl.users.redteam.languages import CONFIRM, LANGUAGES, Language
+from muarl.users.behaviours.languages import CONFIRM, LANGUAGES, Language
 
 BEARS = 2
 """How many English messages in a row this user answers in its own language."""

@@ -15,8 +15,7 @@ from muarl.domains.kit import reading, templates
 from muarl.domains.kit.declaration import Intent, several
 from muarl.domains.kit.records import PLACE
 from muarl.domains.kit.service import Service
-from muarl.users.redteam.languages import ACTS, WHO, Language
-from muarl.users.redteam.words import NOUNS, VERBS
+from muarl.users.behaviours.languages import ACTS, NOUNS, VERBS, WHO, Language
 
 
 @dataclass(frozen=True, slots=True)
