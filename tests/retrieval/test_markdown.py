@@ -193,17 +193,13 @@ def test_links(tmp_path: Path) -> None:
 
 @given(st.text(alphabet="[]()`~#-=!<>: \nab.md|*_\\/", max_size=400))
 def test_any_text_is_read(text: str) -> None:
-    prose = markdown._prose(text)
-    assert len(prose.split("\n")) == len(text.split("\n"))
-    markdown._heading(text, prose)
-    assert all(not link.startswith("/") for link in markdown._links(prose, "a/b.md") if not link.startswith("[["))
+    links = markdown._Markdown.of(text, "a/b.md").links
+    assert all(not link.startswith("/") for link in links if not link.startswith("[["))
 
 
 @pytest.mark.parametrize("start", ["", "a", "# a"])
 @pytest.mark.parametrize("piece", ["[", "](", "[](", "[[", "`", "<a", "*", "_", " ", "[x]: ", "#", "- ", "\\"])
 def test_no_text_takes_long(start: str, piece: str) -> None:
-    """Patterns that try every end from every start would take hours here."""
+    """A parser that tries every end from every start would take hours here."""
     text = f"{start}{piece * (markdown.MOST_BYTES // len(piece))}b"
-    prose = markdown._prose(text)
-    assert isinstance(markdown._links(prose, "a.md"), tuple)
-    assert isinstance(markdown._plain(markdown._heading(text, prose)), str)
+    assert isinstance(markdown._Markdown.of(text, "a.md").links, tuple)

@@ -6,7 +6,7 @@ Nothing in a file is run or fetched: its text is read, the front matter is bound
 from __future__ import annotations
 
 import codecs
-import html
+import itertools
 import os
 import posixpath
 import re
@@ -19,6 +19,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from muarl.basics.errors import DataError
 from muarl.basics.untrusted import parse_yaml
@@ -33,17 +36,12 @@ FRONT_MATTER = 100
 KEYS = ("id", "title", "version", "effective_from", "effective_until", "replaces")
 """What front matter may say; other keys are left alone."""
 LONGEST_HEADING = 1000
-"""Characters of a line that can be a heading, with its marks."""
+"""Characters of a heading, with its marks."""
 SHOWN = 5
 """Faulty files that one message tells of."""
 
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_PARSER = MarkdownIt("commonmark")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*")
-_UNDERLINE = re.compile(r" {0,3}(?:=+|-{2,})[ \t]*")
-_MARKS = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()]{0,500}\)|</?[A-Za-z][^<>]{0,200}>|[*`]|(?<!\w)_{1,3}|_{1,3}(?!\w)")
-_CODE = re.compile(r"(?<!`)(`{1,9})(?!`)[^`\n]{1,500}\1(?!`)")
-_INLINE = re.compile(r"(?<!!)\[[^\[\]\n]{0,300}\]\(\s{0,5}<?([^()<>\s]{1,500})")
-_REFERENCE = re.compile(r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]{0,5}<?([^<>\s]{1,500})", re.MULTILINE)
 _WIKI = re.compile(r"(?<!!)\[\[([^\[\]\n|#]{1,200})(?:#[^\[\]\n|]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]")
 _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 _OTHER_TEXTS = (".txt", ".rst", ".adoc", ".docx", ".doc", ".odt", ".pdf", ".html", ".htm", ".rtf")
@@ -105,22 +103,24 @@ def read_document(file: Path, folder: Path) -> MarkdownDocument:
     path = unicodedata.normalize("NFC", file.relative_to(folder).as_posix())
     text = _text(file)
     given, body, first = _front_matter(file, text)
-    prose = _prose(body)
-    heading = _heading(body, prose)
+    shown = _Markdown.of(body, path)
     name = posixpath.splitext(path)[0]
-    title = _plain(given.get("title") or heading) or posixpath.basename(name).replace("-", " ").replace("_", " ")
+    named = given.get("title")
+    title = (_plain(_PARSER.parseInline(named)[0]) if named else shown.heading) or posixpath.basename(name).replace(
+        "-", " "
+    ).replace("_", " ")
     if not body.strip():
         raise DataError(f"{file}: has no text{' below its front matter' if first else ''}: write some, or remove it")
     document = MarkdownDocument(
         given.get("id") or name,
         title,
-        _content(body.strip("\n").rstrip(), title, heading, given),
+        _content(body.strip("\n").rstrip(), title, shown.heading, given),
         path,
         given.get("version", ""),
         given.get("effective_from", ""),
         given.get("effective_until", ""),
         tuple(given.get("replaces", ())),
-        _links(prose, path),
+        shown.links,
         tuple(given.get("ignored", ())),
     )
     for what, value in (("id", document.id), ("title", document.title)):
@@ -261,7 +261,7 @@ def _content(body: str, title: str, heading: str, given: Mapping[str, Any]) -> s
         said.append(f"In force{f' from {first}' if first else ''}{f' until {until}' if until else ''}.")
     if given.get("replaces"):
         said.append(f"Replaces: {', '.join(given['replaces'])}.")
-    if _plain(heading) != title:
+    if heading != title:
         body = f"# {title}\n\n{body}"
     if not said:
         return body
@@ -274,45 +274,35 @@ def _content(body: str, title: str, heading: str, given: Mapping[str, Any]) -> s
 # text
 
 
-def _prose(text: str) -> str:
-    """A text with its blocks of code and pieces of code blanked, line by line."""
-    lines, fence = [], ""
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if mark is not None and (not fence or (mark[1].startswith(fence) and not line[mark.end() :].strip())):
-            fence = "" if fence else mark[1]
-            lines.append("")
-        else:
-            lines.append("" if fence else _CODE.sub("", line))
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class _Markdown:
+    """What the text of a document shows. ``heading``: its first, without marks; empty if there is none. ``links``: the
+    documents that it links to, outside of code."""
+
+    heading: str
+    links: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, path: str) -> _Markdown:
+        """``path``: of the file within its folder."""
+        known: dict[str, Any] = {}
+        tokens = _PARSER.parse(text, known)
+        headings = (inline for opened, inline in itertools.pairwise(tokens) if opened.type == "heading_open")
+        heading = next((_plain(one) for one in headings if len(one.content) <= LONGEST_HEADING), "")
+        pieces = [piece for token in tokens for piece in token.children or ()]
+        targets = [str(piece.attrGet("href")) for piece in pieces if piece.type == "link_open"]
+        targets += [reference["href"] for reference in known.get("references", {}).values()]
+        files = [_target(one, path) for one in targets if not _ELSEWHERE.match(one)]
+        words = "\n".join(piece.content for piece in pieces if piece.type == "text")
+        names = [f"[[{' '.join(match[1].split())}]]" for match in _WIKI.finditer(words)]
+        return cls(heading, tuple(dict.fromkeys([*(f for f in files if f.lower().endswith(SUFFIXES)), *names])))
 
 
-def _heading(text: str, prose: str) -> str:
-    """The first heading, as it is written; empty if there is none."""
-    written, lines = text.split("\n"), prose.split("\n")
-    for number, line in enumerate(lines):
-        if len(written[number]) > LONGEST_HEADING:
-            continue
-        if line and (found := _HEADING.fullmatch(written[number])):
-            return found[1]
-        if line.strip() and number + 1 < len(lines) and _UNDERLINE.fullmatch(lines[number + 1]):
-            return written[number].strip()
-    return ""
-
-
-def _plain(title: str) -> str:
-    """A title without marks."""
-    bare = _MARKS.sub(lambda found: found[1] or "", title)
-    return unicodedata.normalize("NFC", " ".join(html.unescape(bare).split()))
-
-
-def _links(prose: str, path: str) -> tuple[str, ...]:
-    """The documents that a text links to."""
-    targets = [found[1] for kind in (_INLINE, _REFERENCE) for found in kind.finditer(prose)]
-    files = [_target(one, path) for one in targets if not _ELSEWHERE.match(one)]
-    files = [one for one in files if one.lower().endswith(SUFFIXES)]
-    names = [f"[[{' '.join(found[1].split())}]]" for found in _WIKI.finditer(prose)]
-    return tuple(dict.fromkeys([*files, *names]))
+def _plain(inline: Token) -> str:
+    """A line without marks."""
+    shown = (piece.content if piece.type in ("text", "code_inline", "image") else " " * piece.type.endswith("break")
+             for piece in inline.children or ())  # fmt: skip
+    return unicodedata.normalize("NFC", " ".join("".join(shown).split()))
 
 
 def _target(link: str, path: str) -> str:
