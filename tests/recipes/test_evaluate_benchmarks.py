@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.cli.main import app
 from muarl.environments import playing
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl_worlds import data, install
 from support.eval_servers import READY, alone, brief, cast, polite
 from support.fake_openai import Answer, FakeOpenAI, text
@@ -169,9 +169,11 @@ def test_what_doing_nothing_earns(evaluate: Callable[..., Any], name: str, split
 
     options = [f"domain.name={name}", f"eval.split={split}", "eval.tasks=null", "eval_user.kind=llm"]
     config = load_config("cpu", [*options, "eval_user.endpoint.model=m"])
-    environment = configure_environment(config, measuring=True)
+    places = places_of(config, measuring=True)
     with Progress() as progress:
-        overall, by_domain = baseline_scores(config, environment, environment.eval_tasks(config.eval), progress)
+        overall, by_domain = baseline_scores(
+            config, places, places.eval_tasks(config.eval.split, config.eval.tasks, seed=config.eval.seed), progress
+        )
     assert overall["do_nothing"] == pytest.approx(floor) and set(overall) == {"do_nothing", "do_nothing_completion"}
     assert by_domain == {name: overall}
 
