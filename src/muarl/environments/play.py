@@ -26,7 +26,7 @@ from muarl.users.base import UserFactory
 
 if TYPE_CHECKING:
     from muarl.accounts.statistics import EvaluationReport
-    from muarl.endpoints import Endpoint, EndpointSettings
+    from muarl.endpoints import Endpoint
     from muarl.endpoints.connections import Connections
     from muarl.rewards.judge import Judge
 
@@ -126,12 +126,7 @@ async def play(
             f"task {found.id} does not say which environment it is of: take it from Environment.make_tasks, or play it "
             "by Environment.start"
         )
-    chosen: dict[str, Any] = {
-        "temperature": None,
-        "concurrency": 1,
-        "verbatim": True,
-        **_known(options, EndpointSettings),
-    }
+    chosen: dict[str, Any] = {"temperature": None, "concurrency": 1, "verbatim": True, **_known(options)}
     if api_key is not None:
         chosen["api_key_env"] = "api_key"  # what messages call it
     settings = EndpointSettings(model=model, base_url=base_url, **chosen)
@@ -247,9 +242,11 @@ def named_users(
     raise ConfigError(f"{where}: {spec!r} is unknown; use agenda, endpoint:MODEL or endpoint:MODEL@URL")
 
 
-def _known(options: Mapping[str, Any], settings: type[EndpointSettings]) -> Mapping[str, Any]:
+def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """ConfigError for an option that is no setting of an endpoint."""
-    known = set(settings.__dataclass_fields__) - {"model", "base_url", "api_key_env"}
+    from muarl.endpoints import EndpointSettings
+
+    known = set(EndpointSettings.__dataclass_fields__) - {"model", "base_url", "api_key_env"}
     for name in options:
         if name not in known:
             raise ConfigError(f"play: there is no option {name!r}; known: {', '.join(sorted(known))}")

@@ -49,8 +49,8 @@ class Rules:
     ends the episode, rather than leaving that to the user's ###TRANSFER###. ``stop_words``: what ends the episode in a
     user's message without calls.
 
-    To change anything else, override a method in a subclass, as the benchmarks do (environments/benchmark.py). Rules hold
-    no state: one object serves all episodes of a run, and is sent to the workers of a cluster.
+    To change anything else, override a method in a subclass, as the benchmarks do (environments/benchmark.py). Rules
+    hold no state: one object serves all episodes of a run, and is sent to the workers of a cluster.
     """
 
     greeting: str = GREETING

@@ -1,7 +1,7 @@
 """What scripted experts earn who talk with the environment's own users: one that serves by the policy, and one that
 never asks before it writes.
 
-Where the first fails, a task calls something else right than the policy does. Of the second: environments/asking.py.
+Where the first fails, a task calls something else right than the policy does. Of the second: muarl_tools/asking.py.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from muarl.agents.expert import ExpertAgent
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.asking import ENOUGH, REMEDY, AskingCost, ExpertPlay, asking_cost, expert_plays
-from muarl.environments.asking import UNASKED as NEVER_ASKS
 from muarl.environments.places import Places
 from muarl.environments.play import play_in
 from muarl.users.agenda import AgendaUserFactory
+from muarl_tools.asking import ENOUGH, REMEDY, AskingCost, ExpertPlay, asking_cost, expert_plays
+from muarl_tools.asking import UNASKED as NEVER_ASKS
 from muarl_tools.check_tasks.findings import OverallFinding, TaskFinding
 from muarl_tools.check_tasks.sources import TaskSource
 

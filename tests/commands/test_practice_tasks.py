@@ -15,10 +15,10 @@ from muarl.domains.task_kinds import Kind, kind_of
 from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
 from muarl.environments.places import Places
-from muarl.environments.practice_tasks import Record, filed, make_tasks, quotas, record_by_kind
 from muarl.environments.registry import find
 from muarl.environments.task_files import read_tasks, split_of, write_tasks
 from muarl.types.episode import Episode, StopReason, Verdict
+from muarl_tools.practice_tasks import Record, filed, make_tasks, quotas, record_by_kind
 
 A, B, C = Kind("return", "1"), Kind("return", "2"), Kind("cancel", "1")
 
