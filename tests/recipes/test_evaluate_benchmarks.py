@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.cli.main import app
-from muarl.environments import playing
+from muarl.environments import place as place_module
 from muarl.environments.configure import places_of
 from muarl_worlds import data, install
 from support.eval_servers import READY, alone, brief, cast, polite
@@ -39,7 +39,7 @@ def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def place(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUARL_DATA", str(installed))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key")
-    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
+    monkeypatch.setattr(place_module, "EpisodeRunner", functools.partial(place_module.EpisodeRunner, backoff=0.0))
 
 
 @pytest.fixture
