@@ -21,7 +21,8 @@ from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.keys import host_of, is_named
 from muarl.config import RunConfig
 from muarl.endpoints.config import endpoint_config
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import places_of
+from muarl.environments.places import Places
 from muarl.learning.checkpoints import Policy, check_policy, load_tokenizer
 from muarl.learning.learner import TorchLearner
 from muarl.learning.optimizer import OptimizerConfig
@@ -53,19 +54,19 @@ def dry_run(
     configuration that fits (see ``plan_of``). The first thing that does not fit together is raised, as ConfigError,
     CheckpointError or DataError. Endpoints are not asked.
     """
-    environment = configure_environment(config, with_rl=recipe != "sft")
+    places = places_of(config, with_rl=recipe != "sft")
     validates = recipe == "quickstart" or (recipe == "rl" and config.rl.eval_every > 0)
     roles: list[Role] = ["user", "eval_user"] if validates else ["user"]
     check_fits(config, *roles)
-    notes = [] if recipe == "sft" else check_tasks(config, environment)
+    notes = [] if recipe == "sft" else check_tasks(config, places)
     folder, shape = local_folder(config.model.checkpoint), model_shape(config)
     model = _on_meta(config, shape, folder)
     assumed = assumptions or Assumptions()
     # What would not run on GPUs here is planned for a CPU; so is a small cluster of this machine.
     seen = None if config.model.device == "cpu" or config.cluster.address == "local" else look(config)
     lines = [_model_line(config, shape, folder), *notes]
-    prompt, told = _prompt(config, environment, shape, model, folder, training=recipe != "sft")
-    lines += [*_tasks(config, environment, training=recipe != "sft"), told, *_machines(config, assumed, seen)]
+    prompt, told = _prompt(config, places, shape, model, folder, training=recipe != "sft")
+    lines += [*_tasks(config, places, training=recipe != "sft"), told, *_machines(config, assumed, seen)]
     lines += _users(config, roles)
     lines.append(_learner(config, model, recipe))
     lines.append(_packing(config, recipe))
@@ -118,18 +119,18 @@ def _machines(config: RunConfig, assumed: Assumptions, seen: Machines | None) ->
         yield f"machines: no GPU can be seen from here, so {assumed.gpu} is assumed (another kind: --assume gpu=h100)"
 
 
-def _tasks(config: RunConfig, environment: ConfiguredEnvironment, *, training: bool) -> Iterator[str]:
+def _tasks(config: RunConfig, places: Places, *, training: bool) -> Iterator[str]:
     """Draw tasks."""
     count = config.rl.tasks_per_step if training else min(config.sft.demonstrations, 8)
-    tasks = environment.draw("train", count, config.rl.seed, 0)
-    counts = Counter(environment.part_of(task).name for task in tasks)
-    each = f" ({', '.join(f'{n} of {name}' for name, n in counts.items())})" if len(environment.parts) > 1 else ""
+    tasks = places.draw("train", count, config.rl.seed, 0)
+    counts = Counter(places.of(task).name for task in tasks)
+    each = f" ({', '.join(f'{n} of {name}' for name, n in counts.items())})" if len(places) > 1 else ""
     yield f"tasks: {len(tasks)} drawn from {config.domain_text}{each}, such as {tasks[0].id}"
 
 
 def _prompt(
     config: RunConfig,
-    environment: ConfiguredEnvironment,
+    places: Places,
     shape: ModelShape,
     model: Any,
     folder: Path | None,
@@ -140,15 +141,16 @@ def _prompt(
     longest = config.model.max_context
     if folder is not None:
         policy = Policy(model, load_tokenizer(folder), folder)
-        check_room(config, environment, policy, training=training)
+        check_room(config, places, policy, training=training)
         chat = model_format(policy.tokenizer, config.model)
         prompts = [
-            chat.prompt(environment.system_prompt(task), environment.tools(task), [])
-            for task in environment.example_tasks("train")
+            chat.prompt(place.system_prompt(task), place.tools(task), [])
+            for place in places
+            for task in (place.example_task("train"),)
         ]
         counted = max(map(len, prompts))
         return float(counted), f"prompt: policy and tools take {counted:,} of {longest:,} tokens of context"
-    about = prompt_length(environment)
+    about = prompt_length(places)
     longest_of = dict.fromkeys([config.domains[0].name], round(about))
     check_context(config, longest_of, shape.positions, training=training, about=True)
     return about, f"prompt: policy and tools take about {about:,.0f} of {longest:,} tokens of context (by length)"

@@ -7,7 +7,7 @@ from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, shippe
 from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
 from muarl.config import RunConfig
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.runs.eval_agent import has_models
@@ -61,7 +61,7 @@ def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
     if recipe == "pretraining" and config.base.checkpoint is not None:
         existing_checkpoint(config.base.checkpoint)
     if any(wanted.tasks is not None for wanted in config.domains) and recipe in ("rl", "evaluate"):
-        configure_environment(config, measuring=recipe == "evaluate")
+        places_of(config, measuring=recipe == "evaluate")
     if recipe == "rl":
         roles: tuple[Role, ...] = ("user", "judge", "eval_user") if config.rl.eval_every else ("user", "judge")
         check_roles(config, *roles)

@@ -12,7 +12,7 @@ from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.config import RunConfig
 from muarl.config.sections import EndpointConfig, UserConfig
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import ByPlace, Places
 from muarl.environments.retrieval import models_of, with_models
 from muarl.runs.bounds import check_own_bound
 from muarl.runs.judges import Judges
@@ -22,25 +22,25 @@ from muarl.types.chat import Message
 from muarl.users.base import UserTurn
 
 
-def make_eval_agent(config: RunConfig, environment: ConfiguredEnvironment) -> Agent:
-    """The agent to evaluate. ConfigError or CheckpointError says what is wrong with it."""
+def make_eval_agent(config: RunConfig, places: Places) -> ByPlace[Agent]:
+    """The agent to evaluate, as each place asks it. ConfigError or CheckpointError says what is wrong with it."""
     kind = config.eval.agent
     if kind == "idle":
-        return IdleAgent()
+        return places.everywhere(IdleAgent())
     if kind == "expert":
-        return environment.experts()
+        return places.experts()
     if kind == "endpoint":
         if config.eval.endpoint is None:
             raise ConfigError("eval.endpoint: name the model to evaluate")
         endpoint = make_endpoint(config.eval.endpoint)
-        return environment.endpoint_agent(endpoint)
+        return places.endpoint_agents(endpoint)
     from muarl.backends.engines import Backend
 
     check_memory(config, training=False)
     policy = load_model(config.model)
-    check_room(config, environment, policy, training=False)
+    check_room(config, places, policy, training=False)
     agent = Backend(config).agent(policy, temperature=config.eval.temperature, top_p=config.eval.top_p)
-    return environment.sampled_agent(agent)
+    return places.sampled_agents(agent)
 
 
 def has_models(config: RunConfig) -> bool:

@@ -20,8 +20,8 @@ from muarl.config import DomainConfig, EvalConfig, RunConfig
 from muarl.config.sections import UserConfig
 from muarl.domains.base import Domain, Task
 from muarl.domains.task_kinds import kind_of
-from muarl.environments.configure import ConfiguredEnvironment
 from muarl.environments.environment import Environment
+from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.environments.task_files import read_tasks
 from muarl.observe.progress import Progress
@@ -71,23 +71,23 @@ def check_roles(config: RunConfig, *roles: Role, bounded: Bounded = "budget") ->
     ask_searching(config, bound)
 
 
-def check_tasks(config: RunConfig, environment: ConfiguredEnvironment) -> list[str]:
+def check_tasks(config: RunConfig, places: Places) -> list[str]:
     """Check that there are tasks to train on and, where training is to validate, to validate on; what is worth knowing
     about them, line by line. DataError or ConfigError if there are none."""
-    check_practice(config, environment)
-    environment.example_tasks("train")
+    check_practice(config, places)
+    places.example_tasks("train")
     if not config.rl.eval_every:
         return []
-    environment.example_tasks("validation")
-    return environment.validation_notes()
+    places.example_tasks("validation")
+    return places.validation_notes()
 
 
-def check_practice(config: RunConfig, environment: ConfiguredEnvironment) -> None:
+def check_practice(config: RunConfig, places: Places) -> None:
     """ConfigError if tasks are to be chosen by kind (``rl.practice.adaptive``), and do not say of which kind they
     are."""
     if not config.rl.practice.adaptive:
         return
-    for task in environment.example_tasks("train"):
+    for task in places.example_tasks("train"):
         if kind_of(task.tags) is None:
             raise ConfigError(
                 f"rl.practice.adaptive: task {task.id} has no tag `intent`, and tasks are chosen by it: give the "
@@ -167,7 +167,7 @@ def _check_fits(config: RunConfig, domain: DomainConfig, role: Role) -> None:
     if role not in ("user", "eval_user"):
         return
     kind = _user(config, role).kind
-    if environment.is_benchmark and not environment.official().needs_user_model(config.eval.split):
+    if environment.is_benchmark and not environment.official().place.needs_user_model(config.eval.split):
         return  # its users are its own
     made, logged = _sources(domain)
     if kind == "scripted" and made and not _lists_lines(environment, domain.size):
@@ -247,25 +247,25 @@ async def _ask(endpoints: list[tuple[str, str, Endpoint]]) -> None:
             await endpoint.aclose()
 
 
-def check_gold(config: RunConfig, environment: ConfiguredEnvironment) -> None:
+def check_gold(config: RunConfig, places: Places) -> None:
     """Replay the gold actions of the tasks that a training run will draw: all for validation, the first ``AHEAD`` to
     train on. Those drawn later are replayed as they are drawn. DataError names one that fails.
 
-    Nothing is replayed that a generator has (``ConfiguredEnvironment.check``).
+    Nothing is replayed that a generator has (``Place.check``).
     """
-    if not environment.unchecked:
+    if places.replayed:
         return
     rl, seed = config.rl, rl_seed(config.rl, config.seed)
     if rl.eval_every:
-        environment.check(validation_tasks(config.eval, environment))
+        places.check(validation_tasks(config.eval, places))
     for start in range(0, min(rl.steps * rl.tasks_per_step, AHEAD), rl.tasks_per_step):
-        environment.check(environment.draw("train", rl.tasks_per_step, seed, start))
+        places.check(places.draw("train", rl.tasks_per_step, seed, start))
 
 
-def validation_tasks(ev: EvalConfig, environment: ConfiguredEnvironment) -> Sequence[Task]:
+def validation_tasks(ev: EvalConfig, places: Places) -> Sequence[Task]:
     """The tasks of a validation in training: as many as are evaluated, but no more than VALIDATION_TASKS."""
     wanted = min(ev.tasks or VALIDATION_TASKS, VALIDATION_TASKS)
-    return environment.draw("validation", wanted, ev.seed, 0)
+    return places.draw("validation", wanted, ev.seed, 0)
 
 
 def check_memory(config: RunConfig, *, training: bool = True, sampling: bool = True) -> None:

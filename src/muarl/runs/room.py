@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import Places
 from muarl.environments.registry import find
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ SPEAKING = 1.5
 """A conversation's least length that is proposed, in times what policy text and tools take."""
 
 
-def check_room(config: RunConfig, environment: ConfiguredEnvironment, policy: Policy, *, training: bool = True) -> None:
+def check_room(config: RunConfig, places: Places, policy: Policy, *, training: bool = True) -> None:
     """Check that policy text and tools leave the agent room to speak, and that an update has room for the longest
     episode (where there is ``training``). ConfigError says all that is wrong, how much they take, and what gets on."""
     from muarl.backends.models import model_format
@@ -29,9 +29,9 @@ def check_room(config: RunConfig, environment: ConfiguredEnvironment, policy: Po
     except ConfigError as problem:
         others.append(str(problem))
     else:
-        tasks = environment.example_tasks(config.eval.split if not training else "train")
-        for wanted, task in zip(config.domains, tasks, strict=True):
-            taken[wanted.name] = len(chat.prompt(environment.system_prompt(task), environment.tools(task), []))
+        for wanted, place in zip(config.domains, places, strict=True):
+            task = place.example_task(config.eval.split if not training else "train")
+            taken[wanted.name] = len(chat.prompt(place.system_prompt(task), place.tools(task), []))
     most = policy.model.config.max_position_embeddings
     check_context(config, taken, most, training=training, others=others)
 
