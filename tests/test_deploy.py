@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from muarl.cli.main import app
 from muarl.config import load_config
+from muarl.config.parts import PlannedRun
 from muarl.environments.registry import find
 from muarl.planning import PUBLISHED, Assumptions, make_plan
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 
 def plan_of(preset: str) -> Any:
     config = load_config(preset)
-    return make_plan(config, PUBLISHED[config.model.checkpoint], Assumptions())
+    return make_plan(PlannedRun.of(config), PUBLISHED[config.model.checkpoint], Assumptions())
 
 
 def run_script(script: Path, folder: Path, *arguments: str, **environment: str) -> list[list[str]]:

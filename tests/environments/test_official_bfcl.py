@@ -22,7 +22,7 @@ from muarl.environments.configure import ConfiguredEnvironment, configure_enviro
 from muarl.environments.playing import local_executor
 from muarl.environments.registry import find
 from muarl.rollouts.rollout import RolloutRequest, rollout
-from muarl.runs.preflight import check_may_train
+from muarl.runs.tasks import check_may_train
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason
 from muarl_worlds import data, install
@@ -186,7 +186,7 @@ def test_a_call_that_cannot_be_read_ends_the_turn_and_nothing_is_run(name: str) 
 def test_training_is_scored_strictly_and_needs_a_flag(name: str) -> None:
     config = load_config("cpu", [f"domain.name={name}"])
     with pytest.raises(Exception, match="train_on_benchmark"):
-        check_may_train(config)
+        check_may_train(config.domains, on_benchmark=config.train_on_benchmark)
     environment = environment_of(name, "train_on_benchmark=true", measuring=False)
     assert environment.domain.semantics == "fixed"
     tasks = environment.draw("train", 6, 0, 0)

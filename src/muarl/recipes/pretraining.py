@@ -51,10 +51,10 @@ from muarl.recipes.tiny_extension import (
     like_pieces,
     spare_tokens,
 )
-from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import prepare, tell_domain
-from muarl.runs.preflight import check_roles
+from muarl.runs.context import RunContext, open_context, prepare, tell_domain
+from muarl.runs.prices import Bounds
 from muarl.runs.resuming import go_back, resume_point
+from muarl.runs.roles import Cast, check_roles
 from muarl.types.episode import Episode
 
 TOKENIZER_CONVERSATIONS = 2000
@@ -78,7 +78,7 @@ def run(config: RunConfig) -> Path:
     for world in worlds:
         _check_offers(world, config.user.kind)
     environment = configure_environment(config, with_rl=False)
-    check_roles(config, "user")
+    check_roles(Cast.of(config), "user", bound=Bounds.of(config).name("budget"))
     with open_context(config, "base") as context:
         tell_domain(context.folder, config.domain_text, environment)
         context.loop.closes(environment)

@@ -17,6 +17,7 @@ from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
 from muarl.basics.system import peak_memory_bytes, process_seconds
 from muarl.config import EvalConfig, RunConfig
+from muarl.config.parts import Compute
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.observe.headline import last_lines
@@ -29,12 +30,11 @@ from muarl.recipes.sft import check_demonstrations, cold_start
 from muarl.report.last_screen import before_and_after
 from muarl.report.report import collect, write_report
 from muarl.rollouts.episode_runner import requests_for
-from muarl.runs.context import open_context
-from muarl.runs.opening import prepare
-from muarl.runs.preflight import check_disk, check_memory, check_practice, check_roles
+from muarl.runs.checks import check_machine, check_quickstart
+from muarl.runs.context import open_context, prepare
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.room import check_room
-from muarl.runs.spending import check_prices
+from muarl.runs.tasks import check_practice
 from muarl.types.episode import Episode
 
 BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
@@ -46,15 +46,13 @@ SECONDS = {"demonstration": 0.0065, "sft_conversation": 0.056, "episode": 0.052,
 def run(config: RunConfig) -> Path:
     """Run the whole job in one run folder and write summary.json and report.html there. Returns the folder."""
     prepare(config)
-    check_prices(config, config.user, config.eval_user)
-    check_roles(config, "user", "eval_user", "judge")
+    check_quickstart(config)
     check_demonstrations(config)
     environment = configure_environment(config)
-    check_practice(config, environment)
-    check_memory(config)
-    check_disk(config)
+    check_practice(config.rl.practice, environment)
+    check_machine(config)
     policy = load_model(config.model)
-    check_room(config, environment, policy)
+    check_room(Compute.of(config), config.domains, environment, policy)
     with open_context(config, "quickstart") as context:
         context.loop.closes(environment)
         run, progress, backend = context.folder, context.progress, context.backend
@@ -80,7 +78,7 @@ def run(config: RunConfig) -> Path:
                     config.eval,
                     environment,
                     tasks,
-                    policy_executor(config, environment, agent, users, concurrency),
+                    policy_executor(backend.compute, environment, agent, users, concurrency),
                     progress,
                     label=label,
                     trials=trials,

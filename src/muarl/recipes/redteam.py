@@ -35,11 +35,11 @@ from muarl.recipes.evaluation.measuring import conversations_text, play_all
 from muarl.rewards.traps import Sprung, sprung, traps_of
 from muarl.rollouts.rollout import Budget, RolloutEnd, requests_for
 from muarl.rollouts.rules import Rules
-from muarl.runs.context import open_context
-from muarl.runs.eval_agent import former_name, has_models, make_eval_agent, with_prices
-from muarl.runs.opening import prepare, tell_domain
-from muarl.runs.preflight import check_roles
+from muarl.runs.context import open_context, prepare, tell_domain
+from muarl.runs.eval_agent import former_name, has_models, make_eval_agent
+from muarl.runs.prices import Bounds, with_prices
 from muarl.runs.results_store import ResultsStore
+from muarl.runs.roles import Cast, check_roles
 from muarl.types.episode import Episode, StopReason, Usage
 from muarl.users.base import UserFactory
 from muarl.users.redteam.kinds import GUIDELINES, KINDS
@@ -55,13 +55,13 @@ BASELINES = ("do_nothing", "always_transfer")
 def run(config: RunConfig) -> Path:
     """Evaluate the configured agent; write episodes, findings, redteam.json, redteam.md, summary.json and report.md.
     Returns the run's folder. ConfigError for a domain that has no red-team tasks."""
-    prepare(config, models=has_models(config))
+    prepare(config, models=has_models(config.eval, config.eval_user))
     playing = with_prices(config)
     if playing.eval.solo or playing.eval.task_ids:
         raise ConfigError("eval.red_team: red-team tasks have users, and are drawn from seeds: leave solo and task_ids")
     tasks = tasks_of(playing, playing.eval.red_team)
     environment = configure_environment(playing, measuring=True)
-    check_roles(playing, "agent", "eval_user", bounded="eval")
+    check_roles(Cast.of(playing), "agent", "eval_user", bound=Bounds.of(playing).name("eval"))
     agent = make_eval_agent(playing, environment)
     users = make_red_team_users(playing, environment)
     requests = requests_for(tasks, playing.eval.trials, seed=playing.eval.seed, label=LABEL)
@@ -71,7 +71,7 @@ def run(config: RunConfig) -> Path:
         context.loop.closes(environment, agent, users)
         run.write_tasks(tasks)
         results = ResultsStore(run)
-        results.check(requests, agent.name, users.name, former=former_name(playing))
+        results.check(requests, agent.name, users.name, former=former_name(playing.eval))
         still = results.open(requests)
         if not results.kept and playing.eval.trials > 1:
             progress.say(conversations_text(len(tasks), playing.eval.trials))

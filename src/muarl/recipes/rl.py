@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from muarl.agents.sampled import SampledAgent
-from muarl.backends.engines import learns_here, samples_here
 from muarl.backends.model_notes import RL
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
@@ -24,6 +23,7 @@ from muarl.basics.errors import BudgetError, ConfigError, DataError, StoppedBySi
 from muarl.basics.event_loop import EventLoop, event_loop
 from muarl.basics.stopping import held
 from muarl.config import RlConfig, RunConfig
+from muarl.config.parts import Compute
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.playing import make_runner
@@ -40,21 +40,17 @@ from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Played, nothing_left
 from muarl.recipes.training.practice import Practice
 from muarl.rollouts.rollout import Group, Groups, RolloutEnd, RolloutRequest, collect_groups, rollout
-from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import keep_own_rules, prepare, tell_domain
-from muarl.runs.preflight import (
-    Role,
-    check_disk,
-    check_gold,
-    check_memory,
-    check_roles,
-    check_tasks,
+from muarl.runs.context import (
+    Attempt,
+    RunContext,
+    keep_own_rules,
+    open_context,
+    prepare,
+    tell_domain,
+    with_restarts,
 )
-from muarl.runs.restarting import Attempt, with_restarts
 from muarl.runs.resuming import go_back, resume_point
-from muarl.runs.room import check_room
-from muarl.runs.spending import check_prices
-from muarl.runs.task_seeds import rl_seed
+from muarl.runs.tasks import check_gold, rl_seed
 from muarl.signs import Watch
 from muarl.types.episode import Episode
 
@@ -72,22 +68,18 @@ def run(config: RunConfig) -> Path:
 
 
 def _run(config: RunConfig, attempt: Attempt) -> Path:
+    # What a command checks first; a program that calls ``train`` needs none of it.
+    from muarl.runs.checks import check_rl
+    from muarl.runs.room import check_room
+
     prepare(config)
     if config.resume is not None and latest_checkpoint(config.resume.expanduser() / "checkpoints"):
         # Its reinforcement learning began with the weights of its own cold start, not with model.checkpoint.
         raise ConfigError(f"resume: {config.resume} began with a cold start: use muarl quickstart --resume instead")
     environment = configure_environment(config)
-    roles: list[Role] = ["user", "judge"]
-    notes = check_tasks(config, environment)
-    if config.rl.eval_every:
-        roles.append("eval_user")
-    check_prices(config, config.user, config.eval_user)
-    check_gold(config, environment)
-    check_roles(config, *roles)
-    check_memory(config)
-    check_disk(config)
-    policy = load_model(config.model, weights=learns_here(config) or samples_here(config))
-    check_room(config, environment, policy)
+    notes, compute = check_rl(config, environment), Compute.of(config)
+    policy = load_model(config.model, weights=compute.learns_here or compute.samples_here)
+    check_room(compute, config.domains, environment, policy)
     with open_context(config, "train", on_cluster=True) as context:
         context.loop.closes(environment)
         folder = context.folder
@@ -121,8 +113,8 @@ def train(
 
     ``after_step`` is called with the step's number and the agent, in an asynchronous run from within its event loop.
     """
-    check_gold(config, environment)
     rl = config.rl
+    check_gold(rl, config.eval, config.seed, environment)
     folder, progress, backend = context.folder, context.progress, context.backend
     keep_own_rules(folder, environment)
     tell_domain(folder, config.domain_text, environment)
@@ -131,7 +123,7 @@ def train(
     agent = backend.agent(policy, temperature=rl.temperature, top_p=rl.top_p, engine=engine, name=IN_TRAINING)
     users = make_users(config.user, environment)
     executor = backend.executor(make_runner(environment, agent, users), environment.name)
-    if (transport := weight_transport(config)) is not None:
+    if (transport := weight_transport(backend.compute)) is not None:
         progress.say(f"weights to samplers: {transport.text}")
     first, done = 0, {}
     root = folder.checkpoints / "rl"

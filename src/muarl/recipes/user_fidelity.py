@@ -21,8 +21,7 @@ from muarl.learning.checkpoints import Policy
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.rewards.user_errors import RULES, find_user_errors
-from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import prepare, tell_domain
+from muarl.runs.context import RunContext, open_context, prepare, tell_domain
 from muarl.types.episode import Episode, StopReason
 from muarl.users.base import UserFactory
 

@@ -136,17 +136,19 @@ def check(configs: Sequence[RunConfig]) -> list[str]:
 
 def _check(config: RunConfig) -> str:
     from muarl.backends.models import load_model
+    from muarl.config.parts import Compute
     from muarl.environments.configure import configure_environment
-    from muarl.runs.eval_agent import with_prices
-    from muarl.runs.preflight import check_fits
+    from muarl.runs.prices import with_prices
+    from muarl.runs.roles import Cast, check_fits
     from muarl.runs.room import check_room
 
     playing = with_prices(config)
     environment = configure_environment(playing, measuring=True)
     tasks = environment.eval_tasks(playing.eval)
-    check_fits(playing, "agent", "eval_user", "judge")
+    check_fits(Cast.of(playing), "agent", "eval_user", "judge")
     if playing.eval.agent == "sampled":
-        check_room(playing, environment, load_model(playing.model, weights=False), training=False)
+        policy = load_model(playing.model, weights=False)
+        check_room(Compute.of(playing), playing.domains, environment, policy, measured=playing.eval.split)
     trials = playing.eval.trials
     return f"{config.domain.name}: {len(tasks)} tasks x {trials} trial(s), {len(tasks) * trials} conversations"
 

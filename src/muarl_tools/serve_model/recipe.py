@@ -17,7 +17,7 @@ import yaml
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.engines import Backend
-from muarl.backends.memory_estimate import free_memory
+from muarl.backends.hardware import free_memory
 from muarl.backends.models import load_model, model_format
 from muarl.basics.errors import ConfigError
 from muarl.basics.keys import read_secret
@@ -30,7 +30,7 @@ from muarl.environments.registry import find, names
 from muarl.inference.base import Sampler
 from muarl.learning.checkpoints import Policy, check_policy
 from muarl.planning.models import shape_from_config
-from muarl.runs.opening import prepare
+from muarl.runs.context import prepare
 from muarl.runs.own_settings import TAKEN, THOUGHTS, TINY, OwnSettings, own_settings
 from muarl.types.chat import ToolSpec
 from muarl_tools.serve_model import TOKEN
@@ -93,7 +93,7 @@ def serve(options: ServeOptions, ready: Ready | None = None) -> int:
     with closing(listen(options.host, options.port)) as listener:
         prepare(config)
         policy = load_model(config.model, weights=config.engine.kind == "torch")
-        sampler = Backend(config).sampler(policy)
+        sampler = Backend.of(config).sampler(policy)
         service = make_service(sampler, policy, config, options)
         server = ChatServer(
             service,

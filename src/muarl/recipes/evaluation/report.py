@@ -20,7 +20,7 @@ from muarl.recipes.evaluation.next_turns import text as turns_text
 from muarl.recipes.evaluation.user_review import TAG, UserReview
 from muarl.rewards.user_errors import RULES
 from muarl.rollouts.rollout import RolloutEnd
-from muarl.runs.judges import Judges
+from muarl.runs.roles import Judges
 from muarl.types.episode import Episode, Usage
 
 SHOWN = 50
@@ -82,7 +82,7 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         "excluded_by": dict(sorted(Counter(_boundary(e) for e in episodes if e.verdict is None).items())),
         "trained_on_benchmark": config.train_on_benchmark,
         "usage": usage_metrics(episodes),
-        "judge_usage": evaluation.judged.to_json() if Judges.of(config).models else None,
+        "judge_usage": evaluation.judged.to_json() if Judges.of(config.eval, config.domains).models else None,
         "cost": _cost(evaluation),
         "seed": config.seed,
         "seconds": seconds,
@@ -124,8 +124,8 @@ def _boundary(episode: Episode) -> str:
 
 def _cost(evaluation: Evaluation) -> dict[str, float | None]:
     """US dollars by side; None where a model was asked whose price nobody gave, or that did not say what it took."""
-    judged, searched = evaluation.judged, evaluation.searched
-    if not Judges.of(evaluation.config).models:  # then it is of searches before the run was resumed
+    judged, searched, config = evaluation.judged, evaluation.searched, evaluation.config
+    if not Judges.of(config.eval, config.domains).models:  # then it is of searches before the run was resumed
         judged, searched = Usage(), searched + judged
     sides = {
         "agent": sum((e.agent_usage for e in evaluation.episodes), Usage()),

@@ -18,7 +18,7 @@ from muarl.recipes.training.loss_settings import samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rollout import RolloutEnd, rollout
-from muarl.runs.task_seeds import rl_seed
+from muarl.runs.tasks import rl_seed
 
 PIPELINE = "pipeline"
 """Where an asynchronous run's checkpoint says which tasks are used up."""

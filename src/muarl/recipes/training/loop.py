@@ -14,6 +14,7 @@ from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
 from muarl.basics.errors import MuarlError, StoppedBySignError
 from muarl.config import EvalConfig, RlConfig, RunConfig
+from muarl.config.parts import Compute
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
 from muarl.inference.base import PolicySampler
@@ -29,7 +30,7 @@ from muarl.recipes.training.loss_settings import equal_groups
 from muarl.recipes.training.pipeline import Played
 from muarl.rollouts.rollout import BoundedExecutor, Executor
 from muarl.runs.context import RunContext
-from muarl.runs.preflight import validation_tasks
+from muarl.runs.tasks import validation_tasks
 from muarl.signs import PHASE, Changes, Sign, Watch, no_update
 from muarl.types.episode import Episode
 from muarl.users.base import UserFactory
@@ -78,7 +79,7 @@ class Validation:
         """Plays its episodes on this machine: the policy as it is, sampled as evaluation will sample it."""
         sampling = replace(policy.sampling, temperature=self.ev.temperature, top_p=self.ev.top_p)
         agent = SampledAgent(policy.sampler, policy.chat, sampling)
-        return policy_executor(self.config, self.environment, agent, users, self.config.rollout.concurrency)
+        return policy_executor(Compute.of(self.config), self.environment, agent, users, self.config.rollout.concurrency)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,8 @@ from muarl.recipes.sft import fit
 from muarl.recipes.tiny import make_model, make_tokenizer
 from muarl.rollouts.episode_runner import requests_for
 from muarl.rollouts.rollout import rollout
-from muarl.runs.context import open_context
-from muarl.runs.opening import prepare, tell_domain
-from muarl.runs.task_seeds import pretraining_seed
+from muarl.runs.context import open_context, prepare, tell_domain
+from muarl.runs.tasks import pretraining_seed
 from muarl.types.episode import Episode, StopReason
 from muarl_tools.experiments.reproduce.plan import base_folder, start_folder
 from muarl_tools.experiments.reproduce.wandering import Material, WanderingAgent
