@@ -18,7 +18,9 @@ from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.config.parts import PlannedRun
 from muarl.environments.registry import find
-from muarl.planning import PUBLISHED, Assumptions, make_plan
+from muarl.planning.assumptions import Assumptions
+from muarl.planning.models import PUBLISHED
+from muarl.planning.plan import make_plan
 
 PRESETS = ("mua-8b", "mua-14b", "mua-32b", "mua-30b-a3b")
 STUB = """#!/usr/bin/env bash

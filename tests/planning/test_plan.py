@@ -18,8 +18,10 @@ from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.cli.main import app
 from muarl.config import RunConfig, load_config
 from muarl.config.parts import PlannedRun
-from muarl.planning import GPUS, PUBLISHED, Assumptions, assume, make_plan
+from muarl.planning.assumptions import GPUS, Assumptions, assume
+from muarl.planning.models import PUBLISHED
 from muarl.planning.nearest import nearest
+from muarl.planning.plan import make_plan
 
 BIG = ("model.checkpoint=Qwen/Qwen3-8B", "model.dtype=bfloat16", "model.device=cuda", "model.max_context=8192",
        "learner.pack_tokens=8192", "rollout.concurrency=32")  # fmt: skip
@@ -80,7 +82,7 @@ def test_a_plan_for_people_names_every_part_and_every_assumption() -> None:
 
 def test_a_published_model_needs_neither_weights_nor_torch() -> None:
     script = (
-        "import sys; from muarl.config import load_config; from muarl.planning import Assumptions\n"
+        "import sys; from muarl.config import load_config; from muarl.planning.assumptions import Assumptions\n"
         "from muarl.backends.plans import plan_of; from muarl.config.parts import PlannedRun\n"
         f"plan_of(PlannedRun.of(load_config('quickstart', {list(BIG)})), Assumptions(), lambda: None)\n"
         "print('torch' in sys.modules)"

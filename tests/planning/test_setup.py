@@ -6,7 +6,9 @@ import pytest
 
 from muarl.config import load_config
 from muarl.config.parts import PlannedRun
-from muarl.planning import PUBLISHED, Assumptions, make_plan
+from muarl.planning.assumptions import Assumptions
+from muarl.planning.models import PUBLISHED
+from muarl.planning.plan import make_plan
 from muarl.planning.setup import Deployment, deployment, notes
 
 SHAPE = PUBLISHED["Qwen/Qwen3-8B"]

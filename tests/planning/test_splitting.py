@@ -15,9 +15,10 @@ from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.config.parts import PlannedRun
 from muarl.learning.packing import Batch, Sample, pack
-from muarl.planning import PUBLISHED, Assumptions, assume, make_plan
+from muarl.planning.assumptions import Assumptions, assume
+from muarl.planning.models import PUBLISHED
 from muarl.planning.nearest import nearest
-from muarl.planning.plan import ResourcePlan
+from muarl.planning.plan import ResourcePlan, make_plan
 from muarl.planning.speed import shared_prefix, update_flops
 
 H100 = assume(["gpu=h100"])

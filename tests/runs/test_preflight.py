@@ -18,7 +18,7 @@ from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.config.parts import PlannedRun
-from muarl.planning import PUBLISHED
+from muarl.planning.models import PUBLISHED
 from muarl.runs import room
 
 MIB = 1 << 20

@@ -33,11 +33,10 @@ from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import training_summary, what_went_wrong
 from muarl.planning.weight_transport import weight_transport
 from muarl.recipes.evaluation.measuring import evaluate
-from muarl.recipes.training.ahead import PIPELINE, run_ahead
 from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, look_first, play_all
 from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
-from muarl.recipes.training.pipeline import MAX_DRAWS, Played, nothing_left
+from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, Played, nothing_left
 from muarl.recipes.training.practice import Practice
 from muarl.rollouts.rollout import Group, Groups, RolloutEnd, RolloutRequest, collect_groups, rollout
 from muarl.runs.context import (
@@ -164,6 +163,8 @@ def train(
             watch=Watch(folder.read_metrics()),
         )
         if rl.asynchrony != "synchronous":
+            from muarl.recipes.training.ahead import run_ahead
+
             here.run(run_ahead(loop, first, done.get(PIPELINE)))
         else:
             _in_turns(loop, here, first, _practice(context, rl, environment, done))

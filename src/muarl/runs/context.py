@@ -25,7 +25,6 @@ from muarl.learning.retention import Retention, prune_checkpoints
 from muarl.observe.loggers import JsonlLogger, MetricLogger, make_logger
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.weights_and_biases import WandbSettings, check_wandb
 from muarl.runs.changes import check_place, check_resume
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.spending import Spending
@@ -111,6 +110,8 @@ def prepare(config: RunConfig, *, models: bool = True) -> None:
     """Threads and seeds of this process. ConfigError if a package is missing that the run would only ask for later.
     ``models`` False: no model runs in this process, which then need not import torch."""
     if config.wandb.enabled:
+        from muarl.observe.weights_and_biases import check_wandb
+
         check_wandb()
     random.seed(config.seed)
     if models:
@@ -157,7 +158,11 @@ def keep_own_rules(run: RunDirectory, environment: ConfiguredEnvironment) -> Non
 @contextmanager
 def open_logger(wandb: WandbConfig, run: RunDirectory, settings: Mapping[str, Any]) -> Iterator[MetricLogger]:
     """The run's metric logger, closed (and so flushed) however the run ends. ``settings``: the run's configuration."""
-    chosen = WandbSettings(**wandb.model_dump(exclude={"enabled"})) if wandb.enabled else None
+    chosen = None
+    if wandb.enabled:
+        from muarl.observe.weights_and_biases import WandbSettings
+
+        chosen = WandbSettings(**wandb.model_dump(exclude={"enabled"}))
     logger = make_logger(run, wandb=chosen, config=settings)
     try:
         yield logger

@@ -25,7 +25,6 @@ from muarl.observe.headline import AFTER, cost_text
 from muarl.observe.progress import Phase
 from muarl.observe.training import differing_text
 from muarl.recipes.evaluation.auditing import audit_episodes
-from muarl.recipes.evaluation.user_review import look_at_users
 from muarl.recipes.training.loss_settings import equal_groups
 from muarl.recipes.training.pipeline import Played
 from muarl.rollouts.rollout import BoundedExecutor, Executor
@@ -121,6 +120,8 @@ class Loop:
         rl = self.rl
         metrics = episode_metrics(played.episodes)
         if self.reviews_users:
+            from muarl.recipes.evaluation.user_review import look_at_users  # users of rules make no such errors
+
             metrics |= look_at_users(
                 self.environment, played.tasks, [e for e in played.episodes if e.verdict is not None]
             )
