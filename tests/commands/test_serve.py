@@ -150,7 +150,7 @@ def base() -> Iterator[tuple[TorchEngine, ChatServer]]:
         policy = load_model(config.model)
         sampler = Backend.of(config).sampler(policy)
     assert isinstance(sampler, TorchEngine)
-    with serving_service(make_service(sampler, policy, config, options)) as server:
+    with serving_service(make_service(sampler, policy, config.model, config.rollout.concurrency, options)) as server:
         yield sampler, server
 
 

@@ -53,11 +53,11 @@ DRAWN = "drawn"
 def run(config: RunConfig) -> Path:
     """Make the dataset. Returns the run's folder, with ``dataset/`` in it."""
     check_size(config.coldstart)
-    tools = tools_endpoint(config)
+    tools = tools_endpoint(config.coldstart)
     sources = [source_of(name, config, tools) for name in config.coldstart.scenarios]
     others = _Others.of(config.coldstart.judge, tools, *(source.writer for source in sources))
-    asked = endpoints(config)
-    check_bound(config, asked)
+    asked = endpoints(config.coldstart, config.user)
+    check_bound(config.coldstart, asked)
     bounds = Bounds.of(config)
     bounds.check("coldstart", asks=bool(asked))
     for source in sources:

@@ -54,7 +54,7 @@ def run(config: RunConfig) -> Path:
         from muarl.recipes import redteam
 
         return redteam.run(config)
-    check_experts(config)
+    check_experts(config.eval, config.domains)
     prepare(config, models=has_models(config.eval, config.eval_user))
     playing = with_prices(config)
     judges = Judges.of(playing.eval, playing.domains)

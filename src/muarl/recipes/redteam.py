@@ -22,7 +22,7 @@ from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.files import write_json, write_text
-from muarl.config import RunConfig
+from muarl.config import DomainConfig, EvalConfig, RunConfig
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
@@ -59,7 +59,7 @@ def run(config: RunConfig) -> Path:
     playing = with_prices(config)
     if playing.eval.solo or playing.eval.task_ids:
         raise ConfigError("eval.red_team: red-team tasks have users, and are drawn from seeds: leave solo and task_ids")
-    tasks = tasks_of(playing, playing.eval.red_team)
+    tasks = tasks_of(playing.domain, playing.eval)
     environment = configure_environment(playing, measuring=True)
     check_roles(Cast.of(playing), "agent", "eval_user", bound=Bounds.of(playing).name("eval"))
     agent = make_eval_agent(playing, environment)
@@ -134,18 +134,18 @@ def _where(episode: Episode) -> dict[str, Any]:
     return {"file": "eval", "episode": episode.id, "task_id": episode.task_id, "redteam": kind}
 
 
-def tasks_of(config: RunConfig, kinds: Sequence[str]) -> list[Task]:
+def tasks_of(domain: DomainConfig, ev: EvalConfig) -> list[Task]:
     """The red-team set of a configuration: ``eval.red_team_tasks`` of each kind."""
-    source = find(config.domain.name).red_team_source()
-    if config.eval.split not in ("train", "validation", "test"):
-        raise ConfigError(f"eval.split: red-team tasks come as train, validation and test, not as {config.eval.split}")
+    source = find(domain.name).red_team_source()
+    if ev.split not in ("train", "validation", "test"):
+        raise ConfigError(f"eval.split: red-team tasks come as train, validation and test, not as {ev.split}")
     return red_team_tasks(
         source,
-        kinds_of(source, kinds),
-        config.eval.red_team_tasks,
-        split=config.eval.split,
-        size=config.domain.size,
-        seed=config.eval.seed,
+        kinds_of(source, ev.red_team),
+        ev.red_team_tasks,
+        split=ev.split,
+        size=domain.size,
+        seed=ev.seed,
     )
 
 

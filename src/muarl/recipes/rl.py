@@ -88,15 +88,15 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
         try:
             train(context, config, environment, policy, after_step=attempt.step)
         except StoppedBySignError:
-            _summarise(folder, config)
+            _summarise(folder, config.rl.reward, config.seed)
             raise
-        _summarise(folder, config)
+        _summarise(folder, config.rl.reward, config.seed)
     return folder.path
 
 
-def _summarise(folder: RunDirectory, config: RunConfig) -> None:
-    told = {"reward": config.rl.reward, "training": training_summary(folder.read_metrics())}
-    folder.write_summary({**told, "seed": config.seed, "seconds": folder.seconds})
+def _summarise(folder: RunDirectory, reward: str, seed: int) -> None:
+    told = {"reward": reward, "training": training_summary(folder.read_metrics())}
+    folder.write_summary({**told, "seed": seed, "seconds": folder.seconds})
 
 
 def train(
@@ -154,7 +154,7 @@ def train(
             agent=agent,
             users=users,
             executor=executor,
-            validation=Validation(config, environment),
+            validation=Validation(config.eval, config.eval_user, backend.compute, environment),
             concurrency=config.rollout.concurrency,
             phase=phase,
             after_step=after_step,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, shipped_with
 from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
-from muarl.config import RunConfig
+from muarl.config import RlConfig, RunConfig
 from muarl.config.parts import PlannedRun
 from muarl.environments.configure import ConfiguredEnvironment, configure_environment
 from muarl.environments.environment import Environment
@@ -40,7 +40,7 @@ def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
     if any(wanted.tasks is not None for wanted in config.domains) and recipe in ("rl", "evaluate"):
         configure_environment(config, measuring=measured)
     if recipe == "rl":
-        check_roles(Cast.of(config), *_rl_roles(config), bound=Bounds.of(config).name("budget"))
+        check_roles(Cast.of(config), *_rl_roles(config.rl), bound=Bounds.of(config).name("budget"))
     elif recipe == "quickstart":
         check_fits(Cast.of(config), "user", "eval_user", "judge")
 
@@ -51,7 +51,7 @@ def check_rl(config: RunConfig, environment: ConfiguredEnvironment) -> list[str]
     notes = check_tasks(config.rl, environment)
     check_prices(cast, bounds, "user", "eval_user")
     check_gold(config.rl, config.eval, config.seed, environment)
-    check_roles(cast, *_rl_roles(config), bound=bounds.name("budget"))
+    check_roles(cast, *_rl_roles(config.rl), bound=bounds.name("budget"))
     check_machine(config)
     return notes
 
@@ -93,8 +93,8 @@ def check_evaluation(config: RunConfig) -> None:
     check_fits(Cast.of(config), *(("agent",) if config.eval.solo else ("agent", "eval_user")))
 
 
-def _rl_roles(config: RunConfig) -> tuple[Role, ...]:
-    return ("user", "judge", "eval_user") if config.rl.eval_every else ("user", "judge")
+def _rl_roles(rl: RlConfig) -> tuple[Role, ...]:
+    return ("user", "judge", "eval_user") if rl.eval_every else ("user", "judge")
 
 
 def made_elsewhere(config: RunConfig, recipe: str) -> str | None:

@@ -1,5 +1,7 @@
-"""What every stage of a run works with besides its own settings, opened and closed in one place; and how a run whose
-learner was lost is taken up again."""
+"""What every stage of a run works with besides its own settings, opened and closed in one place.
+
+A run whose learner was lost is resumed by itself (``with_restarts``).
+"""
 
 from __future__ import annotations
 

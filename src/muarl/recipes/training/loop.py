@@ -13,7 +13,7 @@ from muarl.agents.sampled import SampledAgent
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
 from muarl.basics.errors import MuarlError, StoppedBySignError
-from muarl.config import EvalConfig, RlConfig, RunConfig
+from muarl.config import EvalConfig, RlConfig, UserConfig
 from muarl.config.parts import Compute
 from muarl.domains.base import Task
 from muarl.environments.configure import ConfiguredEnvironment
@@ -53,18 +53,15 @@ class Validation:
     """How the policy in training is validated: as the sections ``eval`` and ``eval_user`` would evaluate it, on tasks
     of another split."""
 
-    config: RunConfig
+    ev: EvalConfig
+    user: UserConfig
+    compute: Compute
     environment: ConfiguredEnvironment
-
-    @property
-    def ev(self) -> EvalConfig:
-        """The section ``eval``."""
-        return self.config.eval
 
     @property
     def repeatable(self) -> bool:
         """Whether it gives the same a second time, and costs nothing."""
-        return self.config.eval_user.kind != "llm"
+        return self.user.kind != "llm"
 
     def tasks(self) -> Sequence[Task]:
         """What it is held on."""
@@ -72,13 +69,13 @@ class Validation:
 
     def users(self) -> UserFactory:
         """Its simulated users."""
-        return make_users(self.config.eval_user, self.environment)
+        return make_users(self.user, self.environment)
 
     def executor(self, policy: SampledAgent, users: UserFactory) -> BoundedExecutor:
         """Plays its episodes on this machine: the policy as it is, sampled as evaluation will sample it."""
         sampling = replace(policy.sampling, temperature=self.ev.temperature, top_p=self.ev.top_p)
         agent = SampledAgent(policy.sampler, policy.chat, sampling)
-        return policy_executor(Compute.of(self.config), self.environment, agent, users, self.config.rollout.concurrency)
+        return policy_executor(self.compute, self.environment, agent, users, self.compute.rollout.concurrency)
 
 
 @dataclass(frozen=True, slots=True)
