@@ -19,15 +19,17 @@ import json
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import true_shape_model
-from muarl.backends.memory_estimate import plan_of
+from muarl.backends.plans import plan_of, prompt_tokens
 from muarl.cli.main import main as muarl
 from muarl.config import load_config
+from muarl.config.parts import PlannedRun
 from muarl.planning.assumptions import Assumptions
 
 
@@ -103,7 +105,9 @@ def main() -> None:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         words = settings(arguments, folder)
-        planned = plan_of(load_config("cpu", words), Assumptions(gpu="h100"))[0].places[0]
+        config = load_config("cpu", words)
+        run = PlannedRun.of(config)
+        planned = plan_of(run, Assumptions(gpu="h100"), partial(prompt_tokens, config))[0].places[0]
         began = time.perf_counter()
         sys.argv = ["muarl", "train", "--config", "cpu", "--name", "step", *words]
         try:

@@ -50,6 +50,7 @@ from muarl.backends.users import make_users
 from muarl.basics.event_loop import event_loop
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.config import RunConfig, load_config
+from muarl.config.parts import Compute
 from muarl.environments.configure import places_of
 from muarl.environments.play import Player
 from muarl.environments.registry import approve
@@ -199,9 +200,9 @@ def run_muarl(start: Path, tasks: int, options: argparse.Namespace, processes: i
     config = config_for(start, tasks, len(prompt), options, processes)
     places = places_of(config)
     learner = TorchLearner(
-        policy.model, policy.tokenizer, learner_settings(config, learner_config(config.rl, config.model))
+        policy.model, policy.tokenizer, learner_settings(Compute.of(config), learner_config(config.rl, config.model))
     )
-    backend = Backend(config)
+    backend = Backend.of(config)
     engine = backend.sampler(policy)
     agent = backend.agent(policy, temperature=config.rl.temperature, engine=engine)
     player = Player.of(places, agent, make_users(config.user, places))

@@ -30,12 +30,15 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import true_shape_model
-from muarl.backends.memory_estimate import learning_plan, model_shape, plan_of
+from muarl.backends.model_support import model_shape
+from muarl.backends.plans import learning_plan, plan_of, prompt_tokens
 from muarl.config import load_config
+from muarl.config.parts import PlannedRun
 from muarl.planning.assumptions import Assumptions
 
 GIB = 1 << 30
@@ -124,11 +127,12 @@ def measure(part: str, common: list[str], folder: Path) -> Part:
     }[part]
     wall, cpu, peak = run(words, folder / f"{part}.log")
     config, assumed = load_config("cpu", common), Assumptions()
+    of = PlannedRun.of(config)
     plan = None
     if part == "sft":
-        plan = learning_plan(config, model_shape(config), config.sft.steps, assumed).total
+        plan = learning_plan(of, of.sft, model_shape(of.model.checkpoint), of.sft.steps, assumed).total
     elif part in ("rl", "resume"):
-        plan = plan_of(config, assumed)[0].places[0].total
+        plan = plan_of(of, assumed, partial(prompt_tokens, config))[0].places[0].total
     steps = {"sft": ("sft", "sft"), "rl": ("rl", "rl"), "resume": ("rl", "rl")}.get(part)
     found = rows_of(runs / steps[0], steps[1]) if steps else []
     return Part(part, wall, cpu, peak, plan, found[-1:])

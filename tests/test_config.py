@@ -13,7 +13,7 @@ from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig, dump_config, fields_of, load_config, preset_names
 from muarl.config.methods import METHODS
 from muarl.config.rl import RlConfig
-from muarl.runs.preflight import check_may_train
+from muarl.runs.tasks import check_may_train
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -228,9 +228,9 @@ def test_an_unknown_preset_lists_the_known_ones(source: str, words: list[str]) -
 def test_training_on_a_benchmark_needs_to_be_said() -> None:
     official = ["domain.name=tau2-retail", "eval_user.kind=llm", "eval_user.endpoint.model=m"]
     with pytest.raises(ConfigError, match="train_on_benchmark=true"):
-        check_may_train(load_config("cpu", official))
-    check_may_train(load_config("cpu", [*official, "train_on_benchmark=true"]))
-    check_may_train(load_config("cpu"))
+        check_may_train(load_config("cpu", official).domains, on_benchmark=False)
+    check_may_train(load_config("cpu", official).domains, on_benchmark=True)
+    check_may_train(load_config("cpu").domains, on_benchmark=False)
 
 
 def test_parts_that_models_play_need_nothing_but_a_name() -> None:

@@ -16,8 +16,11 @@ from typer.testing import CliRunner
 
 from muarl.cli.main import app
 from muarl.config import load_config
+from muarl.config.parts import PlannedRun
 from muarl.environments.registry import find
-from muarl.planning import PUBLISHED, Assumptions, make_plan
+from muarl.planning.assumptions import Assumptions
+from muarl.planning.models import PUBLISHED
+from muarl.planning.plan import make_plan
 
 PRESETS = ("mua-8b", "mua-14b", "mua-32b", "mua-30b-a3b")
 STUB = """#!/usr/bin/env bash
@@ -29,7 +32,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 
 def plan_of(preset: str) -> Any:
     config = load_config(preset)
-    return make_plan(config, PUBLISHED[config.model.checkpoint], Assumptions())
+    return make_plan(PlannedRun.of(config), PUBLISHED[config.model.checkpoint], Assumptions())
 
 
 def run_script(script: Path, folder: Path, *arguments: str, **environment: str) -> list[list[str]]:

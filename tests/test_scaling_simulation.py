@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from muarl.planning import PUBLISHED, Assumptions
+from muarl.planning.assumptions import Assumptions
+from muarl.planning.models import PUBLISHED
 from muarl.planning.speed import Serving, decode_seconds
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 
 TRAINING = """
 import sys
@@ -22,3 +25,41 @@ def test_training_in_the_shop_imports_no_line_of_another_world() -> None:
     assert {name[0] for name in modules} == {"muarl_worlds"}
     worlds = {".".join(name[1:3]) for name in modules if len(name) > 1}
     assert worlds <= {"environments", "environments.retail", "tau", "tau.retail", "tau.calculator"}, worlds
+
+
+def test_a_training_imports_only_what_was_chosen() -> None:
+    """A search, a plan, a cluster, another chat format: each is imported where a configuration asks for it."""
+    source = Path(__file__).parents[1] / "benches" / "structure.py"
+    spec = importlib.util.spec_from_file_location("structure", source)
+    assert spec is not None and spec.loader is not None
+    structure = importlib.util.module_from_spec(spec)
+    sys.modules["structure"] = structure  # dataclasses look their module up
+    spec.loader.exec_module(structure)
+    imported = structure.read(source.parents[1]).closure(["muarl.recipes.rl"])
+    chosen = (
+        "muarl.retrieval", "muarl.domains.sql", "muarl.audit.judge", "muarl.planning.plan", "muarl.planning.models",
+        "muarl.backends.cluster", "muarl.backends.local", "muarl.backends.vllm", "muarl.inference.vllm",
+        "muarl.workers", "muarl.observe.weights_and_biases", "muarl.models.generic", "muarl.chat_formats.choice",
+        "muarl.runs.checks",
+    )  # fmt: skip
+    assert [name for name in sorted(imported) if name.startswith(chosen)] == []
+
+
+def test_the_whole_configuration_ends_at_recipes() -> None:
+    """What lies below gets sections: who takes a RunConfig there makes such a part of it, or is about all of it."""
+    below: dict[str, set[str]] = {}
+    source = Path(__file__).parents[1] / "src" / "muarl"
+    for file in source.rglob("*.py"):
+        folder, where = file.relative_to(source).parts[0], str(file.relative_to(source))
+        if folder in ("recipes", "cli", "config"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+                if ast.unparse(node.annotation) in ("RunConfig", "'RunConfig'"):
+                    below.setdefault(folder, set()).add(where)
+    assert below.keys() <= {"runs", "backends", "environments"}
+    assert below["backends"] == {
+        f"backends/{name}.py" for name in ("elsewhere", "engines", "model_notes", "number_formats", "plans")
+    }
+    whole = ("changes", "checks", "context", "eval_agent", "prices", "roles", "room")
+    assert below["runs"] == {f"runs/{name}.py" for name in whole}

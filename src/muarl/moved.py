@@ -14,6 +14,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED: Mapping[str, str] = {
+    "muarl.backends.memory_estimate": "muarl.backends.plans",
+    "muarl.backends.prompt_lengths": "muarl.backends.plans",
     "muarl.benchmarks": "muarl_worlds",
     "muarl.benchmarks.acebench": "muarl_worlds.acebench.official",
     "muarl.benchmarks.bfcl": "muarl_worlds.bfcl.official",
@@ -122,6 +124,7 @@ MOVED: Mapping[str, str] = {
     "muarl.observe.shortening": "muarl.pages.shortening",
     "muarl.observe.words": "muarl.pages.words",
     "muarl.patterns": "muarl.basics.patterns",
+    "muarl.planning.splitting": "muarl.planning.nearest",
     "muarl.processes": "muarl.workers.processes",
     "muarl.recipes.chat_server": "muarl_tools.serve_model.recipe",
     "muarl.recipes.exporting": "muarl_tools.export",
@@ -137,6 +140,15 @@ MOVED: Mapping[str, str] = {
     "muarl.rewards.user_judge": "muarl.user_errors.judge",
     "muarl.rollout": "muarl.rollouts.rollout",
     "muarl.rules": "muarl.rollouts.rules",
+    "muarl.runs.beforehand": "muarl.runs.checks",
+    "muarl.runs.bounds": "muarl.runs.prices",
+    "muarl.runs.judges": "muarl.runs.roles",
+    "muarl.runs.opening": "muarl.runs.context",
+    "muarl.runs.packs": "muarl.runs.room",
+    "muarl.runs.preflight": "muarl.runs.roles",
+    "muarl.runs.restarting": "muarl.runs.context",
+    "muarl.runs.search_models": "muarl.runs.roles",
+    "muarl.runs.task_seeds": "muarl.runs.tasks",
     "muarl.seeds": "muarl.basics.seeds",
     "muarl.statistics": "muarl.accounts.statistics",
     "muarl.stopping": "muarl.basics.stopping",

@@ -12,11 +12,12 @@ from typer.testing import CliRunner
 from muarl.backends import hardware
 from muarl.backends.cluster import PROCESS_BYTES, check_gpus, parts_of
 from muarl.backends.hardware import Machines, kind_of, of_resources
-from muarl.backends.prompt_lengths import prompt_tokens
+from muarl.backends.plans import prompt_tokens
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.config import load_config
-from muarl.planning import Assumptions, assume
+from muarl.config import RunConfig, load_config
+from muarl.config.parts import PlannedRun
+from muarl.planning.assumptions import Assumptions, assume
 
 NODE = {"CPU": 64.0, "GPU": 8.0, "memory": 900.0 * 2**30, "accelerator_type:H100": 1.0}
 
@@ -64,11 +65,11 @@ def test_a_dry_run_and_a_plan_say_the_same_of_the_same_gpus() -> None:
 @pytest.mark.slow
 def test_a_dry_run_plans_with_the_gpus_that_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Machines("Ray", "H100", "h100", 32, 4, None, 900.0)
-    monkeypatch.setattr("muarl.recipes.dry_run.look", lambda config: seen)
+    monkeypatch.setattr("muarl.recipes.dry_run.look", lambda address: seen)
     result = dry("train", "--config", "mua-32b", "--cluster", "auto")
     assert result.exit_code == 2 and "32 x H100 on 4 machine(s), as Ray says" in result.stderr
     assert "The nearest that fits: learner.offload_reference=true" in result.stderr
-    monkeypatch.setattr("muarl.recipes.dry_run.look", lambda config: None)
+    monkeypatch.setattr("muarl.recipes.dry_run.look", lambda address: None)
     assumed = dry("train", "--config", "mua-32b")
     assert assumed.exit_code == 0 and "so h200 is assumed (another kind: --assume gpu=h100)" in assumed.stderr
 
@@ -77,7 +78,7 @@ def test_a_cluster_that_is_not_up_yet_is_no_mistake(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(hardware, "_of_cuda", lambda: None)
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    assert hardware.look(load_config("mua-8b", ["cluster.address=auto"])) is None
+    assert hardware.look("auto") is None
 
 
 def test_assumptions_are_for_dry_runs() -> None:
@@ -112,23 +113,29 @@ def test_a_cold_start_s_demonstrations_need_not_be_there_for_a_dry_run(tmp_path:
     assert broken.exit_code == 2 and str(missing) in broken.stderr
 
 
+def check(config: RunConfig, machines: Machines | None, *, alone: bool = False) -> None:
+    run = PlannedRun.of(config)
+    check_gpus(run, run.sft if alone else run.rl, machines, lambda: prompt_tokens(config))
+
+
 def test_a_cluster_whose_gpus_are_too_small_is_told_before_anything_is_loaded() -> None:
     config = load_config("mua-32b", ["cluster.address=auto", "learner.processes=4"])
     with pytest.raises(ConfigError, match=r"needs at least .* GiB of its GPU, and there are 32 x H100"):
-        check_gpus(config, Machines("Ray", "H100", "h100", 32, 4))
+        check(config, Machines("Ray", "H100", "h100", 32, 4))
     tight = load_config("mua-32b", ["cluster.address=auto", "learner.processes=7"])
     with pytest.raises(ConfigError, match="needs at least"):
-        check_gpus(tight, Machines("Ray", "H100", "h100", 32, 4, 75.0))
-    check_gpus(tight, Machines("Ray", "H100", "h100", 32, 4, 75.0), alone=True)  # a cold start has no reference model
-    check_gpus(config, None)
-    check_gpus(config, Machines("Ray", "T4", None, 32, 4))
-    check_gpus(load_config("mua-32b", ["cluster.address=auto"]), Machines("Ray", "H200", "h200", 32, 4))
+        check(tight, Machines("Ray", "H100", "h100", 32, 4, 75.0))
+    check(tight, Machines("Ray", "H100", "h100", 32, 4, 75.0), alone=True)  # a cold start has no reference model
+    check(config, None)
+    check(config, Machines("Ray", "T4", None, 32, 4))
+    check(load_config("mua-32b", ["cluster.address=auto"]), Machines("Ray", "H200", "h200", 32, 4))
 
 
 def test_memory_is_reserved_for_what_processes_with_gpus_certainly_take() -> None:
-    learner, sampler, _ = parts_of(load_config("mua-32b"))
+    run, offloading = (PlannedRun.of(load_config("mua-32b", o)) for o in ([], ["learner.offload_optimizer=true"]))
+    learner, sampler, _ = parts_of(run, run.rl)
     assert learner.memory == sampler.memory == PROCESS_BYTES
-    moved, _, _ = parts_of(load_config("mua-32b", ["learner.offload_optimizer=true"]))
+    moved, _, _ = parts_of(offloading, offloading.rl)
     assert moved.memory > PROCESS_BYTES + 16 * 32e9 / 16
 
 
@@ -141,7 +148,7 @@ def test_a_cluster_that_is_up_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     node = {"num_cpus": 1, "num_gpus": 8, "resources": {"accelerator_type:H100": 1}, "include_dashboard": False}
     made = Cluster(initialize_head=True, head_node_args=node)
     try:
-        found = hardware.look(load_config("mua-8b", [f"cluster.address={made.address}"]))
+        found = hardware.look(str(made.address))
         assert found is not None and (found.where, found.kind, found.gpus, found.nodes) == ("Ray", "h100", 8, 1)
         assert not ray.is_initialized(), "a dry run leaves the cluster again"
     finally:

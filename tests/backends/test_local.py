@@ -9,6 +9,7 @@ from muarl.backends.local import torch_sampler
 from muarl.backends.models import load_model
 from muarl.basics.errors import ConfigError
 from muarl.config import load_config
+from muarl.config.parts import Compute
 from muarl.config.scale import adapter_room
 
 
@@ -23,7 +24,7 @@ from muarl.config.scale import adapter_room
 )
 def test_the_number_format_of_generation(words: list[str], dtype: torch.dtype) -> None:
     config = load_config("quickstart", ["model.device=cpu", *words])
-    engine = torch_sampler(load_model(config.model), config)
+    engine = torch_sampler(load_model(config.model), Compute.of(config))
     assert engine._cached.weights.head.dtype == engine._cached.cache.keys[0].dtype == dtype
     assert engine._fixed is None
 
@@ -73,4 +74,4 @@ def test_what_does_not_go_together(words: list[str], said: str) -> None:
 def test_graphs_on_a_cpu_are_refused() -> None:
     config = load_config("quickstart", ["model.device=cpu", "engine.compile=cuda-graphs"])
     with pytest.raises(ConfigError, match=r"engine\.compile is cuda-graphs, and the model is on cpu"):
-        torch_sampler(load_model(config.model), config)
+        torch_sampler(load_model(config.model), Compute.of(config))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from muarl.config import load_config
-from muarl.runs import preflight
+from muarl.runs import roles
 
 RUN = """
 import json, os, socket, sys
@@ -101,12 +101,12 @@ def test_an_endpoint_that_answered_is_not_asked_again(monkeypatch: pytest.Monkey
     async def answer(found: list[tuple[str, str, Any]]) -> None:
         asked.extend(section for section, _, _ in found)
 
-    monkeypatch.setattr(preflight, "_ask", answer)
+    monkeypatch.setattr(roles, "_ask", answer)
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    config = load_config("cpu", ["user.kind=llm", "user.endpoint.model=m", "eval_user.kind=agenda"])
-    with preflight.asked_once():
-        preflight.check_roles(config, "user")
-        preflight.check_roles(config, "user", "judge")
+    cast = roles.Cast.of(load_config("cpu", ["user.kind=llm", "user.endpoint.model=m", "eval_user.kind=agenda"]))
+    with roles.asked_once():
+        roles.check_roles(cast, "user", bound=None)
+        roles.check_roles(cast, "user", "judge", bound=None)
     assert asked == ["user.endpoint"]
-    preflight.check_roles(config, "user")
+    roles.check_roles(cast, "user", bound=None)
     assert len(asked) == 2, "outside of the block everybody is asked"

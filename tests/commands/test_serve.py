@@ -148,9 +148,9 @@ def base() -> Iterator[tuple[TorchEngine, ChatServer]]:
         patch.setattr("muarl.config.scale.usable_cores", lambda: 4.0)
         config = served_config(options)
         policy = load_model(config.model)
-        sampler = Backend(config).sampler(policy)
+        sampler = Backend.of(config).sampler(policy)
     assert isinstance(sampler, TorchEngine)
-    with serving_service(make_service(sampler, policy, config, options)) as server:
+    with serving_service(make_service(sampler, policy, config.model, config.rollout.concurrency, options)) as server:
         yield sampler, server
 
 

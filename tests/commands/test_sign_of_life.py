@@ -26,7 +26,7 @@ INSTANT = {
 }  # fmt: skip
 """Commands that print or write a little and are done; and one that listens at once."""
 
-BEFOREHAND = "muarl.runs.beforehand.check_beforehand"
+BEFOREHAND = "muarl.runs.checks.check_beforehand"
 WORK = {
     "audit": ("muarl_tools.commands.audited.ConversationReader.read", "FILE"),
     "base": (BEFOREHAND, ""),
@@ -49,7 +49,7 @@ WORK = {
     "mcp tools": ("muarl_tools.commands.mcp._tools_of", "python server.py"),
     "model fetch": ("muarl.backends.pretrained.fetch", "smollm2"),
     "model import": ("muarl.learning.gguf.import_gguf", "FILE --to FOLDER"),
-    "plan": ("muarl.backends.memory_estimate.plan_of", "mua-8b"),
+    "plan": ("muarl.backends.plans.plan_of", "mua-8b"),
     "quickstart": (BEFOREHAND, ""),
     "replay": ("muarl_tools.commands.bench.rows", "tau2 --calls FILE --out OUT"),
     "report": ("muarl.report.report.collect", "RUN"),

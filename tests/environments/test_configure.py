@@ -32,8 +32,9 @@ from muarl.recipes.evaluation.measuring import evaluate
 from muarl.rewards import outcome
 from muarl.rewards.judge import FixedJudge
 from muarl.rollouts.conversation import Rules, run_episode
-from muarl.runs.opening import keep_own_rules
-from muarl.runs.preflight import check_fits, check_gold
+from muarl.runs.context import keep_own_rules
+from muarl.runs.roles import Cast, check_fits
+from muarl.runs.tasks import check_gold
 from muarl.types.episode import Verdict
 from muarl_worlds.tau.protocol import DONE
 from support.toy_shop import Lines
@@ -111,7 +112,7 @@ def test_tasks_of_ones_own_are_replayed_before_anything_is_made_or_played(tmp_pa
     config = load_config("cpu", overrides)
     cause = r"task train-5: actions\[0\], lend\(.*\): raises KeyError"
     with pytest.raises(DataError, match=cause):
-        check_gold(config, places)
+        check_gold(config.rl, config.eval, config.seed, places)
     seed = 4 + 1000 + 500_000
     assert drawn == [("validation", 100, config.eval.seed, 0), *(("train", 2, seed, start) for start in (0, 2, 4))]
     with pytest.raises(DataError, match=cause):  # nothing else of what it is given is looked at before
@@ -129,7 +130,8 @@ def test_what_generators_and_benchmarks_have_made_is_not_replayed_again(
 ) -> None:
     monkeypatch.setattr(place_module, "check_tasks", None)
     place.check(place.draw("train", 2, 0, 0))
-    check_gold(load_config("cpu"), Places([place]))
+    config = load_config("cpu")
+    check_gold(config.rl, config.eval, config.seed, Places([place]))
     assert place.replayed
 
 
@@ -268,7 +270,7 @@ def configure(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def made(environment: Environment, *overrides: str, measuring: bool = False) -> Place:
         monkeypatch.setattr("muarl.environments.configure.find", lambda name: environment)
-        monkeypatch.setattr("muarl.runs.preflight.find", lambda name: environment)
+        monkeypatch.setattr("muarl.runs.roles.find", lambda name: environment)
         return environment_of(*overrides, measuring=measuring)
 
     return made
@@ -279,9 +281,9 @@ def test_what_an_environment_of_ones_own_lacks_is_told_before_any_work(configure
     assert not place.replayed and place.name == "library"
     config = load_config("cpu", ["eval.agent=expert"])
     with pytest.raises(ConfigError, match="library has no rule-based user: give --user endpoint:MODEL"):
-        check_fits(config, "user")
+        check_fits(Cast.of(config), "user")
     with pytest.raises(ConfigError, match="library has no scripted expert"):
-        check_fits(config, "agent")
+        check_fits(Cast.of(config), "agent")
     with pytest.raises(ConfigError, match="library has no rule-based user"):
         make_users(config.user, Places([place]))
 

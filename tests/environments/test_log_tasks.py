@@ -28,7 +28,7 @@ from muarl.environments.places import Places
 from muarl.environments.play import play_in
 from muarl.environments.registry import find
 from muarl.environments.task_files import FiledTask, TaskFile, read_tasks, split_of, write_tasks
-from muarl.runs.preflight import check_fits
+from muarl.runs.roles import Cast, check_fits
 from muarl.types.chat import Message, ToolCall, ToolSpec, to_openai
 from muarl.types.episode import Episode
 from muarl.users.scripted import ScriptedUserFactory
@@ -348,8 +348,10 @@ def test_a_goal_that_cannot_be_reached_is_not_confirmed(tmp_path: Path) -> None:
 def test_a_run_of_logged_tasks_needs_users_that_can_play_them(tmp_path: Path) -> None:
     file = f"domain.tasks={file_of(tmp_path)}"
     with pytest.raises(ConfigError, match=r"^user.kind is agenda, and tasks of a file \(domain.tasks\) have no agenda"):
-        check_fits(load_config("quickstart", [file]), "user")
-    check_fits(load_config("quickstart", [file, "eval_user.kind=scripted"]), "eval_user")  # who alone plays in an eval
+        check_fits(Cast.of(load_config("quickstart", [file])), "user")
+    check_fits(
+        Cast.of(load_config("quickstart", [file, "eval_user.kind=scripted"])), "eval_user"
+    )  # who alone plays in an eval
     scripted = ["user.kind=scripted", "eval_user.kind=scripted"]
     with pytest.raises(ConfigError, match="a task file cannot be used with the benchmark tau2-retail"):
         place_of(load_config("quickstart", [file, "domain.name=tau2-retail", *scripted]))

@@ -24,7 +24,7 @@ from muarl.environments.places import Places
 from muarl.environments.play import local_executor
 from muarl.environments.registry import find
 from muarl.rollouts.rollout import RolloutRequest, rollout
-from muarl.runs.preflight import check_may_train
+from muarl.runs.tasks import check_may_train
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason
 from muarl_worlds import data, install
@@ -188,11 +188,11 @@ def test_a_call_that_cannot_be_read_ends_the_turn_and_nothing_is_run(name: str) 
 def test_training_is_scored_strictly_and_needs_a_flag(name: str) -> None:
     config = load_config("cpu", [f"domain.name={name}"])
     with pytest.raises(Exception, match="train_on_benchmark"):
-        check_may_train(config)
-    place = environment_of(name, "train_on_benchmark=true", measuring=False)
-    assert place.domain.semantics == "fixed"
-    tasks = place.draw("train", 6, 0, 0)
-    assert all(e.reward == 1.0 for e in play(place, Gold(tasks), tasks))
+        check_may_train(config.domains, on_benchmark=config.train_on_benchmark)
+    places = environment_of(name, "train_on_benchmark=true", measuring=False)
+    assert places.domain.semantics == "fixed"
+    tasks = places.draw("train", 6, 0, 0)
+    assert all(e.reward == 1.0 for e in play(places, Gold(tasks), tasks))
 
 
 def test_a_checkpoint_is_told_the_documents_as_they_are(name: str) -> None:

@@ -13,8 +13,8 @@ from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl.environments.retrieval import as_recorded, models_of, searched, with_models
 from muarl.retrieval import EndpointReranker, HashedEmbedder, RatingReranker
-from muarl.runs.eval_agent import with_prices
-from muarl.runs.spending import check_prices
+from muarl.runs.prices import Bounds, check_prices, with_prices
+from muarl.runs.roles import Cast
 from muarl_worlds.tau.protocol import tau2
 from support.small_bank import bank, use
 
@@ -105,8 +105,9 @@ def test_a_bound_on_the_cost_wants_their_prices():
         with_prices(load_config("quickstart", [*told, "eval.max_cost=1"]))
     priced = with_prices(load_config("quickstart", [*told, "eval.prices={text-embedding-3-large: [0.1, 0]}"]))
     assert priced.retrieval.embedding_endpoint.prompt_price == 0.1
+    bounded = load_config("quickstart", [*told, "budget.max_cost=1"])
     with pytest.raises(ConfigError, match=r"retrieval\.embedding_endpoint \(text-embedding-3-large\)"):
-        check_prices(load_config("quickstart", [*told, "budget.max_cost=1"]))
+        check_prices(Cast.of(bounded), Bounds.of(bounded))
 
 
 def test_a_file_may_not_send_a_key_to_a_server_that_it_is_not_for(tmp_path: Path, monkeypatch):
@@ -157,7 +158,7 @@ def test_a_policy_of_each_task_stands_in_the_benchmarks_frame(monkeypatch):
 
 def test_the_models_of_searches_are_asked_before_the_run():
     from muarl.basics.errors import InfrastructureError
-    from muarl.runs.search_models import ask_searching
+    from muarl.runs.roles import ask_searching
     from support.fake_openai import FakeOpenAI, json_answer, status
 
     def serve(body):
@@ -176,9 +177,9 @@ def test_the_models_of_searches_are_asked_before_the_run():
                 reranker_kind="rerank",
             )  # fmt: skip
 
-        ask_searching(load_config("quickstart", []))
+        ask_searching(load_config("quickstart", []).retrieval)
         assert server.requests == []
-        ask_searching(RunConfig(retrieval=told("r")))
+        ask_searching(told("r"))
         assert [asked.path for asked in server.requests] == ["/v1/embeddings", "/v1/rerank"]
         with pytest.raises(InfrastructureError, match=r"retrieval\.reranker_endpoint: .*broken"):
-            ask_searching(RunConfig(retrieval=told("broken")))
+            ask_searching(told("broken"))

@@ -231,7 +231,7 @@ def test_episodes_of_a_killed_server_are_played_again_on_the_one_that_takes_its_
     """Servers as processes, through configuration, rollout, simulated users and rewards."""
     config = load_config("quickstart", ["engine.kind=vllm", "engine.servers=1", "engine.max_sequences=16"])
     other = moved(policy.model)
-    sampler = Backend(config).sampler(policy)
+    sampler = Backend.of(config).sampler(policy)
     victim = sampler.pids[0]
 
     class Killing:
@@ -252,7 +252,7 @@ def test_episodes_of_a_killed_server_are_played_again_on_the_one_that_takes_its_
             sampler.close_session(session)
 
     places = places_of(config)
-    agent = Backend(config).agent(policy, temperature=1.0, engine=Killing())
+    agent = Backend.of(config).agent(policy, temperature=1.0, engine=Killing())
     assert isinstance(agent, SampledAgent)
 
     async def run():
@@ -296,7 +296,7 @@ def test_weights_go_from_gpu_to_gpu(policy):
     own = type(policy)(model, policy.tokenizer, policy.path)
     words = ["engine.kind=vllm", "engine.servers=1", "engine.first_device=1", "engine.update=nccl"]
     words.append("engine.dtype=float32")
-    sampler = Backend(load_config("quickstart", words)).sampler(own)
+    sampler = Backend.of(load_config("quickstart", words)).sampler(own)
     other = moved(model, seed=2)
     asyncio.run(sampler.update(other.named_parameters, 1))
     sampled = asyncio.run(sampler.sample(PROMPT, SamplingParams(16, seed=1)))

@@ -14,6 +14,7 @@ from muarl.backends.local import local_learner
 from muarl.backends.vllm import transport, vllm_settings
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.config import load_config
+from muarl.config.parts import Compute
 from muarl.inference.vllm import settings as settings_module
 from muarl.inference.vllm.loops import LoopThread
 from muarl.inference.vllm.settings import VllmSettings, engine_arguments, environ, environment, weights_alone
@@ -42,6 +43,10 @@ def config(*overrides):
     return load_config("quickstart", ["engine.kind=vllm", *overrides])
 
 
+def compute(*overrides):
+    return Compute.of(config(*overrides))
+
+
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
@@ -65,7 +70,7 @@ def test_what_does_not_go_together_is_told(overrides, words):
 
 def test_settings_follow_the_configuration(tmp_path):
     policy = SimpleNamespace(path=tmp_path)
-    found = vllm_settings(policy, config("engine.cache_gib=2", "engine.tensor_parallel=4", "model.max_context=1024"))
+    found = vllm_settings(policy, compute("engine.cache_gib=2", "engine.tensor_parallel=4", "model.max_context=1024"))
     assert found == VllmSettings(
         str(tmp_path), max_context=1024, max_sequences=256, tensor_parallel=4, cache_gib=2.0, seed=found.seed
     )
@@ -87,7 +92,7 @@ def test_settings_follow_the_configuration(tmp_path):
 )
 def test_how_weights_travel(overrides, kind):
     policy = SimpleNamespace(model=torch.nn.Linear(1, 1))
-    assert transport(policy, config(*overrides)).kind == kind
+    assert transport(policy, compute(*overrides)).kind == kind
 
 
 def test_weights_travel_by_nccl_where_learner_and_servers_have_gpus_of_their_own(monkeypatch):
@@ -95,10 +100,10 @@ def test_weights_travel_by_nccl_where_learner_and_servers_have_gpus_of_their_own
     policy = SimpleNamespace(model=SimpleNamespace(parameters=lambda: iter([parameter])))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     own = ["engine.servers=2", "engine.first_device=1"]
-    assert transport(policy, config(*own)).kind == "nccl"
-    assert transport(policy, config(*own, "engine.tensor_parallel=2")).kind == "shared_memory"  # too few
-    assert transport(policy, config("engine.servers=2")).kind == "shared_memory"  # the learner's is among them
-    assert transport(policy, config(*own, "learner.kind=fsdp")).kind == "shared_memory"  # no weights in this process
+    assert transport(policy, compute(*own)).kind == "nccl"
+    assert transport(policy, compute(*own, "engine.tensor_parallel=2")).kind == "shared_memory"  # too few
+    assert transport(policy, compute("engine.servers=2")).kind == "shared_memory"  # the learner's is among them
+    assert transport(policy, compute(*own, "learner.kind=fsdp")).kind == "shared_memory"  # no weights in this process
 
 
 def test_the_cache_is_as_large_as_needed_and_fits(cpu, folder, monkeypatch):
@@ -178,7 +183,7 @@ def test_the_environment_of_the_person_wins_and_is_left_as_it_was(cpu, monkeypat
 def test_without_vllm_a_run_says_what_to_install(monkeypatch):
     monkeypatch.setattr(settings_module, "LIBRARY", "a_library_that_nobody_has")
     with pytest.raises(ConfigError, match="vLLM is not installed"):
-        Backend(config()).sampler(SimpleNamespace(path="x", model=torch.nn.Linear(1, 1)))
+        Backend.of(config()).sampler(SimpleNamespace(path="x", model=torch.nn.Linear(1, 1)))
 
 
 @pytest.fixture
@@ -208,7 +213,7 @@ def policy_of(name, folder):
 def test_an_engine_begins_with_the_models_present_weights(given, tmp_path):
     """The folder's may be older: a cold start trains the model in memory."""
     policy = policy_of("qwen2", tmp_path / "model")
-    Backend(config("engine.deadline=7")).sampler(policy)
+    Backend.of(config("engine.deadline=7")).sampler(policy)
     assert given[0] == (str(policy.path), 7.0)
     assert given[1][1] == 0
     assert given[1][0]["model.norm.weight"].equal(policy.model.model.norm.weight)
@@ -217,14 +222,14 @@ def test_an_engine_begins_with_the_models_present_weights(given, tmp_path):
 @pytest.mark.parametrize("name", ["gpt_oss", "mixtral"])
 def test_weights_that_vllm_cannot_replace_must_be_the_folders(given, tmp_path, name):
     policy = policy_of(name, tmp_path / "model")
-    Backend(config()).sampler(policy)
+    Backend.of(config()).sampler(policy)
     assert len(given) == 1, "it serves the folder's"
     with pytest.raises(ConfigError, match=f"'{name}' from a learner while it runs.*learner.lora"):
-        local_learner(policy, config(), LearnerConfig())
+        local_learner(policy, compute(), LearnerConfig())
     with torch.no_grad():
         policy.model.model.norm.weight.add_(1.0)
     with pytest.raises(ConfigError, match=f"'{name}' while it runs, and those in .*model are older"):
-        Backend(config()).sampler(policy)
+        Backend.of(config()).sampler(policy)
 
 
 def test_vllm_sees_no_trainers_tensors(tmp_path):

@@ -18,11 +18,12 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 import muarl as muarl_package
-from muarl.backends.memory_estimate import plan_of
+from muarl.backends.plans import plan_of
 from muarl.basics.untrusted import visible
 from muarl.cli.chat_screen import introduce
 from muarl.cli.main import app
 from muarl.config import load_config
+from muarl.config.parts import PlannedRun
 from muarl.domains.mcp.client import ServerTool
 from muarl.observe.screen import Screen
 from muarl.observe.terminal import make_logs_visible
@@ -134,7 +135,7 @@ def test_names_of_runs_and_models_are_shown(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_plan_shows_the_name_of_a_model_as_it_is() -> None:
-    plan, fitting = plan_of(load_config("mua-8b", starts=False), Assumptions())
+    plan, fitting = plan_of(PlannedRun.of(load_config("mua-8b", starts=False)), Assumptions(), lambda: None)
     out = io.StringIO()
     named = replace(plan, shape=replace(plan.shape, name="[bold]m[/nothing] \x1b[2J"))
     print_plan(named, fitting, Screen(file=out, width=200, soft_wrap=True), explain=False)

@@ -16,7 +16,7 @@ from muarl.config import load_config
 from muarl.observe.loggers import make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.weights_and_biases import ID_FILE, WandbSettings
-from muarl.runs.opening import prepare
+from muarl.runs.context import prepare
 
 
 class Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.backends import memory_estimate as planned
+from muarl.backends.model_support import check_present, model_shape
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.cli.main import app
 from muarl.config import RunConfig, load_config
-from muarl.planning import GPUS, PUBLISHED, Assumptions, assume, make_plan
+from muarl.config.parts import PlannedRun
+from muarl.planning.assumptions import GPUS, Assumptions, assume
+from muarl.planning.models import PUBLISHED
 from muarl.planning.nearest import nearest
+from muarl.planning.plan import make_plan
 
 BIG = ("model.checkpoint=Qwen/Qwen3-8B", "model.dtype=bfloat16", "model.device=cuda", "model.max_context=8192",
        "learner.pack_tokens=8192", "rollout.concurrency=32")  # fmt: skip
@@ -25,6 +29,10 @@ BIG = ("model.checkpoint=Qwen/Qwen3-8B", "model.dtype=bfloat16", "model.device=c
 
 def muarl(*arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments))
+
+
+def run_of(preset: str, overrides: Sequence[str] = ()) -> PlannedRun:
+    return PlannedRun.of(load_config(preset, overrides))
 
 
 def planned_json(*arguments: str) -> dict[str, Any]:
@@ -40,19 +48,19 @@ def test_the_quickstart_is_planned_for_this_machine() -> None:
     (place,) = found["places"]
     assert place["total"] == sum(place["parts"].values()) <= place["budget"]
     assert 380 << 20 < place["parts"]["process"] < 400 << 20, "Python, torch and a small tokenizer"
-    (on_gpus,) = make_plan(load_config("quickstart"), PUBLISHED["Qwen/Qwen3-0.6B"], Assumptions()).places
+    (on_gpus,) = make_plan(run_of("quickstart"), PUBLISHED["Qwen/Qwen3-0.6B"], Assumptions()).places
     assert "process" not in on_gpus.parts, "which takes no memory of a GPU"
 
 
 def test_a_model_that_thinks_takes_longer() -> None:
     shape = PUBLISHED["Qwen/Qwen3-8B"]
     quick, thinking, brief = (
-        make_plan(load_config("mua-8b", more), shape, Assumptions())
+        make_plan(run_of("mua-8b", more), shape, Assumptions())
         for more in ([], ["model.thinking=true"], ["model.thinking=true", "rollout.tokens_per_turn=100"])
     )
     assert quick.step["sampled_tokens"] < brief.step["sampled_tokens"] < thinking.step["sampled_tokens"]
     assert (quick.assumptions.thought_tokens, brief.assumptions.thought_tokens) == (0.0, 100.0)
-    given = make_plan(load_config("mua-8b", ["model.thinking=true"]), shape, assume(["thought_tokens=50"]))
+    given = make_plan(run_of("mua-8b", ["model.thinking=true"]), shape, assume(["thought_tokens=50"]))
     assert given.assumptions.thought_tokens == 50.0
 
 
@@ -74,9 +82,9 @@ def test_a_plan_for_people_names_every_part_and_every_assumption() -> None:
 
 def test_a_published_model_needs_neither_weights_nor_torch() -> None:
     script = (
-        "import sys; from muarl.config import load_config; from muarl.planning import Assumptions\n"
-        "from muarl.backends.memory_estimate import plan_of\n"
-        f"plan_of(load_config('quickstart', {list(BIG)}), Assumptions())\n"
+        "import sys; from muarl.config import load_config; from muarl.planning.assumptions import Assumptions\n"
+        "from muarl.backends.plans import plan_of; from muarl.config.parts import PlannedRun\n"
+        f"plan_of(PlannedRun.of(load_config('quickstart', {list(BIG)})), Assumptions(), lambda: None)\n"
         "print('torch' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
@@ -84,7 +92,7 @@ def test_a_published_model_needs_neither_weights_nor_torch() -> None:
 
 
 def test_dollars_follow_the_prices_and_seconds_the_machine() -> None:
-    config, shape = load_config("quickstart", BIG), PUBLISHED["Qwen/Qwen3-8B"]
+    config, shape = run_of("quickstart", BIG), PUBLISHED["Qwen/Qwen3-8B"]
     usual = make_plan(config, shape, Assumptions())
     dear = make_plan(config, shape, replace(Assumptions(), gpu_hour=6.0))
     assert usual.cost is not None and dear.cost is not None
@@ -99,7 +107,7 @@ def test_dollars_follow_the_prices_and_seconds_the_machine() -> None:
 
 
 def test_users_that_are_models_are_paid_by_the_token() -> None:
-    config = load_config("quickstart", [*BIG, "user={kind: llm, endpoint: {model: m}}"])
+    config = run_of("quickstart", [*BIG, "user={kind: llm, endpoint: {model: m}}"])
     cost = make_plan(config, PUBLISHED["Qwen/Qwen3-8B"], replace(Assumptions(), user_replies=1.0)).cost
     assert cost is not None
     a = Assumptions()
@@ -113,7 +121,7 @@ def test_rollouts_that_run_ahead_hide_the_update() -> None:
     shape = PUBLISHED["Qwen/Qwen3-8B"]
     paces = []
     for mode in ("synchronous", "one_step_off", "bounded"):
-        config = load_config("quickstart", [*BIG, f"rl.asynchrony={mode}", "rl.practice.repeat=0"])
+        config = run_of("quickstart", [*BIG, f"rl.asynchrony={mode}", "rl.practice.repeat=0"])
         pace = make_plan(config, shape, Assumptions()).pace
         assert pace is not None
         paces.append(pace)
@@ -135,7 +143,7 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
 
 
 def test_the_nearest_gives_up_speed_before_what_is_learned() -> None:
-    config = load_config("quickstart-adamw", ["learner.pack_tokens=4096"])
+    config = run_of("quickstart-adamw", ["learner.pack_tokens=4096"])
     free = nearest(config, lambda c: True)
     packed = nearest(config, lambda c: c.learner.pack_tokens < 1000)
     assert free == []
@@ -145,10 +153,10 @@ def test_the_nearest_gives_up_speed_before_what_is_learned() -> None:
 
 
 def test_every_candidate_is_a_valid_configuration() -> None:
-    seen: list[RunConfig] = []
-    nearest(load_config("quickstart", BIG), lambda c: bool(seen.append(c)))
+    seen: list[PlannedRun] = []
+    nearest(run_of("quickstart", BIG), lambda c: bool(seen.append(c)))
     assert len(seen) > 50
-    assert all(RunConfig.model_validate(c.model_dump(mode="json")) == c for c in seen[:20])
+    assert all(PlannedRun.of(RunConfig.model_validate(c.values())) == c for c in seen[:20])
 
 
 @pytest.mark.parametrize(
@@ -188,22 +196,22 @@ def test_a_folder_s_own_sizes_count_before_its_name(tmp_path: Path) -> None:
     small = replace(PUBLISHED["Qwen/Qwen3-0.6B"], layers=2)
     (folder / "config.json").write_text(json.dumps(small.to_config()))
     config = load_config("quickstart", [f"model.checkpoint={folder}"])
-    assert planned.model_shape(config).parameters == small.parameters
-    planned.check_present(config)
+    assert model_shape(config.model.checkpoint).parameters == small.parameters
+    check_present(config.model.checkpoint)
 
 
 def test_a_published_model_that_is_not_here_is_told_with_the_way_to_get_it() -> None:
     with pytest.raises(CheckpointError, match="hf download Qwen/Qwen3-8B"):
-        planned.check_present(load_config("quickstart", BIG))
+        check_present(load_config("quickstart", BIG).model.checkpoint)
 
 
 def test_only_tools_that_a_model_can_play_cost_a_model() -> None:
     """The share is handed in: those of servers and of made worlds without a description cost nothing."""
-    from muarl.backends.memory_estimate import imagined_share
+    from muarl.backends.plans import imagined_share
 
     assert imagined_share(load_config("teacher").coldstart.scenarios) == pytest.approx(5 / 9)
     assert imagined_share(["mcp-git", "retail-generated"]) == 0.0
-    config, shape = load_config("mua-8b"), PUBLISHED["Qwen/Qwen3-8B"]
+    config, shape = run_of("mua-8b"), PUBLISHED["Qwen/Qwen3-8B"]
     whole, none = (make_plan(config, shape, Assumptions(), imagined=share).teacher for share in (1.0, 0.0))
     assert whole is not None and none is not None
     assert whole.tools > none.tools == 0.0

@@ -5,14 +5,22 @@ from __future__ import annotations
 import pytest
 
 from muarl.config import load_config
-from muarl.planning import PUBLISHED, Assumptions, make_plan
-from muarl.planning.setup import Deployment, deployment
+from muarl.config.parts import PlannedRun
+from muarl.planning.assumptions import Assumptions
+from muarl.planning.models import PUBLISHED
+from muarl.planning.plan import make_plan
+from muarl.planning.setup import Deployment, deployment, notes
 
 SHAPE = PUBLISHED["Qwen/Qwen3-8B"]
 
 
+def run_of(*overrides: str) -> PlannedRun:
+    return PlannedRun.of(load_config("quickstart", ["model.dtype=bfloat16", "rl.practice.repeat=0", *overrides]))
+
+
 def of(*overrides: str) -> Deployment:
-    return deployment(load_config("quickstart", ["model.dtype=bfloat16", "rl.practice.repeat=0", *overrides]), SHAPE)
+    run = run_of(*overrides)
+    return deployment(run, run.rl, SHAPE)
 
 
 FSDP = ("learner.kind=fsdp", "learner.processes=4")
@@ -57,17 +65,12 @@ def test_servers_beside_a_learner_share_its_gpus_unless_they_begin_after_them() 
 
 
 def test_on_a_cluster_each_process_has_its_own_gpus() -> None:
-    found = of(
-        *FSDP,
-        *VLLM,
-        "cluster.samplers=3",
-        "cluster.sampler_gpus=2",
-        "engine.tensor_parallel=2",
-        "cluster.learner_gpus=1",
-    )
+    each = ("cluster.sampler_gpus=2", "engine.tensor_parallel=2", "cluster.learner_gpus=1")
+    run = run_of(*FSDP, *VLLM, "cluster.samplers=3", *each)
+    found = deployment(run, run.rl, SHAPE)
     assert (found.engines, found.shared, found.gpus) == (3, False, 4 + 3 * 2)
     assert not found.learner.start
-    assert found.notes == ()
+    assert list(notes(run, run.user)) == []
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,8 @@ def test_on_a_cluster_each_process_has_its_own_gpus() -> None:
     ],
 )
 def test_what_does_not_go_together_is_noted(overrides: tuple[str, ...], words: str) -> None:
-    assert any(words in note for note in of(*FSDP, *VLLM, *overrides).notes)
+    run = run_of(*FSDP, *VLLM, *overrides)
+    assert any(words in note for note in notes(run, run.user))
 
 
 def test_running_ahead_is_read_from_the_configuration() -> None:
@@ -91,7 +95,7 @@ def test_running_ahead_is_read_from_the_configuration() -> None:
 def test_a_sampler_without_room_for_one_conversation_does_not_fit() -> None:
     long = ("model.max_context=32768", "learner.pack_tokens=32768", "learner.recompute=true")
     own = ("cluster.sampler_gpus=1", "cluster.learner_gpus=1", "model.dtype=bfloat16")
-    config = load_config("quickstart", [*FSDP, *VLLM, *long, *own, "engine.memory=0.75"])
+    config = PlannedRun.of(load_config("quickstart", [*FSDP, *VLLM, *long, *own, "engine.memory=0.75"]))
     shape = PUBLISHED["Qwen/Qwen3-14B"]
     assert make_plan(config, shape, Assumptions()).fits
     problems = make_plan(config, shape, Assumptions(gpu="l40s")).problems
@@ -103,6 +107,6 @@ def test_adapters_sent_alone_are_little() -> None:
     config = [
         load_config("quickstart", ["model.dtype=bfloat16", *lora, *more]) for more in (("engine.lora_rank=0",), ())
     ]
-    whole, alone = (make_plan(c, SHAPE, Assumptions()).step["weights_sent"] for c in config)
+    whole, alone = (make_plan(PlannedRun.of(c), SHAPE, Assumptions()).step["weights_sent"] for c in config)
     assert whole == 2 * SHAPE.parameters
     assert alone == 4 * SHAPE.adapter_parameters(16), "adapters are trained and sent in float32"

@@ -8,7 +8,7 @@ import pytest
 from safetensors.torch import load_file
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.backends.memory_estimate import model_shape
+from muarl.backends.model_support import model_shape
 from muarl.config import load_config
 from muarl.planning import memory
 from muarl.planning.memory import LearnerSetup
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_each_process_holds_its_share_of_the_optimiser(tmp_path: Path) -> None:
-    shape = model_shape(load_config("quickstart"))
+    shape = model_shape(load_config("quickstart").model.checkpoint)
     learner = several(checkpoint_folder("base"), settings(), 2)
     try:
         learner.policy_step(episodes(0))

@@ -13,10 +13,12 @@ from typer.testing import CliRunner
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
 from muarl.config import load_config
+from muarl.config.parts import PlannedRun
 from muarl.learning.packing import Batch, Sample, pack
-from muarl.planning import PUBLISHED, Assumptions, assume, make_plan
+from muarl.planning.assumptions import Assumptions, assume
+from muarl.planning.models import PUBLISHED
 from muarl.planning.nearest import nearest
-from muarl.planning.plan import ResourcePlan
+from muarl.planning.plan import ResourcePlan, make_plan
 from muarl.planning.speed import shared_prefix, update_flops
 
 H100 = assume(["gpu=h100"])
@@ -24,7 +26,7 @@ H100 = assume(["gpu=h100"])
 
 def plan_of(preset: str, *overrides: str, a: Assumptions = H100) -> ResourcePlan:
     config = load_config(preset, overrides)
-    return make_plan(config, PUBLISHED[config.model.checkpoint], a)
+    return make_plan(PlannedRun.of(config), PUBLISHED[config.model.checkpoint], a)
 
 
 def command(*arguments: str) -> Any:
@@ -65,7 +67,7 @@ def test_gpus_that_cannot_do_are_told(arguments: list[str], words: str) -> None:
 
 
 def test_offloading_is_offered_before_more_gpus_and_costs_time() -> None:
-    config, shape = load_config("mua-32b"), PUBLISHED["Qwen/Qwen3-32B"]
+    config, shape = PlannedRun.of(load_config("mua-32b")), PUBLISHED["Qwen/Qwen3-32B"]
     plan = make_plan(config, shape, H100)
     assert not plan.fits
     assert nearest(config, lambda c: make_plan(c, shape, H100).fits) == ["learner.offload_reference=true"]
@@ -87,7 +89,7 @@ def test_what_is_moved_to_the_host_must_fit_there() -> None:
     )
     assert plan_of("mua-32b", "learner.offload_optimizer=true").fits
     # Then more GPUs are the way out, and the search finds it.
-    config, shape = load_config("mua-32b"), PUBLISHED["Qwen/Qwen3-32B"]
+    config, shape = PlannedRun.of(load_config("mua-32b")), PUBLISHED["Qwen/Qwen3-32B"]
     tight = replace(H100, node_gib=220.0)
     found = nearest(config, lambda c: make_plan(c, shape, tight).fits)
     assert found is not None and not any("offload_optimizer" in change for change in found)
@@ -129,7 +131,7 @@ def test_a_teacher_s_conversations_are_priced_where_a_run_begins_with_some() -> 
     assert free.teacher is not None and free.teacher.dollars == pytest.approx(free.teacher.users)
     assert "cold start" in " ".join(command("mua-8b").output.split())
     small = load_config("quickstart", ["model.device=cuda", "model.checkpoint=Qwen/Qwen3-0.6B"])
-    assert make_plan(small, PUBLISHED["Qwen/Qwen3-0.6B"], Assumptions()).teacher is None
+    assert make_plan(PlannedRun.of(small), PUBLISHED["Qwen/Qwen3-0.6B"], Assumptions()).teacher is None
 
 
 def test_what_somebody_assumes_counts_more_than_what_is_known() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from muarl.basics.errors import ConfigError
 from muarl.config import load_config
+from muarl.config.parts import Compute, PlannedRun
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.models import published
 from muarl.planning.plan import make_plan
@@ -43,12 +44,12 @@ VLLM = ["engine.kind=vllm"]
     ],
 )
 def test_where_the_parts_lie_decides(settings: list[str], words: str) -> None:
-    transport = weight_transport(load_config("quickstart", ["model.device=auto", *settings]))
+    transport = weight_transport(Compute.of(load_config("quickstart", ["model.device=auto", *settings])))
     assert transport is not None and words in transport.text
 
 
 def test_nothing_is_sent_where_the_sampler_reads_the_learners_memory() -> None:
-    assert weight_transport(load_config("quickstart", [])) is None
+    assert weight_transport(Compute.of(load_config("quickstart", []))) is None
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,9 @@ def test_a_sampler_that_sleeps_shares_the_learners_memory() -> None:
     assert shape is not None
     settings = ["model.checkpoint=Qwen/Qwen3-4B", "model.max_context=16384", "rollout.concurrency=16"]
     awake, asleep = (
-        make_plan(load_config("quickstart", [*settings, f"engine.sleep={s}"]), shape, Assumptions()).places[0]
+        make_plan(
+            PlannedRun.of(load_config("quickstart", [*settings, f"engine.sleep={s}"])), shape, Assumptions()
+        ).places[0]
         for s in ("false", "true")
     )
     engine = {n: b for n, b in awake.parts.items() if n.startswith("sampler's")}
@@ -89,4 +92,5 @@ def test_of_adapters_a_cluster_sends_nothing_else() -> None:
     assert shape is not None
     own = ["model.checkpoint=Qwen/Qwen3-4B", *LORA]
     for settings, rank in (([*own, *WHOLE], 8), (own, 0), ([*own, *WHOLE, *VLLM], 8)):
-        assert deployment(load_config("quickstart", settings), shape).sent_rank == rank
+        run = PlannedRun.of(load_config("quickstart", settings))
+        assert deployment(run, run.rl, shape).sent_rank == rank

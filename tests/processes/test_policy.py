@@ -19,12 +19,13 @@ from muarl.backends.models import load_model
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.config import load_config
+from muarl.config.parts import Compute, PlannedRun
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
 from muarl.environments.play import Player
 from muarl.rollouts.episode_runner import requests_for
 from muarl.rollouts.rollout import LocalExecutor, rollout
-from muarl.runs import preflight
+from muarl.runs import room
 from muarl.types.episode import Episode
 from muarl.workers.processes.executor import PooledSampler, PoolExecutor
 
@@ -39,7 +40,7 @@ class Scene:
         self.config = load_config("quickstart", [*words, f"engine.processes={processes}", *more])
         self.places = places_of(self.config)
         self.policy = load_model(self.config.model)
-        self.backend = Backend(self.config)
+        self.backend = Backend.of(self.config)
         self.start = {name: p.detach().clone() for name, p in self.policy.model.named_parameters()}
         self.users = make_users(self.config.user, self.places)
         self.begin()
@@ -77,7 +78,7 @@ class Scene:
 
     async def evaluate(self) -> list[Episode]:
         users = make_users(self.config.eval_user, self.places)
-        executor = policy_executor(self.config, self.places, self.agent, users, 4)
+        executor = policy_executor(Compute.of(self.config), self.places, self.agent, users, 4)
         assert isinstance(executor, LocalExecutor if self.config.process_count == 1 else PoolExecutor)
         asked = requests_for(self.places.draw("test", 2, 3, 0), 1, seed=5, label="evaluation")
         async with asyncio.timeout(LIMIT):
@@ -145,7 +146,7 @@ def test_what_is_sampled_here_comes_from_the_same_weights(scene: Scene, loop: as
         await scene.sampler.update(scene.nudge(), 4)
         params = SamplingParams(max_tokens=8, seed=3)
         there = await scene.sampler.sample((1, 2, 3), params)
-        return there, await Backend(scene.config.model_copy(update={"engine": one})).sampler(scene.policy).sample(
+        return there, await Backend.of(scene.config.model_copy(update={"engine": one})).sampler(scene.policy).sample(
             (1, 2, 3), params
         )
 
@@ -155,7 +156,7 @@ def test_what_is_sampled_here_comes_from_the_same_weights(scene: Scene, loop: as
 
 
 def test_agents_of_no_policy_play_here(scene: Scene) -> None:
-    executor = policy_executor(scene.config, scene.places, IdleAgent(), scene.users, 4)
+    executor = policy_executor(Compute.of(scene.config), scene.places, IdleAgent(), scene.users, 4)
     assert isinstance(executor, LocalExecutor)
 
 
@@ -217,19 +218,19 @@ def test_auto_is_one_for_each_thread_where_several_can_play(monkeypatch: pytest.
 
 
 def test_a_gpu_is_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "free_on_device", lambda device: (True, 1 << 40))
+    monkeypatch.setattr(room, "free_on_device", lambda device: (True, 1 << 40))
     config = load_config("quickstart", ["engine.processes=2"])
     with pytest.raises(ConfigError, match=r"engine\.processes=1, or model\.device=cpu"):
-        preflight.check_memory(config)
-    preflight.check_memory(config, sampling=False)
+        room.check_memory(PlannedRun.of(config))
+    room.check_memory(PlannedRun.of(config), sampling=False)
 
 
 def test_the_least_memory_counts_every_process(tmp_path: Path) -> None:
-    from muarl.backends.memory_estimate import model_shape
+    from muarl.backends.model_support import model_shape
     from muarl.planning.memory import process_memory
 
-    one, two = (load_config("quickstart", [f"engine.processes={n}"]) for n in (1, 2))
-    shape = model_shape(one)
-    more = preflight.sure_bytes(two, shape, on_gpu=False) - preflight.sure_bytes(one, shape, on_gpu=False)
+    one, two = (PlannedRun.of(load_config("quickstart", [f"engine.processes={n}"])) for n in (1, 2))
+    shape = model_shape(one.model.checkpoint)
+    more = room.sure_bytes(two, shape, on_gpu=False) - room.sure_bytes(one, shape, on_gpu=False)
     assert more > 2 * process_memory(shape)
     assert more < 2 * process_memory(shape) + 3 * 4 * shape.parameters + (1 << 20)

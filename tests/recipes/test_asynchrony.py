@@ -20,6 +20,7 @@ from muarl.backends.local import learner_settings
 from muarl.backends.models import load_model
 from muarl.backends.users import make_users
 from muarl.config import load_config
+from muarl.config.parts import Compute
 from muarl.config.rl import RlConfig
 from muarl.environments.configure import places_of
 from muarl.environments.play import play_in
@@ -31,7 +32,7 @@ from muarl.recipes import rl
 from muarl.recipes.training import loss_settings as updates
 from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.rollouts.rollout import collect_groups
-from muarl.runs.opening import prepare
+from muarl.runs.context import prepare
 from muarl.types.episode import Episode, Verdict, read_episodes
 from support.episodes import UNBROKEN
 
@@ -80,10 +81,12 @@ def test_taking_turns_is_a_plain_loop(configure: Configure) -> None:
     prepare(config)
     places, policy = places_of(config), load_model(config.model)
     learner = TorchLearner(
-        policy.model, policy.tokenizer, learner_settings(config, updates.learner_config(config.rl, config.model))
+        policy.model,
+        policy.tokenizer,
+        learner_settings(Compute.of(config), updates.learner_config(config.rl, config.model)),
     )
     engine = TorchEngine(policy.model, max_slots=config.rollout.concurrency, max_context=config.model.max_context)
-    agent = Backend(config).agent(policy, temperature=config.rl.temperature, engine=engine)
+    agent = Backend.of(config).agent(policy, temperature=config.rl.temperature, engine=engine)
     users = make_users(config.user, places)
     seen = []
     for step in range(2):

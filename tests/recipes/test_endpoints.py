@@ -291,17 +291,18 @@ def test_the_bound_of_another_command_is_refused(muarl: Muarl, server: FakeOpenA
 
 def test_an_evaluations_bound_does_not_bound_training(configure: Callable[..., Any], server: FakeOpenAI) -> None:
     from muarl.basics.errors import ConfigError
-    from muarl.runs.spending import check_prices
+    from muarl.runs.prices import Bounds, check_prices
+    from muarl.runs.roles import Cast
 
     asking = configure("eval.max_cost=1", *llm("user", server))
     with pytest.raises(ConfigError, match=r"eval.max_cost bounds evaluations .* set budget.max_cost=1"):
-        check_prices(asking, asking.user)
+        check_prices(Cast.of(asking), Bounds.of(asking), "user")
     alone = configure("eval.max_cost=1")
-    check_prices(alone, alone.user)  # nobody is paid
+    check_prices(Cast.of(alone), Bounds.of(alone), "user")  # nobody is paid
 
 
 def test_training_stops_once_its_budget_cannot_be_kept(configure: Callable[..., Any]) -> None:
-    from muarl.runs.opening import open_run
+    from muarl.runs.context import open_run
     from muarl.runs.spending import Spending
     from muarl.types.episode import Episode, StopReason, Usage
 
@@ -317,7 +318,7 @@ def test_training_stops_once_its_budget_cannot_be_kept(configure: Callable[..., 
 
 def test_the_judges_share_of_a_budget_is_counted_by_conversation(configure: Callable[..., Any]) -> None:
     from muarl.accounts.budgets import add_besides
-    from muarl.runs.opening import open_run
+    from muarl.runs.context import open_run
     from muarl.runs.spending import Spending
     from muarl.types.episode import Episode, StopReason, Usage
 

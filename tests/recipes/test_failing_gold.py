@@ -15,7 +15,7 @@ from muarl.environments.configure import place_of
 from muarl.environments.places import Places
 from muarl.learning.checkpoints import latest_checkpoint
 from muarl.recipes import rl
-from muarl.runs import preflight
+from muarl.runs import tasks
 from muarl.runs.context import open_context
 
 
@@ -23,7 +23,7 @@ from muarl.runs.context import open_context
 def test_training_ends_with_a_checkpoint(
     asynchrony: str, configure: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preflight, "AHEAD", 0)  # the run is longer than what is looked at beforehand
+    monkeypatch.setattr(tasks, "AHEAD", 0)  # the run is longer than what is looked at beforehand
     config = configure("rl.steps=4", f"rl.asynchrony={asynchrony}", "rl.checkpoint_every=0")
     made = place_of(config)
 

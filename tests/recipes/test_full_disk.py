@@ -115,7 +115,7 @@ def test_too_small_a_disk_is_told_before_anything_begins(disk: Path, muarl: Call
 def test_room_is_asked_for_before_anything_begins(
     muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("muarl.runs.preflight.free_space", lambda path: 1000)
+    monkeypatch.setattr("muarl.runs.room.free_space", lambda path: 1000)
     for command in ("train", "sft", "quickstart"):
         result = muarl(command, "--name", "r")
         assert result.exit_code == 2 and "takes at least" in result.stderr and "1000 bytes free" in result.stderr

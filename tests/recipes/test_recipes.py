@@ -23,7 +23,7 @@ from muarl.learning.checkpoints import load_policy
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
 from muarl.rollouts.episode_runner import EpisodeRunner
-from muarl.runs.opening import prepare
+from muarl.runs.context import prepare
 from muarl.types.episode import Episode, Verdict
 from support.command_lines import check
 from support.episodes import UNBROKEN

@@ -16,7 +16,7 @@ from muarl.cli.main import app
 from muarl.config import RunConfig, dump_config, fields_of, load_config
 from muarl.observe.rundir import RunDirectory
 from muarl.runs.changes import LONGER, MAY_CHANGE, NUMERICS, changes, check_resume
-from muarl.runs.opening import open_run
+from muarl.runs.context import open_run
 
 Contents = dict[str, bytes]
 

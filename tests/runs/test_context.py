@@ -13,6 +13,7 @@ from muarl.backends import cluster as clustered
 from muarl.backends.engines import Backend
 from muarl.basics.errors import ConfigError
 from muarl.config import load_config
+from muarl.config.parts import Compute
 from muarl.observe.rundir import RunDirectory
 from muarl.runs.context import open_context
 
@@ -24,7 +25,7 @@ def test_a_run_is_opened_with_what_its_configuration_says(tmp_path: Path) -> Non
         assert (context.seed, context.resumed, context.retention.last) == (3, False, 2)
         assert context.needed == (Path("runs/first"),)
         assert context.spending.budget().tokens == 9
-        assert (context.backend.config, context.backend.cluster) == (config, None)
+        assert (context.backend.compute, context.backend.cluster) == (Compute.of(config), None)
         context.logger.log({"success": 0.5}, phase="rl", step=0)
     assert [row["success"] for row in context.folder.read_metrics()] == [0.5]
     with open_context(config.model_copy(update={"resume": context.folder.path}), "train") as again:
@@ -58,6 +59,6 @@ def test_everything_is_closed_where_a_run_fails(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("part", ["sampler", "learner", "executor"])
 def test_a_stage_that_joins_no_cluster_says_so(part: str) -> None:
     given: dict[str, tuple[Any, ...]] = {"sampler": (None,), "learner": (SimpleNamespace(path=Path("x")), None, "rl")}
-    backend = Backend(load_config("quickstart", ["cluster.address=local"]))
+    backend = Backend.of(load_config("quickstart", ["cluster.address=local"]))
     with pytest.raises(ConfigError, match="cluster.address: only `muarl train` and `muarl sft`"):
         getattr(backend, part)(*given.get(part, (None,)))

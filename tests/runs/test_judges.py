@@ -8,7 +8,7 @@ from muarl.basics.errors import ConfigError
 from muarl.config import load_config
 from muarl.endpoints import Price
 from muarl.rewards.judge import FixedJudge, ModelJudge
-from muarl.runs.judges import Judges, judge_specs
+from muarl.runs.roles import Judges, judge_specs
 from muarl.types.episode import Usage
 from support.fake_openai import FakeOpenAI, text
 
@@ -20,7 +20,8 @@ TASK = [{"role": "user", "content": "Well?"}]
 
 
 def judges(*settings: str) -> Judges:
-    return Judges.of(load_config("cpu", settings))
+    config = load_config("cpu", settings)
+    return Judges.of(config.eval, config.domains)
 
 
 def test_one_model_for_several_things_is_opened_once() -> None:
@@ -40,8 +41,8 @@ def test_those_that_are_no_models_need_nothing() -> None:
 
 def test_generated_tasks_have_nothing_to_ask_the_judge_of_assertions() -> None:
     config = load_config("cpu", ["eval.judge=endpoint:m", "eval.audit_judge=endpoint:n"])
-    assert judge_specs(config) == {"eval.audit_judge": "endpoint:n"}
-    assert [m.endpoint.model for m in Judges.of(config).models] == ["n"]
+    assert judge_specs(config.eval, config.domains) == {"eval.audit_judge": "endpoint:n"}
+    assert [m.endpoint.model for m in Judges.of(config.eval, config.domains).models] == ["n"]
 
 
 def test_a_name_that_is_none_is_refused() -> None:

@@ -10,14 +10,16 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from muarl.backends import hardware
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.backends.memory_estimate import free_memory
+from muarl.backends.hardware import free_memory
 from muarl.backends.models import load_model
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
 from muarl.config import load_config
-from muarl.planning import PUBLISHED
-from muarl.runs import packs, preflight
+from muarl.config.parts import PlannedRun
+from muarl.planning.models import PUBLISHED
+from muarl.runs import room
 
 MIB = 1 << 20
 
@@ -26,8 +28,12 @@ def muarl(*arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments))
 
 
+def run_of(preset: str, overrides: list[str]) -> PlannedRun:
+    return PlannedRun.of(load_config(preset, overrides))
+
+
 def memory_of(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(preflight, "free_memory", lambda: size)
+    monkeypatch.setattr(hardware, "free_memory", lambda: size)
 
 
 @pytest.mark.parametrize("command", ["train", "sft", "quickstart"])
@@ -46,38 +52,38 @@ def test_too_little_memory_is_said_before_anything_is_loaded(
 def test_the_nearest_that_fits_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     memory_of(monkeypatch, 8 * MIB)
     with pytest.raises(ConfigError, match="bfloat16"):
-        preflight.check_memory(load_config("quickstart", ["model.device=cpu", "threads=1"]))
-    preflight.check_memory(load_config("quickstart", ["model.device=cpu", "threads=1", "model.dtype=bfloat16"]))
+        room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1"]))
+    room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1", "model.dtype=bfloat16"]))
 
 
 def test_where_nothing_would_fit_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     memory_of(monkeypatch, MIB)
     with pytest.raises(ConfigError, match="smaller model"):
-        preflight.check_memory(load_config("quickstart", ["model.device=cpu", "threads=1"]))
+        room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1"]))
 
 
 def test_where_the_system_does_not_say_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     memory_of(monkeypatch, 0)
-    preflight.check_memory(load_config("quickstart", ["model.device=cpu", "threads=1"]))
+    room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1"]))
 
 
 @pytest.mark.parametrize("preset", ["quickstart", "quickstart-adamw"])
 def test_what_is_certain_is_no_more_than_what_a_run_takes(preset: str) -> None:
     """The check must never refuse what works: on a CPU it counts no cache and no activations."""
-    config = load_config(preset, ["model.device=cpu", "threads=1"])
+    config = run_of(preset, ["model.device=cpu", "threads=1"])
     policy = load_model(config.model)
     weights = sum(p.numel() * p.element_size() for p in policy.model.parameters())
-    shape = preflight.model_shape(config)
-    sure = preflight.sure_bytes(config, shape, on_gpu=False)
+    shape = room.model_shape(config.model.checkpoint)
+    sure = room.sure_bytes(config, shape, on_gpu=False)
     # The model, its gradients, two moments (one of what Muon trains), the reference, and the engine's copy with its
     # tables.
     matrices = 4 * shape.matrix_parameters
     least = 6 * weights if preset == "quickstart-adamw" else 5 * weights - matrices
     assert least < sure < least + 0.2 * weights
-    assert preflight.sure_bytes(config, shape, on_gpu=True) > sure, "on a GPU the cache is there from the start"
+    assert room.sure_bytes(config, shape, on_gpu=True) > sure, "on a GPU the cache is there from the start"
     # To evaluate: the model, and the engine's copy. To learn from demonstrations: no engine and no reference.
-    assert 2 * weights < preflight.sure_bytes(config, shape, on_gpu=False, training=False) < 2.2 * weights
-    assert preflight.sure_bytes(config, shape, on_gpu=False, sampling=False) == 4 * weights - matrices
+    assert 2 * weights < room.sure_bytes(config, shape, on_gpu=False, training=False) < 2.2 * weights
+    assert room.sure_bytes(config, shape, on_gpu=False, sampling=False) == 4 * weights - matrices
 
 
 def test_an_evaluation_says_so_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -89,11 +95,11 @@ def test_an_evaluation_says_so_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 def test_what_is_not_in_this_process_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     memory_of(monkeypatch, MIB)
-    preflight.check_memory(load_config("quickstart", ["model.device=cpu", "engine.kind=vllm"]), training=False)
-    sharded = load_config("quickstart", ["model.device=cpu", "learner.kind=fsdp"])
-    preflight.check_memory(sharded, sampling=False)
+    room.check_memory(run_of("quickstart", ["model.device=cpu", "engine.kind=vllm"]), training=False)
+    sharded = run_of("quickstart", ["model.device=cpu", "learner.kind=fsdp"])
+    room.check_memory(sharded, sampling=False)
     with pytest.raises(ConfigError, match="needs at least"):
-        preflight.check_memory(sharded, training=False)
+        room.check_memory(sharded, training=False)
 
 
 def test_this_machine_says_what_is_free() -> None:
@@ -207,8 +213,8 @@ def test_packs_follow_the_context_where_they_are_automatic() -> None:
 def test_automatic_packs_are_smaller_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     def packed(mib: int, *settings: str, total: int | None = None, sampling: bool = True) -> tuple[int, str]:
         memory_of(monkeypatch, mib * MIB)
-        monkeypatch.setattr(packs, "total_memory", lambda: (total or mib) * MIB)
-        config, said = packs.within_memory(
+        monkeypatch.setattr(room, "total_memory", lambda: (total or mib) * MIB)
+        config, said = room.within_memory(
             load_config("quickstart", ["model.device=cpu", "engine.processes=1", *settings]), sampling=sampling
         )
         return config.learner.pack_tokens, said
@@ -216,9 +222,9 @@ def test_automatic_packs_are_smaller_where_memory_is_short(monkeypatch: pytest.M
     for preset in ("quickstart", "cpu"):
         for sampling in (True, False):
             memory_of(monkeypatch, 512 * MIB)  # other programs take memory for the moment
-            monkeypatch.setattr(packs, "total_memory", lambda: 8192 * MIB)
+            monkeypatch.setattr(room, "total_memory", lambda: 8192 * MIB)
             config = load_config(preset, ["model.device=cpu"])
-            assert packs.within_memory(config, sampling=sampling) == (config, "")
+            assert room.within_memory(config, sampling=sampling) == (config, "")
     tokens, said = packed(780)
     assert 768 <= tokens < 4096 and f"learner.pack_tokens: auto is {tokens} here instead of 4096" in said
     assert tokens < packed(800)[0] < 4096
@@ -229,7 +235,7 @@ def test_automatic_packs_are_smaller_where_memory_is_short(monkeypatch: pytest.M
 
 def test_a_run_says_that_memory_made_its_packs_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     smaller = lambda config, *, sampling: (load_config("cpu", ["learner.pack_tokens=1024"]), "made smaller")  # noqa: E731
-    monkeypatch.setattr(packs, "within_memory", smaller)
+    monkeypatch.setattr(room, "within_memory", smaller)
     monkeypatch.setattr("muarl.cli.train._say_what_would_run", lambda *given: None)
     result = dry("model.device=cpu")
     assert "made smaller" in result.stderr and yaml.safe_load(result.stdout)["learner"]["pack_tokens"] == 1024

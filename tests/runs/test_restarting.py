@@ -8,7 +8,7 @@ import pytest
 
 from muarl.basics.errors import InfrastructureError
 from muarl.config import RunConfig, load_config
-from muarl.runs.restarting import Attempt, with_restarts
+from muarl.runs.context import Attempt, with_restarts
 
 FOLDER = Path("runs/x")
 

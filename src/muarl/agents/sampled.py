@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from muarl.agents.base import AgentTurn
 from muarl.basics.seeds import derive_seed
 from muarl.chat_formats.base import ChatFormat
-from muarl.chat_formats.choice import chat_format
 from muarl.chat_formats.families import EarlierThoughts
 from muarl.chat_formats.guarded import HuggingFaceTokenizer
 from muarl.chat_formats.rendered import with_tool_names
@@ -59,6 +58,8 @@ class SampledAgent:
         """An agent that samples in the chat format of a tokenizer. ``turn_tokens``, ``context``, ``temperature``: see
         ``Sampling``; ``thinking``, ``earlier_thoughts``: see ``chat_format``. CheckpointError if the tokenizer's chat
         format is not known."""
+        from muarl.chat_formats.choice import chat_format  # a run brings a format that was chosen
+
         chat = chat_format(tokenizer, thinking=thinking, earlier_thoughts=earlier_thoughts)
         return cls(sampler, chat, Sampling(turn_tokens, context, temperature), name=name)
 

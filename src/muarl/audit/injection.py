@@ -19,7 +19,6 @@ from muarl.audit.consent import names_action
 from muarl.audit.facts import parsed
 from muarl.audit.transcript import AuditedCall, Transcript
 from muarl.audit.values import is_identifier, leaves, names
-from muarl.domains.kit import compact
 from muarl.rewards.traps import PLANTED_TAG, traps_of
 
 _ORDERS = (
@@ -121,6 +120,8 @@ def _texts(content: str) -> Iterator[str]:
     """The texts within a result, be it JSON or a tiny world's records in compact form; anything else is one text."""
     value: Any = parsed(content)
     if isinstance(value, str) and value[:1] not in ("{", "["):
+        from muarl.domains.kit import compact  # the results of tiny worlds alone
+
         value = compact.read(value)
     if isinstance(value, str):
         yield value

@@ -17,7 +17,6 @@ from muarl.basics.errors import CheckpointError
 from muarl.config import load_config
 from muarl.learning.checkpoint_kinds import check_kind
 from muarl.learning.checkpoint_paths import STEP, latest_checkpoint
-from muarl.planning.models import published
 
 SHIPPED = {"base": "quickstart", "base-airline": "airline", "base-telecom": "telecom", "base-worlds": "worlds"}
 """The small base checkpoints that come with muarl, and the preset that each was made by and goes with."""
@@ -91,6 +90,8 @@ def existing_checkpoint(spec: str, words: Iterable[str] = ()) -> Path:
         return folder
     if (unfetched := missing(spec)) is not None:
         raise unfetched
+    from muarl.planning.models import published  # only to name the way to get one
+
     if published(spec) is not None:
         raise CheckpointError(
             f"{spec}: is not on this machine. Fetch it first, such as by `hf download {spec} --local-dir {spec}`, then "

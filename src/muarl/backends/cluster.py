@@ -7,27 +7,30 @@ where this machine does: both must lie in a file system that all machines share,
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder
+from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.backends.elsewhere import ToldRun, Values, set_up
 from muarl.backends.hardware import Machines, of_resources
 from muarl.backends.local import local_learner, local_sampler, sharding
-from muarl.backends.memory_estimate import model_shape, plan_of
+from muarl.backends.model_support import model_shape
 from muarl.backends.models import load_model, model_format
+from muarl.backends.plans import PromptTokens, plan_of
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
 from muarl.basics.system import usable_cores
 from muarl.config import RunConfig
+from muarl.config.parts import Compute, PlannedRun
+from muarl.config.rl import RlConfig
 from muarl.config.scale import ClusterConfig, sends_adapter
+from muarl.config.sections import SftConfig
 from muarl.environments.configure import places_of
 from muarl.environments.play import Player
-from muarl.environments.registry import approve, approved, canonical, is_reference
+from muarl.environments.registry import approve, approved
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoints import Policy, load_tokenizer
 from muarl.planning.assumptions import GIB, Assumptions
@@ -47,31 +50,14 @@ from muarl.workers.cluster.workers import ActorWorker, ClusterExecutor, WorkerAc
 if TYPE_CHECKING:
     from muarl.learning.learner import Learner, LearnerConfig
 
-Values = Mapping[str, Any]
-"""A run configuration as JSON values."""
-
 # ---- in the cluster's processes
-
-
-def set_up(threads: int, seed: int) -> None:
-    """Threads and seeds of this process, as ``prepare`` sets them in a run of one process."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    import random
-
-    import torch
-
-    torch.set_num_threads(threads)
-    torch.manual_seed(seed)
-    random.seed(seed)
 
 
 def build_sampler(values: Values) -> PolicySampler:
     """A sampler with the weights of ``model.checkpoint``."""
-    config = RunConfig.model_validate(values)
-    policy = load_model(config.model, weights=config.engine.kind == "torch")  # vLLM reads the folder itself
-    return local_sampler(policy, config, adapters=sends_adapter(config.engine, config.learner, clustered=True))
+    compute = Compute.of(RunConfig.model_validate(values))
+    policy = load_model(compute.model, weights=compute.engine.kind == "torch")  # vLLM reads the folder itself
+    return local_sampler(policy, compute, adapters=sends_adapter(compute.engine, compute.learner, clustered=True))
 
 
 def build_runner(
@@ -92,11 +78,11 @@ def build_learner(values: Values, settings: LearnerConfig, rank: int, world: int
     """Process ``rank`` of a learner that begins with the weights of ``model.checkpoint``."""
     from muarl.learning.fsdp import ShardedLearner
 
-    config = RunConfig.model_validate(values)
-    if config.learner.kind == "fsdp":
-        folder = checkpoint_folder(config.model.checkpoint)
-        return ShardedLearner(folder, settings, sharding(config), rank=rank, world=world, address=address)
-    return local_learner(load_model(config.model), config, settings)
+    compute = Compute.of(RunConfig.model_validate(values))
+    if compute.learner.kind == "fsdp":
+        folder = checkpoint_folder(compute.model.checkpoint)
+        return ShardedLearner(folder, settings, sharding(compute), rank=rank, world=world, address=address)
+    return local_learner(load_model(compute.model), compute, settings)
 
 
 # ---- in the driver
@@ -106,113 +92,87 @@ PROCESS_BYTES = 400 * 2**20
 
 
 @contextmanager
-def joined(config: RunConfig, *, alone: bool = False) -> Iterator[Cluster]:
-    """The run's cluster, from here to the end of the block. See ``join`` for what may be wrong with it. ``alone``: the
-    run needs a learner there and nobody else.
+def joined(run: PlannedRun, prompt: PromptTokens, *, alone: bool = False) -> Iterator[Cluster]:
+    """The run's cluster, from here to the end of the block. See ``join`` for what may be wrong with it. ``prompt``: see
+    ``plan_of``. ``alone``: the run needs a learner there and nobody else.
     """
-    c = config.cluster
+    c = run.cluster
     assert c.address is not None
     cores = usable_cores() if c.address == "local" else None
-    parts = parts_of(config, with_rl=not alone)
+    stage = run.sft if alone else run.rl
+    parts = parts_of(run, stage)
     parts = parts[:1] if alone else parts
     cluster = join(c.address, parts, timeout=c.start_timeout, spread=c.spread, cores=cores)
     try:
-        check_gpus(config, of_resources(cluster.resources), alone=alone)
+        check_gpus(run, stage, of_resources(cluster.resources), prompt)
         yield cluster
     finally:
         cluster.close()
 
 
-def parts_of(config: RunConfig, *, with_rl: bool = True) -> list[ProcessGroup]:
+def parts_of(compute: Compute, stage: RlConfig | SftConfig) -> list[ProcessGroup]:
     """What the run needs, the learner first. Of the machines' own memory only what is certainly taken is reserved: of a
-    process with a GPU, itself and what is moved off its GPU."""
-    c = config.cluster
-    shape = model_shape(config)
-    setup = learner_setup(config, on_gpu=c.learner_gpus > 0, with_rl=with_rl)
+    process with a GPU, itself and what is moved off its GPU. ``stage``: what is learned."""
+    c = compute.cluster
+    shape = model_shape(compute.model.checkpoint)
+    setup = learner_setup(compute, stage, on_gpu=c.learner_gpus > 0)
     weights = shape.parameters * setup.frozen_bytes
     moved = sum(host_memory(shape, setup).values())
-    learner = PROCESS_BYTES + (moved if c.learner_gpus else sure_learner_bytes(config, on_gpu=False, compared=with_rl))
+    learner = PROCESS_BYTES + (moved if c.learner_gpus else sure_learner_bytes(compute, stage, on_gpu=False))
     # Without a GPU: the model, and the engine's own copy.
     sampler = PROCESS_BYTES + (0 if c.sampler_gpus else 2 * weights)
     return [
-        ProcessGroup("learner", config.learner.processes, c.learner_cpus, c.learner_gpus, learner),
+        ProcessGroup("learner", compute.learner.processes, c.learner_cpus, c.learner_gpus, learner),
         ProcessGroup("sampler", c.samplers, c.sampler_cpus, c.sampler_gpus, sampler, "cluster.samplers"),
         ProcessGroup("rollout worker", c.rollout_workers, c.worker_cpus, 0.0, PROCESS_BYTES, "cluster.rollout_workers"),
     ]
 
 
-def sure_learner_bytes(config: RunConfig, *, on_gpu: bool, compared: bool = True) -> int:
-    """What a learner process certainly takes on its device, whatever the episodes' lengths. ``compared``: with a
-    reference model, where the configuration has one."""
-    shape = model_shape(config)
-    held = learner_memory(shape, learner_setup(config, on_gpu=on_gpu, with_rl=compared))
+def sure_learner_bytes(compute: Compute, stage: RlConfig | SftConfig, *, on_gpu: bool) -> int:
+    """What a learner process certainly takes on its device, whatever the episodes' lengths."""
+    shape = model_shape(compute.model.checkpoint)
+    held = learner_memory(shape, learner_setup(compute, stage, on_gpu=on_gpu))
     return sum(held.get(name, 0) for name in ("weights", "gradients", "optimiser", "reference"))
 
 
-def check_gpus(config: RunConfig, machines: Machines | None, *, alone: bool = False) -> None:
+def check_gpus(run: PlannedRun, stage: RlConfig | SftConfig, machines: Machines | None, prompt: PromptTokens) -> None:
     """ConfigError, with the nearest settings that fit, if the cluster's GPUs are too small for the learner. Without a
-    complaint where Ray does not say which GPUs there are. ``alone``: see ``joined``."""
-    if not config.cluster.learner_gpus or machines is None or machines.kind is None:
+    complaint where Ray does not say which GPUs there are."""
+    if not run.cluster.learner_gpus or machines is None or machines.kind is None:
         return
     device = machines.assumed(Assumptions()).device
-    needed = sure_learner_bytes(config, on_gpu=True, compared=not alone)
+    needed = sure_learner_bytes(run, stage, on_gpu=True)
     if needed <= device.memory:
         return
-    _, fitting = plan_of(config, Assumptions(), seen=machines)
+    _, fitting = plan_of(run, Assumptions(), prompt, seen=machines)
     hint = f"The nearest that fits: {' '.join(fitting)}" if fitting else "No settings make it fit."
     raise ConfigError(
         f"cluster: a learner process needs at least {needed / GIB:.1f} GiB of its GPU, and there are {machines}. {hint}"
     )
 
 
-def travelling(config: RunConfig, folder: Path | None = None) -> dict[str, Any]:
-    """The configuration for a process of the cluster, which does its part without a cluster of its own.
-
-    ``folder``: of the weights to begin with. Checkpoints shipped with muarl go by their name.
-    """
-    named = config.model.checkpoint
-    shipped = named in SHIPPED and folder in (None, checkpoint_folder(named))
-    spec = named if shipped else str((folder or checkpoint_folder(named)).absolute())
-    update: dict[str, Any] = {
-        "cluster": ClusterConfig(),
-        "resume": None,
-        "model": config.model.model_copy(update={"checkpoint": spec}),
-    }
-    update["domain"] = [
-        domain.model_copy(update={"name": canonical(domain.name)}) if is_reference(domain.name) else domain
-        for domain in config.domains
-    ]
-    return config.model_copy(update=update).model_dump(mode="json")
+def _setup(compute: Compute, cpus: float) -> Callable[[], None]:
+    return partial(set_up, compute.threads or max(1, int(cpus)), compute.seed)
 
 
-def _threads(config: RunConfig, cpus: float) -> int:
-    return config.threads or max(1, int(cpus))
-
-
-def _setup(config: RunConfig, cpus: float) -> Callable[[], None]:
-    return partial(set_up, _threads(config, cpus), config.seed)
-
-
-def clustered_sampler(policy: Policy, config: RunConfig, cluster: Cluster) -> ClusterSampler:
+def clustered_sampler(policy: Policy, compute: Compute, told: ToldRun, cluster: Cluster) -> ClusterSampler:
     """The run's samplers, started, with the weights of the policy's folder."""
-    if config.engine.kind == "vllm" and (config.engine.servers or config.engine.urls):
+    if compute.engine.kind == "vllm" and (compute.engine.servers or compute.engine.urls):
         raise ConfigError(
             "engine.servers, engine.urls: on a cluster each sampler is an engine of its own process: leave them out, "
             "and say how many in cluster.samplers"
         )
-    c, transport = config.cluster, cluster_transport(config)
+    c, transport, concurrency = compute.cluster, cluster_transport(compute), compute.rollout.concurrency
     board = cluster.beside_driver(Board)
-    share = config.rollout.model_copy(update={"concurrency": math.ceil(config.rollout.concurrency / c.samplers)})
-    own = config.model_copy(update={"rollout": share})
-    build = partial(build_sampler, travelling(own, policy.path))
+    build = partial(build_sampler, told.values(policy.path, concurrency=math.ceil(concurrency / c.samplers)))
     names = cluster.start(
         "sampler",
         SamplerActor,
-        _setup(config, c.sampler_cpus),
+        _setup(compute, c.sampler_cpus),
         build,
         board,
         c.update_timeout,
-        concurrency=config.rollout.concurrency + 64,
+        concurrency=concurrency + 64,
         restarts=c.restarts,
     )
     return ClusterSampler(
@@ -223,25 +183,26 @@ def clustered_sampler(policy: Policy, config: RunConfig, cluster: Cluster) -> Cl
         bucket=c.bucket_mb * 2**20,
         release=partial(cluster.end, "sampler"),
         adapters=transport.adapter,
-        direct=_route(transport, config),
+        direct=_route(transport, c),
     )
 
 
-def _route(transport: WeightTransport, config: RunConfig) -> DirectRoute | None:
-    c = config.cluster
+def _route(transport: WeightTransport, c: ClusterConfig) -> DirectRoute | None:
     if transport.kind not in ("broadcast", "ipc"):
         return None
     device = "cuda" if transport.on_gpu else "cpu"
     return DirectRoute(transport.kind, device, seconds=c.update_timeout, forming=c.start_timeout)
 
 
-def clustered_learner(policy: Policy, config: RunConfig, settings: LearnerConfig, cluster: Cluster) -> ClusterLearner:
+def clustered_learner(
+    policy: Policy, compute: Compute, told: ToldRun, settings: LearnerConfig, cluster: Cluster
+) -> ClusterLearner:
     """The run's learner, started, with the weights of the policy's folder; ready, if it is all that the run needs."""
-    c = config.cluster
-    build = partial(build_learner, travelling(config, policy.path), settings)
-    world = config.learner.processes
-    names = cluster.start("learner", LearnerActor, _setup(config, c.learner_cpus), build, Each(int), world)
-    meet = config.learner.kind == "fsdp"
+    c = compute.cluster
+    build = partial(build_learner, told.values(policy.path), settings)
+    world = compute.learner.processes
+    names = cluster.start("learner", LearnerActor, _setup(compute, c.learner_cpus), build, Each(int), world)
+    meet = compute.learner.kind == "fsdp"
     learner = make_learners(
         names, meet=meet, seconds=c.update_timeout, release=partial(cluster.end, "learner"), lora=settings.lora
     )
@@ -251,21 +212,21 @@ def clustered_learner(policy: Policy, config: RunConfig, settings: LearnerConfig
     return learner
 
 
-def clustered_executor(config: RunConfig, player: Player, cluster: Cluster) -> ClusterExecutor:
+def clustered_executor(compute: Compute, told: ToldRun, player: Player, cluster: Cluster) -> ClusterExecutor:
     """The run's rollout workers, each of which makes a player like this one; they and all others are then ready."""
-    c = config.cluster
+    c = compute.cluster
     agent = player.agents.same
     if not isinstance(agent, SampledAgent) or not isinstance(agent.sampler, ClusterSampler):
         raise ConfigError(
             "cluster.address: rollout workers play episodes of the policy that the cluster's samplers hold"
         )
-    values, sampler = travelling(config), agent.sampler
+    values, sampler = told.values(), agent.sampler
     builds = Each(lambda n: partial(build_runner, values, approved(), sampler.client(n), agent.sampling))
-    each = c.worker_concurrency or math.ceil(config.rollout.concurrency / c.rollout_workers)
+    each = c.worker_concurrency or math.ceil(compute.rollout.concurrency / c.rollout_workers)
     names = cluster.start(
         "rollout worker",
         WorkerActor,
-        _setup(config, c.worker_cpus),
+        _setup(compute, c.worker_cpus),
         builds,
         concurrency=each + 8,
         restarts=c.restarts,
@@ -273,7 +234,7 @@ def clustered_executor(config: RunConfig, player: Player, cluster: Cluster) -> C
     cluster.settle()
     return ClusterExecutor(
         [ActorWorker(name, n) for n, name in enumerate(names)],
-        concurrency=min(config.rollout.concurrency, each * c.rollout_workers),
+        concurrency=min(compute.rollout.concurrency, each * c.rollout_workers),
         tries=c.tries,
         seconds=c.episode_timeout,
         patience=c.start_timeout,

@@ -1,4 +1,4 @@
-"""From the configuration to what does the slow work: a policy's sampler, its learner, and where episodes are played.
+"""What does the slow work of a run: a policy's sampler, its learner, and where episodes are played.
 
 Here is chosen between this machine (``local``) and a cluster (``cluster``); recipes see the protocols
 ``PolicySampler``, ``Learner``, ``Executor``.
@@ -10,13 +10,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from muarl.backends.checkpoint_names import checkpoint_name
-from muarl.backends.model_notes import model_notes
+from muarl.backends.elsewhere import ToldRun
+from muarl.backends.model_notes import NotedRun
 from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig
+from muarl.config.parts import Compute, PlannedRun
 from muarl.environments.play import Player, local_executor
 from muarl.rollouts.rollout import BoundedExecutor, Executor, LocalExecutor
 
@@ -32,16 +35,23 @@ if TYPE_CHECKING:  # torch and transformers take seconds to import, and the ligh
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """Who samples, learns and plays for a run, by the sections ``model``, ``rollout``, ``engine``, ``learner`` and
-    ``cluster`` of its configuration.
+    """Who samples, learns and plays for a run, as its ``compute`` says.
 
-    ``cluster``: the one that this process has joined for the run; None: everything is done by this process, and by
-    those that it starts. ConfigError from every method where the configuration names a cluster and none was joined.
+    ``told``: what other processes are told of the run, ``noted``: what the cards of its models tell. ``cluster``: the
+    one that this process has joined for the run; None: everything is done by this process, and by those that it starts.
+    ConfigError from every method where the run is to be on a cluster and none was joined.
     """
 
-    config: RunConfig
+    compute: Compute
+    told: ToldRun
+    noted: NotedRun
     cluster: Cluster | None = None
     _processes: list[RunProcesses] = field(default_factory=list, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, config: RunConfig, cluster: Cluster | None = None) -> Backend:
+        """That of a configuration."""
+        return cls(Compute.of(config), ToldRun(config), NotedRun.of(config), cluster)
 
     def close(self) -> None:
         """End the processes that play episodes (``engine.processes``), if any were started."""
@@ -50,20 +60,20 @@ class Backend:
 
     def sampler(self, policy: Policy) -> PolicySampler:
         """A generation engine with the policy's weights in it."""
-        cluster = self._joined()
+        cluster, compute = self._joined(), self.compute
         if cluster is not None:
             from muarl.backends.cluster import clustered_sampler
 
-            return clustered_sampler(policy, self.config, cluster)
-        if self.config.process_count > 1 and (self.config.engine.processes != "auto" or _on_cpu(policy)):
+            return clustered_sampler(policy, compute, self.told, cluster)
+        if compute.processes > 1 and (compute.engine.processes != "auto" or _on_cpu(policy)):
             from muarl.backends.processes import RunProcesses
 
             if not self._processes:
-                self._processes.append(RunProcesses(self.config))
+                self._processes.append(RunProcesses(compute, self.told))
             return self._processes[0].sampler(policy)
         from muarl.backends.local import local_sampler
 
-        return local_sampler(policy, self.config)
+        return local_sampler(policy, compute)
 
     def agent(
         self,
@@ -79,28 +89,27 @@ class Backend:
         from muarl.agents.sampled import SampledAgent, Sampling
         from muarl.backends.models import model_format
 
-        model = self.config.model
-        sampling = Sampling(self.config.rollout.tokens_per_turn, model.max_context, temperature, top_p)
+        model = self.compute.model
+        sampling = Sampling(self.compute.rollout.tokens_per_turn, model.max_context, temperature, top_p)
         chat = model_format(policy.tokenizer, model)
         return SampledAgent(engine or self.sampler(policy), chat, sampling, name=name or checkpoint_name(policy.path))
 
     def learner(self, policy: Policy, settings: LearnerConfig, phase: str) -> Learner:
         """Who trains the policy's weights. ``settings``: the stage's own, such as its loss and optimiser; what the
-        configuration says of packing, precision and adapters is added here. ``phase``: what its checkpoints are of."""
+        run says of packing, precision and adapters is added here. ``phase``: what its checkpoints are of."""
         from muarl.backends.local import learner_settings, local_learner
         from muarl.learning.lora import fitted
 
         cluster = self._joined()
-        settings = replace(
-            learner_settings(self.config, settings), notes=model_notes(self.config, (phase,), policy.path)
-        )
+        notes = self.noted.notes((phase,), policy.path)
+        settings = replace(learner_settings(self.compute, settings), notes=notes)
         if settings.lora is not None:
             settings = replace(settings, lora=fitted(policy.model, settings.lora))
         if cluster is not None:
             from muarl.backends.cluster import clustered_learner
 
-            return clustered_learner(policy, self.config, settings, cluster)
-        return local_learner(policy, self.config, settings)
+            return clustered_learner(policy, self.compute, self.told, settings, cluster)
+        return local_learner(policy, self.compute, settings)
 
     def executor(self, player: Player) -> Executor:
         """Where ``player``'s training episodes are played: by it, or by others who are made like it elsewhere."""
@@ -108,19 +117,19 @@ class Backend:
         if cluster is not None:
             from muarl.backends.cluster import clustered_executor
 
-            return clustered_executor(self.config, player, cluster)
-        if self.config.process_count > 1:
+            return clustered_executor(self.compute, self.told, player, cluster)
+        if self.compute.processes > 1:
             from muarl.backends.processes import pool_executor
 
             pooled = pool_executor(
-                player.agents.same, player.places.name, self.config.rollout.concurrency, section="user"
+                player.agents.same, player.places.name, self.compute.rollout.concurrency, section="user"
             )
             if pooled is not None:
                 return pooled
-        return LocalExecutor(player.play, self.config.rollout.concurrency)
+        return LocalExecutor(player.play, self.compute.rollout.concurrency)
 
     def _joined(self) -> Cluster | None:
-        if self.config.cluster.address is not None and self.cluster is None:
+        if self.compute.cluster.address is not None and self.cluster is None:
             raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; remove it here")
         return self.cluster
 
@@ -130,7 +139,7 @@ def _on_cpu(policy: Policy) -> bool:
 
 
 def policy_executor(
-    config: RunConfig,
+    compute: Compute,
     places: Places,
     agent: Agents,
     users: Users,
@@ -142,7 +151,7 @@ def policy_executor(
     (``engine.processes``), else in this one, as those of an agent that a benchmark asks in a way of its own. ``users``:
     those of ``eval_user``. ``measuring``: see ``places_of``."""
     # Only a sampler of processes loads their module, and torch with it; scripted agents need neither.
-    if config.process_count > 1 and config.engine.kind == "torch" and "muarl.backends.processes" in sys.modules:
+    if compute.processes > 1 and compute.engine.kind == "torch" and "muarl.backends.processes" in sys.modules:
         from muarl.backends.processes import pool_executor
 
         one = places.everywhere(agent).same
@@ -157,22 +166,13 @@ def joined_backend(config: RunConfig, *, learns_only: bool = False) -> Iterator[
     """The backend of a training run, on its cluster if it names one; that cluster is left at the end of the block.
     ``learns_only``: nobody samples for the run. See ``join`` for what may be wrong with a cluster."""
     if config.cluster.address is None:
-        yield Backend(config)
+        yield Backend.of(config)
         return
     from muarl.backends.cluster import joined
+    from muarl.backends.plans import prompt_tokens
 
-    with joined(config, alone=learns_only) as cluster:
-        yield Backend(config, cluster)
-
-
-def learns_here(config: RunConfig) -> bool:
-    """Whether this process itself trains the weights."""
-    return config.cluster.address is None and config.learner.kind == "torch"
-
-
-def samples_here(config: RunConfig) -> bool:
-    """Whether this process itself generates with the weights."""
-    return config.cluster.address is None and config.engine.kind == "torch"
+    with joined(PlannedRun.of(config), partial(prompt_tokens, config), alone=learns_only) as cluster:
+        yield Backend.of(config, cluster)
 
 
 def settle(policy: Policy, learner: Learner, checkpoint: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""Which GPUs a run would find: of the Ray cluster that it names, or of this machine; what a dry run plans with."""
+"""What a run would find: GPUs, of the Ray cluster that it names or of this machine, and memory that is free."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muarl.basics.errors import MuarlError
-from muarl.config import RunConfig
 from muarl.planning.assumptions import GIB, GPUS, Assumptions
 
 SECONDS = 60.0
@@ -45,9 +44,8 @@ class Machines:
         return f"{self.gpus} x {self.name}{memory} on {self.nodes} machine(s), as {self.where} says{unknown}"
 
 
-def look(config: RunConfig) -> Machines | None:
-    """The GPUs of the cluster that the configuration names, else of this machine; None if none can be seen."""
-    address = config.cluster.address
+def look(address: str | None) -> Machines | None:
+    """The GPUs of a cluster (``cluster.address``), else of this machine; None if none can be seen."""
     found = None
     if address not in (None, "local") and (address != "auto" or _ray_runs_here()):
         found = _of_ray(str(address))
@@ -96,3 +94,49 @@ def _of_cuda() -> Machines | None:
     found = kind_of(first.name)
     count = torch.cuda.device_count()
     return Machines("CUDA", first.name, found, count, 1, first.total_memory / GIB, pages / GIB)
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take, swap and what the system can drop included; 0 where it does not say."""
+    free = 0
+    try:
+        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines() if ":" in line)
+        free = sum(int(fields[name].split()[0]) * 1024 for name in ("MemAvailable", "SwapFree"))
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        if limit != "max":
+            used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+            stat = dict(line.split() for line in Path("/sys/fs/cgroup/memory.stat").read_text().splitlines())
+            free = min(free, int(limit) - used + int(stat.get("inactive_file", 0)) + int(stat.get("active_file", 0)))
+    except (OSError, ValueError, KeyError):
+        pass  # what is known so far is still true
+    if not free and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(free, 0)
+
+
+def total_memory() -> int:
+    """Bytes of memory that this machine, or this process's control group, has; 0 where it does not say."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 0
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="utf-8").strip()
+        return total if limit == "max" else min(total, int(limit))
+    except (OSError, ValueError):
+        return total
+
+
+def free_on_device(device: str) -> tuple[bool, int]:
+    """Whether a run's device is a GPU, and how many bytes are free on it; 0 where nobody knows."""
+    if device == "cpu":
+        return False, free_memory()
+    import torch
+
+    if not torch.cuda.is_available():
+        return False, free_memory()
+    try:
+        free, _ = torch.cuda.mem_get_info(torch.device("cuda" if device == "auto" else device))
+    except (RuntimeError, AssertionError, ValueError):
+        return True, 0  # whoever uses the device says what is wrong with it
+    return True, int(free)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from muarl.backends.vllm import takes_weights, vllm_sampler
 from muarl.basics.errors import ConfigError
-from muarl.config import RunConfig
+from muarl.config.parts import Compute
 from muarl.inference.base import PolicySampler
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy
@@ -15,67 +15,67 @@ from muarl.learning.learner import Learner, LearnerConfig, LoraSettings, TorchLe
 from muarl.learning.workers import MultiProcessLearner
 
 
-def local_sampler(policy: Policy, config: RunConfig, *, adapters: bool = False) -> PolicySampler:
+def local_sampler(policy: Policy, compute: Compute, *, adapters: bool = False) -> PolicySampler:
     """A generation engine with the policy's weights in it. ``adapters``: they are those that a learner elsewhere puts
     adapters on, and only these are sent."""
     return (
-        torch_sampler(policy, config, adapters=adapters)
-        if config.engine.kind == "torch"
-        else vllm_sampler(policy, config)
+        torch_sampler(policy, compute, adapters=adapters)
+        if compute.engine.kind == "torch"
+        else vllm_sampler(policy, compute)
     )
 
 
-def torch_sampler(policy: Policy, config: RunConfig, *, adapters: bool = False) -> TorchEngine:
+def torch_sampler(policy: Policy, compute: Compute, *, adapters: bool = False) -> TorchEngine:
     """muarl's own engine, where the policy's model is. ``adapters``: see ``local_sampler``."""
     import torch
 
-    engine, device = config.engine, policy.model.device
-    kind = engine.computes_in(config.model.held, on_gpu=device.type == "cuda")
+    engine, device = compute.engine, policy.model.device
+    kind = engine.computes_in(compute.model.held, on_gpu=device.type == "cuda")
     return TorchEngine(
         policy.model,
-        max_slots=config.rollout.concurrency,
-        max_context=config.model.max_context,
+        max_slots=compute.rollout.concurrency,
+        max_context=compute.model.max_context,
         dtype=getattr(torch, kind),
-        seed=config.seed,
+        seed=compute.seed,
         steps=engine.compile,
         adapters=adapters,
     )
 
 
-def local_learner(policy: Policy, config: RunConfig, settings: LearnerConfig) -> Learner:
+def local_learner(policy: Policy, compute: Compute, settings: LearnerConfig) -> Learner:
     """Who trains the policy's weights, under settings that ``learner_settings`` has completed."""
-    if config.engine.kind == "vllm" and settings.lora is None and not takes_weights(policy.model):
+    if compute.engine.kind == "vllm" and settings.lora is None and not takes_weights(policy.model):
         raise ConfigError(
             f"engine.kind is vllm, which cannot take the weights of a model of type {policy.model.config.model_type!r} "
             "from a learner while it runs: set engine.kind=torch, or train adapters (learner.lora)"
         )
-    if config.learner.kind == "torch":
+    if compute.learner.kind == "torch":
         return TorchLearner(policy.model, policy.tokenizer, settings)
     return MultiProcessLearner(
-        policy.path, settings, sharding(config), processes=config.learner.processes, port=config.learner.port
+        policy.path, settings, sharding(compute), processes=compute.learner.processes, port=compute.learner.port
     )
 
 
-def learner_settings(config: RunConfig, settings: LearnerConfig) -> LearnerConfig:
+def learner_settings(compute: Compute, settings: LearnerConfig) -> LearnerConfig:
     """A stage's loss and optimiser with what the configuration says besides: packing, precision, adapters, seed."""
-    section, lora = config.learner, config.learner.lora
+    section, lora = compute.learner, compute.learner.lora
     return replace(
         settings,
-        seed=config.seed,
+        seed=compute.seed,
         token_budget=section.pack_tokens,
-        precision=section.precision or config.model.held,
+        precision=section.precision or compute.model.held,
         recompute=section.recompute,
         lora=None if lora is None else LoraSettings(lora.rank, lora.alpha, lora.targets),
     )
 
 
-def sharding(config: RunConfig) -> ShardingConfig:
+def sharding(compute: Compute) -> ShardingConfig:
     """How the processes of a sharded learner work."""
     import torch
 
-    device = config.model.device
+    device = compute.model.device
     on_gpu = torch.cuda.is_available() if device == "auto" else device.startswith("cuda")
-    section = config.learner
+    section = compute.learner
     return ShardingConfig(
         "cuda" if on_gpu else "cpu",
         offload_reference=section.offload_reference,

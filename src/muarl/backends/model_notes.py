@@ -4,12 +4,14 @@ so that runs of the same settings leave the same files."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder, checkpoint_name
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.config import RunConfig
-from muarl.config.sections import DomainConfig, UserConfig
+from muarl.config.rollout import RolloutConfig
+from muarl.config.sections import DomainConfig, ModelConfig, UserConfig
 from muarl.environments.registry import find
 from muarl.learning.release import ModelNotes
 
@@ -21,41 +23,57 @@ OWN_LICENSE = "apache-2.0"
 FINE_TUNING = "supervised fine-tuning on demonstrations"
 
 
-def model_notes(config: RunConfig, phases: Sequence[str], begins: Path | None = None) -> ModelNotes:
-    """The notes of a training run's checkpoints, of these ``phases`` of it (COLD_START, RL). ``begins``: the folder
-    that they begin with, where that may not be ``model.checkpoint`` but what an earlier stage of the run has left."""
-    spec = config.model.checkpoint
-    try:
-        start = checkpoint_folder(spec)
-    except CheckpointError:
-        return ModelNotes(  # whoever loads it says what is wrong
-            thinking=config.model.thinking,
-            earlier_thoughts=config.model.earlier_thoughts,
-            chat_format=config.model.chat_format,
-            tool_text=config.model.tool_text,
+@dataclass(frozen=True, slots=True)
+class NotedRun:
+    """What model cards tell of a run. ``method``: of its reinforcement learning."""
+
+    model: ModelConfig
+    rollout: RolloutConfig
+    domains: tuple[DomainConfig, ...]
+    user: UserConfig
+    method: str
+    seed: int
+
+    @classmethod
+    def of(cls, config: RunConfig) -> NotedRun:
+        """That of a configuration."""
+        method = config.rl.method or "grpo"
+        return cls(config.model, config.rollout, config.domains, config.user, method, config.seed)
+
+    def notes(self, phases: Sequence[str], begins: Path | None = None) -> ModelNotes:
+        """The notes of a training run's checkpoints, of these ``phases`` of it (COLD_START, RL). ``begins``: the folder
+        that they begin with, where that may not be ``model.checkpoint`` but what an earlier stage of the run has
+        left."""
+        model = self.model
+        spec = model.checkpoint
+        plain = ModelNotes(
+            thinking=model.thinking,
+            earlier_thoughts=model.earlier_thoughts,
+            chat_format=model.chat_format,
+            tool_text=model.tool_text,
         )
-    methods: list[tuple[str, str]] = []
-    if COLD_START in phases:
-        methods.append((COLD_START, FINE_TUNING))
-    if RL in phases:
-        before = "" if begins is None or begins.resolve() == start.resolve() else f"{FINE_TUNING}, then "
-        learned = f"reinforcement learning ({config.rl.method or 'grpo'})"
-        methods.append((RL, f"{before}{learned} against {_users(config.user)}"))
-    return ModelNotes(
-        thinking=config.model.thinking,
-        earlier_thoughts=config.model.earlier_thoughts,
-        chat_format=config.model.chat_format,
-        tool_text=config.model.tool_text,
-        start=start,
-        base=checkpoint_name(start) if start.is_dir() else spec,
-        methods=tuple(methods),
-        data=f"conversations in {' and '.join(map(_place, config.domains))}, seed {config.seed}",
-        settings=(
-            ("Context", f"{config.model.max_context:,} tokens"),
-            ("Longest turn", f"{config.rollout.tokens_per_turn:,} tokens"),
-        ),
-        license=OWN_LICENSE if spec in SHIPPED else "",
-    )
+        try:
+            start = checkpoint_folder(spec)
+        except CheckpointError:
+            return plain  # whoever loads it says what is wrong
+        methods: list[tuple[str, str]] = []
+        if COLD_START in phases:
+            methods.append((COLD_START, FINE_TUNING))
+        if RL in phases:
+            before = "" if begins is None or begins.resolve() == start.resolve() else f"{FINE_TUNING}, then "
+            methods.append((RL, f"{before}reinforcement learning ({self.method}) against {_users(self.user)}"))
+        return replace(
+            plain,
+            start=start,
+            base=checkpoint_name(start) if start.is_dir() else spec,
+            methods=tuple(methods),
+            data=f"conversations in {' and '.join(map(_place, self.domains))}, seed {self.seed}",
+            settings=(
+                ("Context", f"{model.max_context:,} tokens"),
+                ("Longest turn", f"{self.rollout.tokens_per_turn:,} tokens"),
+            ),
+            license=OWN_LICENSE if spec in SHIPPED else "",
+        )
 
 
 def _place(domain: DomainConfig) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.agents.base import Agent
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.backends.cluster import set_up, travelling
+from muarl.backends.elsewhere import ToldRun, set_up
 from muarl.backends.local import torch_sampler
 from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
@@ -20,6 +20,7 @@ from muarl.basics.errors import ConfigError
 from muarl.basics.event_loop import Closable
 from muarl.basics.system import usable_cores
 from muarl.config import RunConfig
+from muarl.config.parts import Compute
 from muarl.environments.configure import places_of
 from muarl.environments.places import ByPlace, Places
 from muarl.environments.play import Player
@@ -45,20 +46,21 @@ class RunProcesses:
     """The pool of a run: made for the first sampler, and for another model made anew. Its children start when they are
     first needed and stay until ``close``, so that its stages share them."""
 
-    def __init__(self, config: RunConfig) -> None:
-        self._config = config
+    def __init__(self, compute: Compute, told: ToldRun) -> None:
+        self._compute = compute
+        self._told = told
         self._pool: ProcessPool | None = None
         self._model: weakref.ref[Any] | None = None
 
     def sampler(self, policy: Policy) -> PooledSampler:
         """A sampler with the policy's weights, whose episodes the children play. ConfigError on a GPU."""
-        config, model = self._config, policy.model
+        model = policy.model
         if model.device.type != "cpu":
             raise ConfigError(on_gpu_text(model.device))
         if self._pool is None or self._model is None or self._model() is not model:
             self.close()
-            self._pool, self._model = _pool(config, policy), weakref.ref(model)
-        return PooledSampler(self._pool, model, lambda: torch_sampler(policy, config))
+            self._pool, self._model = _pool(self._compute, self._told, policy), weakref.ref(model)
+        return PooledSampler(self._pool, model, lambda: torch_sampler(policy, self._compute))
 
     def close(self) -> None:
         """End the children. Safe to call again."""
@@ -75,17 +77,11 @@ def on_gpu_text(device: object) -> str:
     )
 
 
-def _pool(config: RunConfig, policy: Policy) -> ProcessPool:
-    size = config.process_count
-    threads = max(1, (config.threads or int(usable_cores())) // size)
-    share = math.ceil(config.rollout.concurrency / size)
-    own = config.model_copy(
-        update={
-            "engine": config.engine.model_copy(update={"processes": 1}),
-            "rollout": config.rollout.model_copy(update={"concurrency": share}),
-        }
-    )
-    start = {"config": travelling(own, policy.path), "allowed": sorted(approved())}
+def _pool(compute: Compute, told: ToldRun, policy: Policy) -> ProcessPool:
+    size = compute.processes
+    threads = max(1, (compute.threads or int(usable_cores())) // size)
+    share = math.ceil(compute.rollout.concurrency / size)
+    start = {"config": told.values(policy.path, concurrency=share), "allowed": sorted(approved())}
     try:
         shared = SharedWeights.like(policy.model.named_parameters())
     except OSError as problem:
@@ -125,7 +121,7 @@ class PolicyPlayers:
             approve(reference)
         config = RunConfig.model_validate(told["config"])
         set_up(int(told["threads"]), config.seed)
-        self._config = config
+        self._config, self._compute = config, Compute.of(config)
         self._policy = load_model(config.model)
         entries = [Entry(name, dtype, tuple(shape), start, size) for name, dtype, shape, start, size in told["entries"]]
         shared = SharedWeights(entries, descriptor).tensors
@@ -141,7 +137,7 @@ class PolicyPlayers:
         """See ``Players``."""
         if fresh or self._engine is None:
             self._playing = {}
-            self._engine = torch_sampler(self._policy, self._config)
+            self._engine = torch_sampler(self._policy, self._compute)
             self._engine.version = version
         else:
             await self._engine.update(lambda: (), version)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from muarl.basics.errors import ConfigError
-from muarl.config import RunConfig
+from muarl.config.parts import Compute
 from muarl.config.scale import adapter_room
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoint_files import WeightReader
@@ -24,7 +24,7 @@ NOT_REPLACED = frozenset({"gpt_oss"})
 """Families whose weights vLLM 0.32 copies past the loaders that its reloading waits for: the old ones would stay."""
 
 
-def vllm_sampler(policy: Policy, config: RunConfig) -> PolicySampler:
+def vllm_sampler(policy: Policy, compute: Compute) -> PolicySampler:
     """vLLM with the policy's present weights, as version 0: its folder may hold older ones.
 
     ConfigError if vLLM is not installed or cannot do what is asked; InfrastructureError if it does not come up.
@@ -34,7 +34,7 @@ def vllm_sampler(policy: Policy, config: RunConfig) -> PolicySampler:
     from muarl.inference.vllm.servers import VllmServers, connect_servers, start_servers
     from muarl.inference.vllm.settings import require_vllm
 
-    engine = config.engine
+    engine = compute.engine
     if not engine.urls:
         require_vllm()
     given = takes_weights(policy.model)
@@ -49,12 +49,12 @@ def vllm_sampler(policy: Policy, config: RunConfig) -> PolicySampler:
         deadline=engine.deadline, start=engine.start_deadline, update=engine.update_deadline, restarts=engine.restarts
     )
     if engine.urls:
-        way, room = transport(policy, config), adapter_room(engine, config.learner)
+        way, room = transport(policy, compute), adapter_room(engine, compute.learner)
         sampler = connect_servers(engine.urls, patience=patience, transport=way, adapters=room > 0)
     else:
-        settings = vllm_settings(policy, config)
+        settings = vllm_settings(policy, compute)
         if engine.servers:
-            way = transport(policy, config)
+            way = transport(policy, compute)
             sampler = start_servers(settings, engine.servers, patience=patience, transport=way)
         else:
             sampler = VllmEngine(
@@ -87,33 +87,33 @@ def _is_stored(policy: Policy) -> bool:
     return True
 
 
-def vllm_settings(policy: Policy, config: RunConfig) -> VllmSettings:
+def vllm_settings(policy: Policy, compute: Compute) -> VllmSettings:
     """What each engine of this run is told."""
     from muarl.inference.vllm.settings import VllmSettings, on_cpu
 
-    engine = config.engine
+    engine = compute.engine
     return VllmSettings(
         model=str(policy.path),
-        max_context=config.model.max_context,
+        max_context=compute.model.max_context,
         max_sequences=engine.max_sequences,
-        dtype=engine.computes_in(config.model.held, on_gpu=not on_cpu()),
+        dtype=engine.computes_in(compute.model.held, on_gpu=not on_cpu()),
         tensor_parallel=engine.tensor_parallel,
         first_device=engine.first_device,
         memory=engine.memory,
         cache_gib=engine.cache_gib,
-        lora_rank=adapter_room(engine, config.learner),
-        seed=config.seed,
+        lora_rank=adapter_room(engine, compute.learner),
+        seed=compute.seed,
         sleep=engine.sleep,
         start_deadline=engine.start_deadline,
     )
 
 
-def transport(policy: Policy, config: RunConfig) -> Transport:
+def transport(policy: Policy, compute: Compute) -> Transport:
     """How this run's weights travel; see ``engine.update``."""
     from muarl.inference.vllm.servers import Transport
     from muarl.inference.vllm.settings import on_cpu
 
-    engine = config.engine
+    engine = compute.engine
     kind = engine.update
     if kind == "auto":
         if engine.urls:
@@ -121,20 +121,20 @@ def transport(policy: Policy, config: RunConfig) -> Transport:
         elif engine.update_folder is not None:
             kind = "file"
         else:
-            direct = _apart(policy, config) and not adapter_room(engine, config.learner)
+            direct = _apart(policy, compute) and not adapter_room(engine, compute.learner)
             kind = "nccl" if direct else "shared_memory"
     if kind == "nccl":
         return Transport("nccl", devices=engine.tensor_parallel)
     # Nobody knows what servers elsewhere compute in, unless they are said to.
-    number = engine.computes_in(config.model.held, on_gpu=not engine.urls and not on_cpu())
+    number = engine.computes_in(compute.model.held, on_gpu=not engine.urls and not on_cpu())
     return Transport(kind, engine.update_folder, getattr(torch, number))
 
 
-def _apart(policy: Policy, config: RunConfig) -> bool:
+def _apart(policy: Policy, compute: Compute) -> bool:
     """Whether the learner is this process on a GPU that no server uses."""
-    engine = config.engine
+    engine = compute.engine
     device = next(policy.model.parameters()).device
-    if not engine.servers or device.type != "cuda" or config.learner.kind != "torch":
+    if not engine.servers or device.type != "cuda" or compute.learner.kind != "torch":
         return False
     servers = range(engine.first_device, engine.first_device + engine.servers * engine.tensor_parallel)
     return servers.stop <= torch.cuda.device_count() and (device.index or 0) not in servers

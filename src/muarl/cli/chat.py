@@ -168,7 +168,9 @@ async def _chat(
         show_speech(console, "User", "green", episode.messages[-1].content)
     if episode.stop is not StopReason.INFRASTRUCTURE:
         episode.verdict = await place.score(task, world, episode)
-    conclude(console, episode, world, config if limits else None)
+    from muarl.config.parts import Compute
+
+    conclude(console, episode, world, Compute.of(config) if limits else None)
     if out is not None:
         write_episodes(out, [episode])
         console.print(f"The episode is in {out}.", markup=False)

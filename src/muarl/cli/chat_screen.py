@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from muarl.agents.base import Agent, AgentSession
-    from muarl.config import RunConfig
+    from muarl.config.parts import Compute
     from muarl.domains.base import Task, World
     from muarl.types.episode import Episode, TokenTrace
 
@@ -138,11 +138,11 @@ def introduce(
         console.print(f"Enter alone sends the simulated {caller}'s line. Ctrl-D ends the conversation.", style="dim")
 
 
-def conclude(console: Console, episode: Episode, world: World, config: RunConfig | None) -> None:
-    """Why it ended, what changed, the reward, and what it cost. ``config``: of a checkpoint that served."""
+def conclude(console: Console, episode: Episode, world: World, compute: Compute | None) -> None:
+    """Why it ended, what changed, the reward, and what it cost. ``compute``: of a checkpoint that served."""
     console.print()
     rows: dict[str, Any] = {"ended by": episode.stop.value.replace("_", " ")}
-    rows["that is"] = explained(episode.stop, config)
+    rows["that is"] = explained(episode.stop, compute)
     rows["changes"] = ", ".join(w.name for w in world.writes) or "none"
     if episode.verdict is not None:
         parts = ", ".join(
@@ -158,15 +158,15 @@ def conclude(console: Console, episode: Episode, world: World, config: RunConfig
             console.print(f"{name:>12}  {value}", style="dim", markup=False)
 
 
-def explained(stop: StopReason, config: RunConfig | None) -> str:
+def explained(stop: StopReason, compute: Compute | None) -> str:
     """What a stop reason means, with the setting that decides it; empty where its name says all."""
-    if stop is StopReason.CONTEXT_FULL and config is not None:
+    if stop is StopReason.CONTEXT_FULL and compute is not None:
         return (
-            f"policy, tools and conversation fill the context of {config.model.max_context:,} tokens "
+            f"policy, tools and conversation fill the context of {compute.model.max_context:,} tokens "
             "(model.max_context=N sets another, as far as the model reads)"
         )
-    if stop is StopReason.TURN_LENGTH and config is not None:
-        most = config.rollout.tokens_per_turn
+    if stop is StopReason.TURN_LENGTH and compute is not None:
+        most = compute.rollout.tokens_per_turn
         return (
             f"a reply was cut at {most:,} token{'' if most == 1 else 's'} "
             "(rollout.tokens_per_turn=N sets another length): "

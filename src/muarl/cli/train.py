@@ -353,11 +353,11 @@ def _run_resolved(
         os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported
     check_resume(resolved, COMMANDS[recipe])
     if resume is None:
-        check_place(resolved)
+        check_place(resolved.runs_dir)
     if recipe in TRAINING:
-        from muarl.runs.preflight import check_may_train
+        from muarl.runs.tasks import check_may_train
 
-        check_may_train(resolved)
+        check_may_train(resolved.domains, on_benchmark=resolved.train_on_benchmark)
     if recipe not in ("rl", "sft") and resolved.cluster.address is not None:
         raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; remove it here")
     if dry_run:
@@ -367,13 +367,13 @@ def _run_resolved(
         if recipe in TRAINING:
             _say_what_would_run(resolved, recipe, assume)
         elif recipe == "evaluate":
-            from muarl.runs.beforehand import check_evaluation
+            from muarl.runs.checks import check_evaluation
 
             check_evaluation(resolved)
         return
     from muarl.environments.registry import find, is_reference
-    from muarl.runs.beforehand import check_beforehand, made_elsewhere
-    from muarl.runs.preflight import asked_once
+    from muarl.runs.checks import check_beforehand, made_elsewhere
+    from muarl.runs.roles import asked_once
 
     if resume is None and (note := made_elsewhere(resolved, recipe)) is not None:
         echo(note, err=True)
@@ -396,7 +396,7 @@ def _run_resolved(
 
 def _within_memory(config: RunConfig, recipe: str) -> RunConfig:
     """The configuration with packs that this machine holds, as far as is known; says so if they are smaller."""
-    from muarl.runs.packs import within_memory
+    from muarl.runs.room import within_memory
 
     config, told = within_memory(config, sampling=recipe != "sft")
     if told:

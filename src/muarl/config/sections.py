@@ -188,6 +188,10 @@ RedTeamKind = Literal[
 ]
 
 
+VALIDATION_TASKS = 100
+"""Most tasks of a validation in training."""
+
+
 class EvalConfig(Section):
     """Evaluation on held-out tasks."""
 
@@ -286,6 +290,11 @@ class EvalConfig(Section):
         "some of them. Retail, airline and telecom, generated.",
     )
     red_team_tasks: Positive = Field(20, description="Under `red_team`: how many tasks of each kind.")
+
+    @property
+    def validation_tasks(self) -> int:
+        """How many tasks a validation in training has: as many as are evaluated, but no more than VALIDATION_TASKS."""
+        return min(self.tasks or VALIDATION_TASKS, VALIDATION_TASKS)
 
     @model_validator(mode="after")
     def _endpoint_needs_model(self) -> EvalConfig:

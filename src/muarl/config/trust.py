@@ -89,52 +89,92 @@ def trusted(config: RunConfig, provenance: Provenance, *, starts: bool = True) -
     may be started by it; else it does not matter where runs are written."""
     if provenance.file is None:
         return config
-    for name in _files(config):
-        _check_files(config, name, provenance)
+    given = _Settings(config)
+    for name in given.files():
+        _check_files(name, given, provenance)
     for name in WRITTEN:
         # A run that the person resumes is written where it lies, and not in runs_dir.
         if name != "runs_dir" or (starts and not (config.resume is not None and provenance.was_given("resume"))):
-            _check_written(config, name, provenance)
+            _check_written(name, given, provenance)
     for name in ADDRESSES:
-        _check_addresses(config, name, provenance)
-    for name, endpoint in _endpoints(config):
+        _check_addresses(name, given.value(name), provenance)
+    for name, endpoint in given.endpoints():
         if not _key_may_go(name, endpoint, provenance):
-            config = _replaced(config, name.split("."), endpoint.model_copy(update={"api_key_env": ""}))
+            given = given.replaced(name, endpoint.model_copy(update={"api_key_env": ""}))
     for name in JUDGES:
-        config = _check_judge(config, name, provenance)
-    return config
+        given = _without_key(name, given, provenance)
+    return given.config
 
 
 def to_approve(config: RunConfig) -> dict[str, str]:
     """By setting, what is to be remembered of a run: all that a file could not have decided."""
-    out = {name: _asked(endpoint) for name, endpoint in _endpoints(config)}
+    given = _Settings(config)
+    out = {name: _asked(endpoint) for name, endpoint in given.endpoints()}
     for name in JUDGES:
-        endpoint = _judge(_value(config, name))
+        endpoint = _judge(given.value(name))
         if endpoint is not None:
             out[name] = _asked(endpoint)
-    for name in _files(config):
-        paths = [str(path) for path in _paths(config, name)]
+    for name in given.files():
+        paths = [str(path) for path in given.paths(name)]
         out |= {name: "\n".join(paths)} if paths else {}
     for name in WRITTEN:
-        folders = [] if name == "resume" else _paths(config, name)
+        folders = [] if name == "resume" else given.paths(name)
         out |= {name: str(folders[0])} if folders else {}
     for name in ADDRESSES:
-        value = _value(config, name)
+        value = given.value(name)
         out |= {name: str(value)} if value else {}
     return out
 
 
-def _files(config: RunConfig) -> Iterator[str]:
-    """The settings that name files; of several domains those of each, by its number."""
-    for name in FILES:
-        section, _, key = name.partition(".")
-        several = section == "domain" and len(config.domains) > 1
-        yield from (f"domain.{number}.{key}" for number in range(len(config.domains))) if several else (name,)
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """A configuration by the names of its settings."""
+
+    config: RunConfig
+
+    def value(self, name: str) -> Any:
+        """What a setting says."""
+        value: Any = self.config
+        keys = name.split(".")
+        if keys[0] == "domain" and len(self.config.domains) > 1:
+            numbered = len(keys) > 1 and keys[1].isdigit()
+            value, keys = (self.config.domains[int(keys[1])], keys[2:]) if numbered else (None, [])
+        for key in keys:
+            value = getattr(value, key, None)
+        return value
+
+    def replaced(self, name: str, value: Any) -> _Settings:
+        """With one setting changed."""
+        return _Settings(_replaced(self.config, name.split("."), value))
+
+    def files(self) -> Iterator[str]:
+        """The settings that name files; of several domains those of each, by its number."""
+        count = len(self.config.domains)
+        for name in FILES:
+            section, _, key = name.partition(".")
+            several = section == "domain" and count > 1
+            yield from (f"domain.{number}.{key}" for number in range(count)) if several else (name,)
+
+    def endpoints(self) -> Iterator[tuple[str, EndpointConfig]]:
+        """(setting, section) of each endpoint that the configuration describes."""
+        for name, section, _ in fields_of(RunConfig):
+            if section is EndpointConfig and isinstance(value := self.value(name), EndpointConfig):
+                yield name, value
+
+    def paths(self, name: str) -> list[Path]:
+        """The files that a setting names, links followed. Scenarios may also be environments' names, or references to
+        their code, whose import is a matter of its own (commands/named.py)."""
+        value = self.value(name)
+        values = value if isinstance(value, tuple) else () if value is None else (value,)
+        is_path: Callable[[Any], bool] = lambda v: (  # noqa: E731
+            isinstance(v, Path) or (":" not in v and ("/" in v or Path(v).is_dir()))
+        )
+        return [Path(v).expanduser().resolve() for v in values if is_path(v)]
 
 
-def _check_files(config: RunConfig, name: str, provenance: Provenance) -> None:
+def _check_files(name: str, given: _Settings, provenance: Provenance) -> None:
     origin = provenance.in_file(name)
-    paths = _paths(config, name)
+    paths = given.paths(name)
     if origin is None or not paths or provenance.is_approved(name, "\n".join(map(str, paths))):
         return
     assert provenance.file is not None
@@ -151,7 +191,7 @@ def _check_files(config: RunConfig, name: str, provenance: Provenance) -> None:
                 raise ConfigError(
                     f"{origin.label}: {name} names {part}, which is not below the configuration's own folder {folder}. "
                     f"A configuration may not read other files: to allow this one, give "
-                    f"{name}={_shown(_value(config, name))} on the command line"
+                    f"{name}={_shown(given.value(name))} on the command line"
                 )
             if part.exists() and not (part.is_file() or part.is_dir()):
                 raise ConfigError(
@@ -160,8 +200,8 @@ def _check_files(config: RunConfig, name: str, provenance: Provenance) -> None:
                 )
 
 
-def _check_written(config: RunConfig, name: str, provenance: Provenance) -> None:
-    origin, paths = provenance.in_file(name), _paths(config, name)
+def _check_written(name: str, given: _Settings, provenance: Provenance) -> None:
+    origin, paths = provenance.in_file(name), given.paths(name)
     if origin is None or not paths or paths == [RUNS.resolve()] or provenance.is_approved(name, str(paths[0])):
         return
     assert provenance.file is not None
@@ -175,7 +215,7 @@ def _check_written(config: RunConfig, name: str, provenance: Provenance) -> None
     raise ConfigError(
         f"{origin.label}: {name} names {path}, which is neither below the configuration's own folder {folder} nor "
         f"below the working folder. A configuration may not decide to write elsewhere: to allow it, give "
-        f"{name}={_shown(_value(config, name))} on the command line"
+        f"{name}={_shown(given.value(name))} on the command line"
     )
 
 
@@ -194,8 +234,8 @@ def _holds_home(folder: Path) -> bool:
         return False
 
 
-def _check_addresses(config: RunConfig, name: str, provenance: Provenance) -> None:
-    origin, value = provenance.in_file(name), _value(config, name)
+def _check_addresses(name: str, value: Any, provenance: Provenance) -> None:
+    origin = provenance.in_file(name)
     if origin is None or not value or provenance.is_approved(name, str(value)):
         return
     for address in (value,) if isinstance(value, str) else value:
@@ -230,37 +270,19 @@ def _key_may_go(name: str, endpoint: EndpointConfig, provenance: Provenance) -> 
     )
 
 
-def _check_judge(config: RunConfig, name: str, provenance: Provenance) -> RunConfig:
-    value = _value(config, name)
-    endpoint, origin = _judge(value), provenance.in_file(name)
+def _without_key(name: str, given: _Settings, provenance: Provenance) -> _Settings:
+    """A judge's endpoint without a key that it may not have; see ``_key_may_go``."""
+    endpoint, origin = _judge(given.value(name)), provenance.in_file(name)
     if endpoint is None or origin is None:
-        return config
+        return given
     parts = {tuple(f"{name}.{field}".split(".")): origin for field in ("base_url", "api_key_env")}
     if not _key_may_go(name, endpoint, Provenance(parts, provenance.file, provenance.approved)):
-        return _replaced(config, name.split("."), endpoint.model_copy(update={"api_key_env": ""}).spec)
-    return config
+        return given.replaced(name, endpoint.model_copy(update={"api_key_env": ""}).spec)
+    return given
 
 
 def _judge(spec: Any) -> EndpointConfig | None:
     return EndpointConfig.of_spec(spec) if isinstance(spec, str) and spec.startswith("endpoint:") else None
-
-
-def _endpoints(config: RunConfig) -> Iterator[tuple[str, EndpointConfig]]:
-    """(setting, section) of each endpoint that the configuration describes."""
-    for name, section, _ in fields_of(RunConfig):
-        if section is EndpointConfig and isinstance(value := _value(config, name), EndpointConfig):
-            yield name, value
-
-
-def _paths(config: RunConfig, name: str) -> list[Path]:
-    """The files that a setting names, links followed. Scenarios may also be environments' names, or references to their
-    code, whose import is a matter of its own (commands/named.py)."""
-    value = _value(config, name)
-    values = value if isinstance(value, tuple) else () if value is None else (value,)
-    is_path: Callable[[Any], bool] = lambda v: (  # noqa: E731
-        isinstance(v, Path) or (":" not in v and ("/" in v or Path(v).is_dir()))
-    )
-    return [Path(v).expanduser().resolve() for v in values if is_path(v)]
 
 
 def _url(endpoint: EndpointConfig) -> str:
@@ -275,16 +297,6 @@ def _asked(endpoint: EndpointConfig) -> str:
 
 def _shown(value: Any) -> str:
     return f"[{','.join(map(str, value))}]" if isinstance(value, tuple) else str(value)
-
-
-def _value(config: RunConfig, name: str) -> Any:
-    value: Any = config
-    keys = name.split(".")
-    if keys[0] == "domain" and len(config.domains) > 1:
-        value, keys = (config.domains[int(keys[1])], keys[2:]) if len(keys) > 1 and keys[1].isdigit() else (None, [])
-    for key in keys:
-        value = getattr(value, key, None)
-    return value
 
 
 def _replaced(config: Any, keys: list[str], value: Any) -> Any:

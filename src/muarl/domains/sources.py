@@ -12,8 +12,6 @@ from typing import Any
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_json
 from muarl.domains.database import Database
-from muarl.domains.sql.declared import SqlDatabase
-from muarl.domains.sql.files import SUFFIXES
 
 _PATH = re.compile(r"\S{1,250}\.(?:md|markdown|txt|text|rst|html|json|jinja2?|ya?ml)", re.IGNORECASE)
 """Text that looks like the name of a file, rather than a policy."""
@@ -31,12 +29,16 @@ def as_database(given: Any, owner: type[Any]) -> Database:
         if not _WORD.fullmatch(given):  # it may hold a password
             raise ConfigError(f"{where} is a text: give tables of records, a Path, or a database URL (docs/domains.md)")
         raise ConfigError(f"{where} is the text {given[:60]!r}: for a file write Path({given[:60]!r})")
-    if isinstance(given, str) or (isinstance(given, Path) and given.suffix.lower() in SUFFIXES):
-        given = SqlDatabase(given)
-    if isinstance(given, SqlDatabase):
-        return given.open(where, lambda path: beside(owner, "database", path))
     if given is None:
         return Database({})
+    if not isinstance(given, Mapping | Database):  # tables in memory need nothing of SQL
+        from muarl.domains.sql.declared import SqlDatabase
+        from muarl.domains.sql.files import SUFFIXES
+
+        if isinstance(given, str) or (isinstance(given, Path) and given.suffix.lower() in SUFFIXES):
+            given = SqlDatabase(given)
+        if isinstance(given, SqlDatabase):
+            return given.open(where, lambda path: beside(owner, "database", path))
     if isinstance(given, type) and hasattr(given, "model_fields"):
         given = given()
     if hasattr(given, "model_dump"):

@@ -5,28 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from muarl.basics.errors import ConfigError
 from muarl.basics.folders import home
 from muarl.config.retrieval import RetrievalConfig
 from muarl.config.section import EndpointConfig
 from muarl.domains.base import Domain
-from muarl.endpoints import Endpoint, EndpointSettings
-from muarl.endpoints.config import endpoint_config
-from muarl.retrieval import (
-    Document,
-    Embedder,
-    EmbeddingCache,
-    EndpointEmbedder,
-    EndpointReranker,
-    HashedEmbedder,
-    LocalEmbedder,
-    RatingReranker,
-    Reranker,
-)
-from muarl.retrieval.reranking import RATING_FORMAT
-from muarl.retrieval.variants import DEFAULT, EMBEDDINGS, RERANKER, VARIANTS
+
+if TYPE_CHECKING:  # what searches is imported where a configuration asks for a search: few environments have documents
+    from muarl.endpoints import EndpointSettings
+    from muarl.retrieval import Document, Embedder, Reranker
 
 
 @runtime_checkable
@@ -44,6 +33,8 @@ def searched(domain: Domain, wanted: RetrievalConfig | None) -> Domain:
         return domain
     if not isinstance(domain, SearchedDomain):
         raise ConfigError(f"retrieval: {domain.name} has no documents to search; leave the section out")
+    from muarl.retrieval import EmbeddingCache
+
     try:
         return domain.with_retrieval(
             wanted.variant,
@@ -81,6 +72,8 @@ def as_recorded(domain: Domain, config: Mapping[str, Any]) -> Domain:
     section = config.get("retrieval")
     if not isinstance(section, Mapping) or not isinstance(domain, SearchedDomain):
         return domain
+    from muarl.retrieval import HashedEmbedder
+
     given = {name: section[name] for name in ("variant", *_USUAL) if section.get(name) is not None}
     try:
         wanted = RetrievalConfig.model_validate(given)
@@ -95,6 +88,8 @@ def as_recorded(domain: Domain, config: Mapping[str, Any]) -> Domain:
 
 def with_models(wanted: RetrievalConfig) -> RetrievalConfig:
     """The section with the models that its variant asks of its own accord, so that they can be priced and asked."""
+    from muarl.retrieval.variants import DEFAULT, EMBEDDINGS, RERANKER, VARIANTS
+
     chosen = VARIANTS.get(wanted.variant or DEFAULT)
     if chosen is None:
         return wanted
@@ -119,6 +114,8 @@ def _section(settings: EndpointSettings) -> EndpointConfig:
 
 def models_of(wanted: RetrievalConfig) -> dict[str, EndpointConfig]:
     """The endpoints that searching asks, by the name of their section."""
+    from muarl.retrieval.variants import DEFAULT, VARIANTS
+
     chosen, full = VARIANTS.get(wanted.variant or DEFAULT), with_models(wanted)
     found = {"retrieval.embedding_endpoint": full.embedding_endpoint if chosen is None or chosen.embeds else None}
     found["retrieval.reranker_endpoint"] = full.reranker_endpoint if chosen is None or chosen.reranked else None
@@ -131,10 +128,15 @@ def cache_folder(wanted: RetrievalConfig) -> Path:
 
 
 def _settings(section: EndpointConfig) -> EndpointSettings:
+    from muarl.endpoints.config import endpoint_config
+
     return replace(endpoint_config(section.model_dump()), temperature=section.temperature)
 
 
 def _embedder(wanted: RetrievalConfig) -> Embedder | None:
+    from muarl.endpoints import Endpoint
+    from muarl.retrieval import EndpointEmbedder, HashedEmbedder, LocalEmbedder
+
     if wanted.embedding_endpoint is not None:
         return EndpointEmbedder(Endpoint(_settings(wanted.embedding_endpoint)))
     if wanted.embedding_checkpoint is None:
@@ -149,6 +151,10 @@ def _embedder(wanted: RetrievalConfig) -> Embedder | None:
 
 
 def _reranker(wanted: RetrievalConfig) -> Reranker | None:
+    from muarl.endpoints import Endpoint
+    from muarl.retrieval import EndpointReranker, RatingReranker
+    from muarl.retrieval.reranking import RATING_FORMAT
+
     if wanted.reranker_endpoint is None:
         return None
     settings = _settings(wanted.reranker_endpoint)

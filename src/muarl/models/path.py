@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from muarl.models import decoder
 from muarl.models.attention import can_share
 from muarl.models.decoder_cached import CachedDecoder
-from muarl.models.generic import GenericPath
 from muarl.models.layout import Layout
 from muarl.models.support import Support, support_of
 
@@ -120,4 +119,6 @@ def path_of(model: nn.Module) -> ModelPath:
     if support.path == "own":
         decoder.shape_of(model, adapters=True)
         return OwnPath(model, support)
+    from muarl.models.generic import GenericPath  # families without a path of our own
+
     return GenericPath(model, support)

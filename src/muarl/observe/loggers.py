@@ -10,13 +10,15 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from muarl.basics.errors import MuarlError
 from muarl.basics.extras import is_installed
 from muarl.basics.files import append_bytes
 from muarl.observe.rundir import RunDirectory, without_secrets
-from muarl.observe.weights_and_biases import WandbLogger, WandbSettings
+
+if TYPE_CHECKING:
+    from muarl.observe.weights_and_biases import WandbSettings
 
 log = logging.getLogger(__name__)
 
@@ -156,5 +158,7 @@ def make_logger(
             # Its modules that are used here are its own: a release may change them.
             log.warning("No TensorBoard events: %s. metrics.jsonl has all metrics.", problem)
     if wandb is not None:
+        from muarl.observe.weights_and_biases import WandbLogger
+
         others.append(WandbLogger(wandb, run.name, run.path, without_secrets(config or {})))
     return CompositeLogger(JsonlLogger(run), *others)

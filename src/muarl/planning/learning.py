@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from muarl.config import RunConfig
+from muarl.config.parts import Compute
+from muarl.config.sections import SftConfig
 from muarl.planning import memory, speed
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.models import ModelShape
@@ -48,20 +49,26 @@ class LearningPlan:
 
 
 def plan_learning(
-    config: RunConfig, shape: ModelShape, steps: int, assumptions: Assumptions, *, machine: int | None = None
+    compute: Compute,
+    sft: SftConfig,
+    shape: ModelShape,
+    steps: int,
+    assumptions: Assumptions,
+    *,
+    machine: int | None = None,
 ) -> LearningPlan:
-    """The plan of ``steps`` steps of the section ``sft``, of demonstrations as long as episodes are assumed to be.
+    """The plan of ``steps`` steps of a cold start, of demonstrations as long as episodes are assumed to be.
 
     ``machine``: bytes of memory on this machine, for a learner on its CPU; None: the assumed GPUs.
     """
     a = assumptions
-    setup = learner_setup(config, on_gpu=machine is None, with_rl=False)
+    setup = learner_setup(compute, sft, on_gpu=machine is None)
     # Nobody samples; an adapted model is a copy of the one that was loaded.
-    setup = replace(setup, start=setup.rank > 0 and config.learner.kind == "torch")
-    tokens = min(a.episode_tokens, float(config.model.max_context))
-    learned = min(a.sampled, tokens / 2) if config.sft.other_token_weight == 0 else tokens
+    setup = replace(setup, start=setup.rank > 0 and compute.learner.kind == "torch")
+    tokens = min(a.episode_tokens, float(compute.model.max_context))
+    learned = min(a.sampled, tokens / 2) if sft.other_token_weight == 0 else tokens
     flops = speed.update_flops(
-        shape, [tokens] * config.sft.batch, config.sft.batch * learned, recompute=setup.recompute, reference=False
+        shape, [tokens] * sft.batch, sft.batch * learned, recompute=setup.recompute, reference=False
     )
     seconds = dollars = None
     if machine is None:
@@ -71,7 +78,7 @@ def plan_learning(
     held = memory.learner_memory(shape, setup)
     if machine is not None:
         held["process"] = memory.process_memory(shape)
-    return LearningPlan(held, budget, setup.shards, steps, config.sft.batch * tokens, flops, seconds, dollars)
+    return LearningPlan(held, budget, setup.shards, steps, sft.batch * tokens, flops, seconds, dollars)
 
 
 def _size(size: int) -> str:

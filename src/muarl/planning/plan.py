@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from muarl.config import RunConfig
+from muarl.config.coldstart import ColdstartConfig
+from muarl.config.parts import PlannedRun
 from muarl.config.section import UserConfig
+from muarl.config.sections import SftConfig
 from muarl.planning import memory, speed
 from muarl.planning.assumptions import THOUGHTS, Assumptions
 from muarl.planning.memory import Parts
 from muarl.planning.models import ModelShape
-from muarl.planning.setup import Deployment, deployment, served_here
+from muarl.planning.setup import Deployment, deployment, notes, served_here
 from muarl.planning.weight_transport import WeightTransport, weight_transport
 
 GIB = 1 << 30
-
-VALIDATION_TASKS = 100
-"""Most tasks of a validation in training (runs/preflight.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ class ResourcePlan:
 
 
 def make_plan(
-    config: RunConfig,
+    run: PlannedRun,
     shape: ModelShape,
     assumptions: Assumptions,
     *,
@@ -148,21 +147,21 @@ def make_plan(
     ``machine``: bytes of memory on this machine, for a run in one process on a CPU; None: the assumed GPUs.
     ``imagined``: share of a cold start's conversations whose tools a model can play, rather than a server or a world.
     """
-    chosen, transport = deployment(config, shape, on_gpu=machine is None), weight_transport(config)
+    chosen, transport = deployment(run, run.rl, shape, on_gpu=machine is None), weight_transport(run)
     a = replace(
         assumptions,
-        prompt_tokens=min(assumptions.prompt_tokens, config.model.max_context / 2),
+        prompt_tokens=min(assumptions.prompt_tokens, run.model.max_context / 2),
     )
-    if config.model.thinking:
-        a = a.unless_given(thought_tokens=min(THOUGHTS, float(config.rollout.tokens_per_turn)))
-    longest = float(config.model.max_context)
+    if run.model.thinking:
+        a = a.unless_given(thought_tokens=min(THOUGHTS, float(run.rollout.tokens_per_turn)))
+    longest = float(run.model.max_context)
     tokens = min(a.episode_tokens, longest)
     grown = max(tokens - a.prompt_tokens, 1.0)
     device = machine if machine is not None else a.budget
     places = _places(shape, chosen, device, a)
-    episodes = config.rl.tasks_per_step * config.rl.group_size
+    episodes = run.rl.tasks_per_step * run.rl.group_size
     shared = speed.shared_prefix(
-        a.prompt_tokens, grown, episodes, float(config.learner.pack_tokens), chosen.learner.shards
+        a.prompt_tokens, grown, episodes, float(run.learner.pack_tokens), chosen.learner.shards
     )
     step = {
         "episodes": float(episodes),
@@ -181,13 +180,13 @@ def make_plan(
         ),
     }
     problems = [_too_much(p) for p in places if not p.fits]
-    problems += _cache_problems(shape, chosen, config.model.max_context, a)
+    problems += _cache_problems(shape, chosen, run.model.max_context, a)
     pace = cost = teacher = None
     if machine is None:
         problems += _host_problems(shape, chosen, a)
-        teacher = _teacher(config, a, imagined)
-        pace = _pace(config, shape, chosen, a, step)
-        cost = _cost(config, shape, chosen, a, pace, episodes)
+        teacher = _teacher(run, a, imagined)
+        pace = _pace(run, shape, chosen, a, step)
+        cost = _cost(run, shape, chosen, a, pace, episodes)
     return ResourcePlan(
         shape,
         chosen,
@@ -198,7 +197,7 @@ def make_plan(
         cost,
         teacher,
         tuple(problems),
-        chosen.notes,
+        tuple(notes(run, run.user)),
         a,
         transport,
     )
@@ -297,15 +296,15 @@ def _cache_problems(shape: ModelShape, chosen: Deployment, context: int, a: Assu
     ]
 
 
-def _pace(config: RunConfig, shape: ModelShape, chosen: Deployment, a: Assumptions, step: Mapping[str, float]) -> Pace:
+def _pace(run: PlannedRun, shape: ModelShape, chosen: Deployment, a: Assumptions, step: Mapping[str, float]) -> Pace:
     serving = chosen.serving(shape, a)
-    at_once = min(step["episodes"] * chosen.ahead, float(config.rollout.concurrency))
+    at_once = min(step["episodes"] * chosen.ahead, float(run.rollout.concurrency))
     played = speed.rollouts(shape, serving, at_once, a)
     steady = step["episodes"] / played.per_second
     # A synchronous step waits for its slowest episode, while ever fewer of the others still run.
     rollout = max(steady, a.straggler * played.episode) if chosen.ahead == 1 or chosen.in_turns else steady
     update = step["update_flops"] / (chosen.learner_gpus * a.device.flops * a.train_mfu)
-    rounds = -(-step["computed_tokens"] // (chosen.learner.shards * config.learner.pack_tokens))
+    rounds = -(-step["computed_tokens"] // (chosen.learner.shards * run.learner.pack_tokens))
     update += speed.offload_seconds(shape, chosen.learner, rounds, a)
     transfer = step["weights_sent"] / a.transfer
     total = rollout + update + transfer if chosen.ahead == 1 else max(rollout, update) + transfer
@@ -321,16 +320,16 @@ def _pace(config: RunConfig, shape: ModelShape, chosen: Deployment, a: Assumptio
     )
 
 
-def _cost(config: RunConfig, shape: ModelShape, chosen: Deployment, a: Assumptions, pace: Pace, episodes: int) -> Cost:
-    rl = config.rl
+def _cost(run: PlannedRun, shape: ModelShape, chosen: Deployment, a: Assumptions, pace: Pace, episodes: int) -> Cost:
+    rl = run.rl
     held = (rl.steps - 1) // rl.eval_every if rl.eval_every and rl.steps else 0
-    tasks = min(config.eval.tasks or VALIDATION_TASKS, VALIDATION_TASKS)
+    tasks = run.eval.validation_tasks
     validating = 0.0
     if held:
-        played = speed.rollouts(shape, chosen.serving(shape, a), float(min(tasks, config.rollout.concurrency)), a)
+        played = speed.rollouts(shape, chosen.serving(shape, a), float(min(tasks, run.rollout.concurrency)), a)
         validating = held * max(tasks / played.per_second, a.straggler * played.episode) / 3600
     hours = rl.steps * pace.step / 3600 + validating
-    each = _user_dollars(config.user, a)
+    each = _user_dollars(run.user, a)
     return Cost(
         hours,
         hours * chosen.gpus,
@@ -339,7 +338,7 @@ def _cost(config: RunConfig, shape: ModelShape, chosen: Deployment, a: Assumptio
         each,
         held * tasks,
         validating,
-        _user_dollars(config.eval_user, a) * held * tasks,
+        _user_dollars(run.eval_user, a) * held * tasks,
     )
 
 
@@ -359,18 +358,18 @@ def _dollars(usage: tuple[float, float], prompt_price: float, completion_price: 
     return (read * prompt_price + written * completion_price) / 1e6
 
 
-def starts_with_models(config: RunConfig) -> bool:
-    """Whether the configuration begins with conversations that models write."""
-    return config.sft.demonstrations_file is not None or config.coldstart.teacher == "endpoint"
+def starts_with_models(sft: SftConfig, coldstart: ColdstartConfig) -> bool:
+    """Whether a run begins with conversations that models write."""
+    return sft.demonstrations_file is not None or coldstart.teacher == "endpoint"
 
 
-def _teacher(config: RunConfig, a: Assumptions, imagined: float) -> TeacherCost | None:
+def _teacher(run: PlannedRun, a: Assumptions, imagined: float) -> TeacherCost | None:
     """The cold start's conversations at the price of models, where the configuration begins with such a set. Their user
     is taken to be as dear as that of training, and models to play tools wherever they can."""
-    if not starts_with_models(config):
+    if not starts_with_models(run.sft, run.coldstart):
         return None
-    played = round(config.coldstart.count / a.kept)
+    played = round(run.coldstart.count / a.kept)
     serving = _dollars(a.teacher_usage, a.teacher_prompt_price, a.teacher_completion_price)
     tools = _dollars(a.tools_usage, a.teacher_prompt_price, a.teacher_completion_price)
     user = _dollars(a.user_usage, a.user_prompt_price, a.user_completion_price)
-    return TeacherCost(config.coldstart.count, played, played * serving, played * user, played * imagined * tools)
+    return TeacherCost(run.coldstart.count, played, played * serving, played * user, played * imagined * tools)

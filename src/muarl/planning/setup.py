@@ -1,5 +1,4 @@
-"""From a run configuration to how it holds its model: the one place of the planner that reads ``RunConfig``'s sections
-about scale."""
+"""From a configuration's sections about scale to how a run holds its model."""
 
 from __future__ import annotations
 
@@ -7,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from muarl.config import RunConfig
+from muarl.config.parts import Compute
+from muarl.config.rl import RlConfig
 from muarl.config.scale import sends_adapter
 from muarl.config.section import UserConfig
+from muarl.config.sections import SftConfig
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.memory import LearnerSetup, Reference, ServerSetup, cached_tokens
 from muarl.planning.models import PROJECTIONS, ModelShape
@@ -48,7 +49,6 @@ class Deployment:
     ahead: float = 1.0
     in_turns: bool = False
     processes: int = 1
-    notes: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> int:
@@ -67,26 +67,29 @@ class Deployment:
         return Serving(self.engines, self.server.gpus, self.sequences, held, self.server.element_bytes)
 
 
-def _playing(config: RunConfig, on_gpu: bool) -> int:
+def _playing(compute: Compute, on_gpu: bool) -> int:
     """How many processes play episodes."""
-    return 1 if on_gpu and config.engine.processes == "auto" else config.process_count
+    return 1 if on_gpu and compute.engine.processes == "auto" else compute.processes
 
 
-def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True, with_rl: bool = True) -> Deployment:
-    """The deployment that a configuration's sections model, rollout, learner, engine and cluster stand for, and (unless
-    ``with_rl`` is False, as for an evaluation or a cold start) the section rl: a reference model, and how far rollouts
-    run ahead."""
-    engine = config.engine
-    held = BYTES[engine.computes_in(config.model.held, on_gpu=on_gpu)]
-    learner, server, engines, shared = learner_setup(config, on_gpu=on_gpu, with_rl=with_rl), None, 1, False
-    alone = sends_adapter(engine, config.learner, clustered=clustered(config))
-    playing = 1 if engine.kind == "vllm" or clustered(config) else _playing(config, on_gpu)
-    if clustered(config):
-        engines = config.cluster.samplers
+def deployment(compute: Compute, stage: RlConfig | SftConfig, shape: ModelShape, *, on_gpu: bool = True) -> Deployment:
+    """Who holds what of a model. ``stage``: what is learned; RL has a reference model, and rollouts that may run ahead,
+    while a cold start has neither, nor has an evaluation."""
+    engine = compute.engine
+    held = BYTES[engine.computes_in(compute.model.held, on_gpu=on_gpu)]
+    learner, server, engines, shared = learner_setup(compute, stage, on_gpu=on_gpu), None, 1, False
+    alone = sends_adapter(engine, compute.learner, clustered=compute.clustered)
+    playing = 1 if engine.kind == "vllm" or compute.clustered else _playing(compute, on_gpu)
+    ahead, in_turns = 1.0, False
+    if isinstance(stage, RlConfig):
+        ahead = AHEAD.get(stage.asynchrony) or stage.staleness + 1
+        in_turns = stage.asynchrony == "one_step_off"
+    if compute.clustered:
+        engines = compute.cluster.samplers
     if engine.kind == "vllm":
         cache = None if engine.cache_gib is None else int(engine.cache_gib * GIB)
         server = ServerSetup(engine.tensor_parallel, engine.memory, held, cache)
-        if not clustered(config):
+        if not compute.clustered:
             engines = engine.servers or len(engine.urls) or 1
             shared = not engine.urls and engine.first_device < learner.shards
     return Deployment(
@@ -95,26 +98,19 @@ def deployment(config: RunConfig, shape: ModelShape, *, on_gpu: bool = True, wit
         engines=engines,
         server=server,
         shared=shared,
-        slots=-(-config.rollout.concurrency // playing)
+        slots=-(-compute.rollout.concurrency // playing)
         + (on_gpu and engine.compile != "none"),  # recorded steps need a spare one
-        positions=config.model.max_context,
+        positions=compute.model.max_context,
         engine_bytes=held,
         sequences=engine.max_sequences,
         sent_bytes=4 if alone else learner.compute_bytes,
         sent_rank=learner.rank if alone else 0,
-        clustered=clustered(config),
+        clustered=compute.clustered,
         sleeps=engine.sleep,
-        ahead=(AHEAD.get(config.rl.asynchrony) or config.rl.staleness + 1) if with_rl else 1.0,
-        in_turns=with_rl and config.rl.asynchrony == "one_step_off",
+        ahead=ahead,
+        in_turns=in_turns,
         processes=playing,
-        notes=tuple(_notes(config)),
     )
-
-
-def clustered(config: RunConfig) -> bool:
-    """Whether the processes are a Ray cluster's: one is named, or the section says how large they are."""
-    c = config.cluster
-    return c.address is not None or c.sampler_gpus > 0 or c.learner_gpus > 0
 
 
 def served_here(user: UserConfig) -> bool:
@@ -123,9 +119,9 @@ def served_here(user: UserConfig) -> bool:
     return address is not None and urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
 
 
-def _notes(config: RunConfig) -> Iterator[str]:
-    """What does not go together, though each for itself is right."""
-    c, engine = config.cluster, config.engine
+def notes(compute: Compute, user: UserConfig) -> Iterator[str]:
+    """What does not go together, though each for itself is right. ``user``: that of training."""
+    c, engine = compute.cluster, compute.engine
     if c.sampler_gpus and engine.kind == "vllm" and c.sampler_gpus != engine.tensor_parallel:
         yield (
             f"cluster.sampler_gpus is {c.sampler_gpus:g}, and engine.tensor_parallel is {engine.tensor_parallel}: a "
@@ -133,13 +129,14 @@ def _notes(config: RunConfig) -> Iterator[str]:
         )
     if c.learner_gpus > 0 and c.learner_gpus != 1:
         yield f"cluster.learner_gpus is {c.learner_gpus:g}: a learner process works on one GPU"
-    if served_here(config.user):
+    if served_here(user):
         yield (
             "the user's model is served on this machine (user.endpoint.base_url): what it takes of the same GPU is "
             "planned for by --assume reserved_gib=GIB"
         )
-    places = min(config.rollout.concurrency, c.rollout_workers * (c.worker_concurrency or config.rollout.concurrency))
-    generating = engine.max_sequences * (c.samplers if clustered(config) else engine.servers or 1)
+    wanted = compute.rollout.concurrency
+    places = min(wanted, c.rollout_workers * (c.worker_concurrency or wanted))
+    generating = engine.max_sequences * (c.samplers if compute.clustered else engine.servers or 1)
     if engine.kind == "vllm" and generating < places / 4:
         yield (
             f"{places} conversations run concurrently, and samplers generate at most {generating} at a time "
@@ -147,13 +144,13 @@ def _notes(config: RunConfig) -> Iterator[str]:
         )
 
 
-def learner_setup(config: RunConfig, *, on_gpu: bool = True, with_rl: bool = True) -> LearnerSetup:
-    """How a run's learner holds the model (backends/engines.py:Backend.learner). ``with_rl``: see ``deployment``."""
-    section, held = config.learner, BYTES[config.model.held]
-    computed = BYTES[section.precision or config.model.held]
+def learner_setup(compute: Compute, stage: RlConfig | SftConfig, *, on_gpu: bool = True) -> LearnerSetup:
+    """How a run's learner holds the model (backends/engines.py:Backend.learner). ``stage``: see ``deployment``."""
+    section, held = compute.learner, BYTES[compute.model.held]
+    computed = BYTES[section.precision or compute.model.held]
     sharded, rank = section.kind == "fsdp", section.lora_rank
     reference: Reference = "device"
-    if not with_rl or config.rl.kl_coef == 0:
+    if not isinstance(stage, RlConfig) or stage.kl_coef == 0:
         reference = "none"
     elif rank:
         reference = "adapter"
@@ -167,13 +164,13 @@ def learner_setup(config: RunConfig, *, on_gpu: bool = True, with_rl: bool = Tru
         compute_bytes=computed,
         rank=rank,
         targets=PROJECTIONS if section.lora is None else section.lora.targets,
-        muon=not rank and (config.rl if with_rl else config.sft).optimizer == "muon",
+        muon=not rank and stage.optimizer == "muon",
         offload=section.offload_optimizer and on_gpu,
         reference=reference,
         reference_bytes=computed if sharded else held,
         # This process then has the model for its own sampler, or adapts a copy of it.
-        start=not clustered(config) and (config.engine.kind == "torch" if sharded else rank > 0),
+        start=not compute.clustered and (compute.engine.kind == "torch" if sharded else rank > 0),
         recompute=section.recompute,
-        tokens=config.learner.pack_tokens,
+        tokens=section.pack_tokens,
         on_gpu=on_gpu,
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from muarl.config import RunConfig
+from muarl.config.parts import Compute
 from muarl.config.scale import sends_adapter
-from muarl.planning.setup import clustered
 
 Kind = Literal["object_store", "broadcast", "ipc", "local"]
 WORDS = {
@@ -43,48 +42,48 @@ class WeightTransport:
         return f"{what}, {WORDS[self.kind]}{tool}: {self.why}"
 
 
-def weight_transport(config: RunConfig) -> WeightTransport | None:
+def weight_transport(compute: Compute) -> WeightTransport | None:
     """How this run's weights reach its samplers; None where the sampler reads the learner's own memory."""
-    if clustered(config):
-        return cluster_transport(config)
-    if config.engine.kind == "vllm":
-        return vllm_transport(config)
-    if config.learner.kind == "fsdp":
+    if compute.clustered:
+        return cluster_transport(compute)
+    if compute.engine.kind == "vllm":
+        return vllm_transport(compute)
+    if compute.learner.kind == "fsdp":
         return WeightTransport("local", "one tensor after another from the learner's processes to this one")
     return None
 
 
-def cluster_transport(config: RunConfig) -> WeightTransport:
+def cluster_transport(compute: Compute) -> WeightTransport:
     """How weights travel between a cluster's processes."""
-    c = config.cluster
-    alone = sends_adapter(config.engine, config.learner, clustered=True)
-    on_gpu = c.learner_gpus > 0 and c.sampler_gpus > 0 and config.model.device != "cpu"
+    c = compute.cluster
+    alone = sends_adapter(compute.engine, compute.learner, clustered=True)
+    on_gpu = c.learner_gpus > 0 and c.sampler_gpus > 0 and compute.model.device != "cpu"
     if c.update != "auto":
         return WeightTransport(c.update, f"cluster.update={c.update}", alone, on_gpu)
     if alone:
         return WeightTransport("object_store", "an adapter is little", alone)
-    if config.engine.kind == "vllm":
+    if compute.engine.kind == "vllm":
         return WeightTransport("object_store", "vLLM's own processes read them from this machine's memory")
     if not on_gpu:
         return WeightTransport("object_store", "learner and samplers do not both have GPUs")
     if not c.shares_gpus:
         return WeightTransport("broadcast", "learner and samplers have GPUs of their own", on_gpu=True)
-    if c.fits_one_gpu and config.learner.processes == 1 and not c.spread:
+    if c.fits_one_gpu and compute.learner.processes == 1 and not c.spread:
         return WeightTransport("ipc", "learner and samplers have parts of a GPU", on_gpu=True)
     return WeightTransport("object_store", "learner and samplers may share some GPUs and not others")
 
 
-def vllm_transport(config: RunConfig) -> WeightTransport:
+def vllm_transport(compute: Compute) -> WeightTransport:
     """How weights travel to vLLM's engines on this machine, or wherever ``engine.urls`` says."""
-    engine = config.engine
-    alone = sends_adapter(engine, config.learner, clustered=False)
+    engine = compute.engine
+    alone = sends_adapter(engine, compute.learner, clustered=False)
     if engine.update != "auto":
         return WeightTransport("local", f"engine.update={engine.update}", alone)
     if engine.urls:
         how = "over the connection" if engine.update_folder is None else "as files in engine.update_folder"
     elif engine.update_folder is not None:
         how = "as files in engine.update_folder"
-    elif engine.servers and config.learner.kind == "torch" and not alone:
+    elif engine.servers and compute.learner.kind == "torch" and not alone:
         how = "by NCCL if learner and servers have GPUs of their own, otherwise as files in this machine's memory"
     else:
         how = "as files in this machine's memory"

@@ -17,7 +17,7 @@ from muarl.environments.registry import find
 from muarl.recipes.demonstrations import demonstrate
 from muarl.runs.context import RunContext
 from muarl.runs.results_store import ResultsStore
-from muarl.runs.task_seeds import pretraining_seed
+from muarl.runs.tasks import pretraining_seed
 from muarl.types.episode import Episode
 
 MOST, MOST_WRONG_IDS = 0.5, 0.08

@@ -38,10 +38,10 @@ from muarl.recipes.coldstart_scenarios import (
 )
 from muarl.rewards.judge import Judge, ModelJudge, open_judge_model
 from muarl.rollouts.rollout import Budget, Rollout, RolloutEnd, RolloutRequest, rollout
-from muarl.runs.bounds import bound_of, check_own_bound
 from muarl.runs.context import RunContext, open_context
-from muarl.runs.preflight import ask_endpoints, check_server
+from muarl.runs.prices import Bounds
 from muarl.runs.results_store import ResultsStore
+from muarl.runs.roles import ask_endpoints, check_server
 from muarl.types.episode import Episode, Usage
 
 PATIENCE = 20
@@ -54,15 +54,16 @@ DRAWN = "drawn"
 def run(config: RunConfig) -> Path:
     """Make the dataset. Returns the run's folder, with ``dataset/`` in it."""
     check_size(config.coldstart)
-    tools = tools_endpoint(config)
+    tools = tools_endpoint(config.coldstart)
     sources = [source_of(name, config, tools) for name in config.coldstart.scenarios]
     others = _Others.of(config.coldstart.judge, tools, *(source.writer for source in sources))
-    asked = endpoints(config)
-    check_bound(config, asked)
-    check_own_bound(config, "coldstart", asks=bool(asked))
+    asked = endpoints(config.coldstart, config.user)
+    check_bound(config.coldstart, asked)
+    bounds = Bounds.of(config)
+    bounds.check("coldstart", asks=bool(asked))
     for source in sources:
         check_server(source.place.domain)
-    ask_endpoints(asked, bound_of(config, "coldstart"))
+    ask_endpoints(asked, bounds.name("coldstart"))
     with open_context(config, "coldstart", logs=False) as context:
         run, progress, wanted = context.folder, context.progress, config.coldstart
         context.loop.closes(others, *(part for s in sources for part in (s.place, s.agent, s.users)))

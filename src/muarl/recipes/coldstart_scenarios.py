@@ -23,7 +23,7 @@ from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError
 from muarl.coldstart.writing import Brief, WrittenTasks
-from muarl.config import RunConfig
+from muarl.config import RunConfig, UserConfig
 from muarl.config.coldstart import ColdstartConfig
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
@@ -63,10 +63,10 @@ class ColdStartSource:
         return WrittenTasks(run.episodes / f"{self.name}.tasks.jsonl", self.writer, self.brief).draw
 
 
-def tools_endpoint(config: RunConfig) -> Endpoint | None:
+def tools_endpoint(wanted: ColdstartConfig) -> Endpoint | None:
     """The client of the model that plays tools, one for all scenarios of a run; None where made worlds do."""
-    section = config.coldstart.tools_endpoint
-    return make_endpoint(section) if config.coldstart.tools == "imagined" and section is not None else None
+    section = wanted.tools_endpoint
+    return make_endpoint(section) if wanted.tools == "imagined" and section is not None else None
 
 
 def check_size(wanted: ColdstartConfig) -> None:
@@ -155,10 +155,10 @@ def _no_tasks(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
     raise ConfigError("the tasks of a scenario folder are written by a teacher during a run; there are no others")
 
 
-def check_bound(config: RunConfig, asked: Sequence[tuple[str, str, Endpoint]]) -> None:
+def check_bound(wanted: ColdstartConfig, asked: Sequence[tuple[str, str, Endpoint]]) -> None:
     """ConfigError where a bound on the cost is set and nobody knows what a model costs."""
     for section, _, endpoint in asked:
-        if config.coldstart.max_cost is not None and endpoint.config.price is None:
+        if wanted.max_cost is not None and endpoint.config.price is None:
             named = "" if section.endswith("judge") else f"say it in {section}.prompt_price and .completion_price, or "
             raise ConfigError(
                 f"coldstart.max_cost: what {endpoint.model} ({section}) costs is not known; {named}bound the tokens by "
@@ -166,14 +166,13 @@ def check_bound(config: RunConfig, asked: Sequence[tuple[str, str, Endpoint]]) -
             )
 
 
-def endpoints(config: RunConfig) -> list[tuple[str, str, Endpoint]]:
+def endpoints(wanted: ColdstartConfig, user: UserConfig) -> list[tuple[str, str, Endpoint]]:
     """(section, boundary, endpoint) of every model that the run will ask."""
-    wanted = config.coldstart
     found = []
     if wanted.teacher == "endpoint" and wanted.endpoint is not None:
         found.append(("coldstart.endpoint", "agent", make_endpoint(wanted.endpoint)))
-    if config.user.kind == "llm" and config.user.endpoint is not None:
-        found.append(("user.endpoint", "user", make_endpoint(config.user.endpoint)))
+    if user.kind == "llm" and user.endpoint is not None:
+        found.append(("user.endpoint", "user", make_endpoint(user.endpoint)))
     if wanted.tools == "imagined" and wanted.tools_endpoint is not None:
         found.append(("coldstart.tools_endpoint", "world", make_endpoint(wanted.tools_endpoint)))
     judge = None if wanted.judge is None else open_judge_model(wanted.judge)

@@ -8,18 +8,19 @@ together ends it with the error that the run itself would have ended with, but b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from muarl.backends.hardware import Machines, look
 from muarl.backends.local import learner_settings
-from muarl.backends.memory_estimate import in_one_process, learning_plan, local_folder, model_shape, plan_of
+from muarl.backends.model_support import local_folder, model_shape
 from muarl.backends.models import model_format
-from muarl.backends.prompt_lengths import prompt_length
+from muarl.backends.plans import learning_plan, plan_of, prompt_length
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.keys import host_of, is_named
-from muarl.config import RunConfig
+from muarl.config import DomainConfig, ModelConfig, RlConfig, RunConfig, SftConfig
+from muarl.config.parts import Compute, PlannedRun
 from muarl.endpoints.config import endpoint_config
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
@@ -37,8 +38,9 @@ from muarl.planning.nearest import nearest
 from muarl.planning.plan import ResourcePlan
 from muarl.recipes.sft import read_demonstrations, step_count
 from muarl.recipes.training.loss_settings import learner_config
-from muarl.runs.preflight import Role, check_fits, check_memory, check_tasks
-from muarl.runs.room import check_context, check_room
+from muarl.runs.roles import Cast, Role, check_fits
+from muarl.runs.room import check_context, check_memory, check_room
+from muarl.runs.tasks import check_tasks
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -57,26 +59,29 @@ def dry_run(
     places = places_of(config, with_rl=recipe != "sft")
     validates = recipe == "quickstart" or (recipe == "rl" and config.rl.eval_every > 0)
     roles: list[Role] = ["user", "eval_user"] if validates else ["user"]
-    check_fits(config, *roles)
-    notes = [] if recipe == "sft" else check_tasks(config, places)
-    folder, shape = local_folder(config.model.checkpoint), model_shape(config)
-    model = _on_meta(config, shape, folder)
+    run, cast = PlannedRun.of(config), Cast.of(config)
+    check_fits(cast, *roles)
+    notes = [] if recipe == "sft" else check_tasks(config.rl, places)
+    folder, shape = local_folder(run.model.checkpoint), model_shape(run.model.checkpoint)
+    model = _on_meta(run.model.held, shape, folder)
     assumed = assumptions or Assumptions()
     # What would not run on GPUs here is planned for a CPU; so is a small cluster of this machine.
-    seen = None if config.model.device == "cpu" or config.cluster.address == "local" else look(config)
-    lines = [_model_line(config, shape, folder), *notes]
-    prompt, told = _prompt(config, places, shape, model, folder, training=recipe != "sft")
-    lines += [*_tasks(config, places, training=recipe != "sft"), told, *_machines(config, assumed, seen)]
-    lines += _users(config, roles)
-    lines.append(_learner(config, model, recipe))
-    lines.append(_packing(config, recipe))
+    seen = None if run.model.device == "cpu" or run.cluster.address == "local" else look(run.cluster.address)
+    lines = [_model_line(run.model.held, shape, folder), *notes]
+    measured = config.eval.split if recipe == "sft" else None
+    prompt, told = _prompt(run, config.domains, places, shape, model, folder, measured=measured)
+    count = min(config.sft.demonstrations, 8) if recipe == "sft" else config.rl.tasks_per_step
+    lines += [_tasks(places, config.domain_text, count, config.rl.seed), told, *_machines(run, assumed, seen)]
+    lines += _users(cast, roles)
+    lines.append(_learner(run, config.sft if recipe == "sft" else config.rl, model))
+    lines.append(_packing(run.model.max_context, run.learner.pack_tokens, config.rl.group_size))
     if recipe == "sft":
-        lines += _cold_start(config, shape, assumed, seen)
+        lines += _cold_start(run, shape, assumed, seen)
     else:
-        lines.append(_cache(config, model, shape))
+        lines.append(_cache(run, model, shape))
     if folder is not None:
-        check_memory(config, sampling=recipe != "sft")
-    made, fitting = plan_of(config, assumed, seen=seen, prompt=prompt)
+        check_memory(run, sampling=recipe != "sft")
+    made, fitting = plan_of(run, assumed, lambda: prompt, seen=seen)
     return lines, made, fitting
 
 
@@ -89,14 +94,14 @@ def complain(plan: ResourcePlan, fitting: list[str] | None) -> None:
     raise ConfigError(f"This run does not fit its machines: {'; '.join(plan.problems)}. {hint}")
 
 
-def _on_meta(config: RunConfig, shape: ModelShape, folder: Path | None) -> PreTrainedModel:
+def _on_meta(held: str, shape: ModelShape, folder: Path | None) -> PreTrainedModel:
     """The model without memory, after a look at the names and shapes of the checkpoint's tensors where it is here."""
     import torch
 
     from muarl.models.configs import empty_model, model_config
 
     described = model_config(shape.to_config()) if folder is None else check_policy(folder)
-    model: Any = empty_model(described).to(getattr(torch, config.model.held))
+    model: Any = empty_model(described).to(getattr(torch, held))
     path_of(model)
     counted = sum(p.numel() for p in model.parameters())
     if counted != shape.parameters:
@@ -104,45 +109,46 @@ def _on_meta(config: RunConfig, shape: ModelShape, folder: Path | None) -> PreTr
     return cast("PreTrainedModel", model)
 
 
-def _model_line(config: RunConfig, shape: ModelShape, folder: Path | None) -> str:
+def _model_line(held: str, shape: ModelShape, folder: Path | None) -> str:
     where = f"checkpoint {folder}" if folder else "not on this machine: its published sizes are taken"
-    return f"model: {shape.name}, {shape.parameters:,} parameters in {config.model.held} ({where})"
+    return f"model: {shape.name}, {shape.parameters:,} parameters in {held} ({where})"
 
 
-def _machines(config: RunConfig, assumed: Assumptions, seen: Machines | None) -> Iterator[str]:
+def _machines(compute: Compute, assumed: Assumptions, seen: Machines | None) -> Iterator[str]:
     """Which GPUs are planned with, and how that is known."""
     if "gpu" in assumed.given:
         yield f"machines: {assumed.gpu}, as --assume says"
     elif seen is not None:
         yield f"machines: {seen}"
-    elif not in_one_process(config):
+    elif not compute.in_one_process:
         yield f"machines: no GPU can be seen from here, so {assumed.gpu} is assumed (another kind: --assume gpu=h100)"
 
 
-def _tasks(config: RunConfig, places: Places, *, training: bool) -> Iterator[str]:
-    """Draw tasks."""
-    count = config.rl.tasks_per_step if training else min(config.sft.demonstrations, 8)
-    tasks = places.draw("train", count, config.rl.seed, 0)
+def _tasks(places: Places, named: str, count: int, seed: int) -> str:
+    """Draw tasks. ``named``: the places, as the configuration has it."""
+    tasks = places.draw("train", count, seed, 0)
     counts = Counter(places.of(task).name for task in tasks)
     each = f" ({', '.join(f'{n} of {name}' for name, n in counts.items())})" if len(places) > 1 else ""
-    yield f"tasks: {len(tasks)} drawn from {config.domain_text}{each}, such as {tasks[0].id}"
+    return f"tasks: {len(tasks)} drawn from {named}{each}, such as {tasks[0].id}"
 
 
 def _prompt(
-    config: RunConfig,
+    compute: Compute,
+    domains: Sequence[DomainConfig],
     places: Places,
     shape: ModelShape,
     model: Any,
     folder: Path | None,
     *,
-    training: bool,
+    measured: str | None,
 ) -> tuple[float, str]:
-    """How many tokens the agent is told before it may speak: by the model's tokenizer where it is here."""
-    longest = config.model.max_context
+    """How many tokens the agent is told before it may speak: by the model's tokenizer where it is here. ``measured``:
+    see ``check_room``."""
+    longest = compute.model.max_context
     if folder is not None:
         policy = Policy(model, load_tokenizer(folder), folder)
-        check_room(config, places, policy, training=training)
-        chat = model_format(policy.tokenizer, config.model)
+        check_room(compute, domains, places, policy, measured=measured)
+        chat = model_format(policy.tokenizer, compute.model)
         prompts = [
             chat.prompt(place.system_prompt(task), place.tools(task), [])
             for place in places
@@ -151,14 +157,14 @@ def _prompt(
         counted = max(map(len, prompts))
         return float(counted), f"prompt: policy and tools take {counted:,} of {longest:,} tokens of context"
     about = prompt_length(places)
-    longest_of = dict.fromkeys([config.domains[0].name], round(about))
-    check_context(config, longest_of, shape.positions, training=training, about=True)
+    longest_of = dict.fromkeys([domains[0].name], round(about))
+    check_context(compute, domains, longest_of, shape.positions, training=measured is None, about=True)
     return about, f"prompt: policy and tools take about {about:,.0f} of {longest:,} tokens of context (by length)"
 
 
-def _users(config: RunConfig, roles: list[Role]) -> Iterator[str]:
+def _users(cast: Cast, roles: list[Role]) -> Iterator[str]:
     for role in roles:
-        user = config.user if role == "user" else config.eval_user
+        user = cast.user_of(role)
         if user.kind != "llm" or user.endpoint is None:
             yield f"{role}: {user.kind}"
             continue
@@ -168,12 +174,12 @@ def _users(config: RunConfig, roles: list[Role]) -> Iterator[str]:
         yield f"{role}: {user.endpoint.model} at {where}, {user.endpoint.concurrency} requests at once, {key}"
 
 
-def _learner(config: RunConfig, model: PreTrainedModel, recipe: str) -> str:
+def _learner(compute: Compute, stage: RlConfig | SftConfig, model: PreTrainedModel) -> str:
     """A learner on the meta device, with gradients and one optimiser step; a sharded one has the same in parts."""
     import torch
 
-    sharded = config.learner.kind == "fsdp"
-    settings = learner_settings(config, _settings(config, recipe))
+    sharded = compute.learner.kind == "fsdp"
+    settings = learner_settings(compute, _settings(stage, compute.model))
     learner = TorchLearner(model.float() if sharded else model, None, settings)  # type: ignore[arg-type]
     for parameter in learner.optimizer.names:
         parameter.grad = torch.empty_like(parameter)
@@ -183,24 +189,22 @@ def _learner(config: RunConfig, model: PreTrainedModel, recipe: str) -> str:
     learner.optimizer.zero_grad()
     trained = sum(p.numel() for p in learner.optimizer.names)
     reference = "with a reference model" if learner.reference is not None else "without a reference model of its own"
-    where = f", sharded over {config.learner.processes} processes" if sharded else ""
+    where = f", sharded over {compute.learner.processes} processes" if sharded else ""
     return f"learner: trains {trained:,} parameters, {state / GIB:.2f} GiB of optimiser state{where}, {reference}"
 
 
-def _packing(config: RunConfig, recipe: str) -> str:
+def _packing(longest: int, budget: int, count: int) -> str:
     """Pack a group of episodes of full length. ConfigError if one is longer than a micro-batch."""
-    longest, count = config.model.max_context, config.rl.group_size
-    budget = config.learner.pack_tokens
     ids = range(longest)
     batch = Batch.of([Sample(ids, [0.0] * (longest - 1) + [1.0], [0.0] * longest, 1.0) for _ in range(count)])
     rows = pack(batch, token_budget=budget)
     return f"packing: {count} episodes of {longest:,} tokens make {len(rows)} micro-batches of at most {budget:,}"
 
 
-def _cold_start(config: RunConfig, shape: ModelShape, assumed: Assumptions, seen: Machines | None) -> list[str]:
+def _cold_start(run: PlannedRun, shape: ModelShape, assumed: Assumptions, seen: Machines | None) -> list[str]:
     """The plan of the cold start. ConfigError if the planned GPUs do not have the memory; DataError for a file of
     demonstrations that is there and cannot be read."""
-    count, file = config.sft.demonstrations, config.sft.demonstrations_file
+    count, file = run.sft.demonstrations, run.sft.demonstrations_file
     lines = []
     if file is not None and file.expanduser().is_file():
         count = len(read_demonstrations(file))
@@ -210,29 +214,29 @@ def _cold_start(config: RunConfig, shape: ModelShape, assumed: Assumptions, seen
             f"demonstrations: {file} is NOT there yet, and has to be when this starts (muarl coldstart makes one); "
             f"planned with {count:,}"
         )
-    made = learning_plan(config, shape, step_count(config.sft, count), assumed, seen)
+    made = learning_plan(run, run.sft, shape, step_count(run.sft, count), assumed, seen)
     if not made.fits and made.seconds is not None:
-        found = nearest(config, lambda c: learning_plan(c, shape, made.steps, assumed, seen).fits)
+        found = nearest(run, lambda c: learning_plan(c, c.sft, shape, made.steps, assumed, seen).fits)
         hint = f"The nearest that fits: {' '.join(found)}" if found else "No settings make it fit."
         raise ConfigError(f"This run does not fit its machines: {made.lines()[0]}. {hint}")
     return [*lines, *made.lines()]
 
 
-def _settings(config: RunConfig, recipe: str) -> LearnerConfig:
-    if recipe != "sft":
-        return learner_config(config.rl, config.model)
-    return LearnerConfig(OptimizerConfig(kind=config.sft.optimizer), PolicyLossConfig(kl_coef=0.0))
+def _settings(stage: RlConfig | SftConfig, model: ModelConfig) -> LearnerConfig:
+    if isinstance(stage, RlConfig):
+        return learner_config(stage, model)
+    return LearnerConfig(OptimizerConfig(kind=stage.optimizer), PolicyLossConfig(kl_coef=0.0))
 
 
-def _cache(config: RunConfig, model: PreTrainedModel, shape: ModelShape) -> str:
+def _cache(compute: Compute, model: PreTrainedModel, shape: ModelShape) -> str:
     import torch
 
-    if config.engine.kind == "vllm":
-        engine = config.engine
+    if compute.engine.kind == "vllm":
+        engine = compute.engine
         return f"sampler: vLLM on {engine.tensor_parallel} GPU(s) each, {engine.max_sequences} sequences at once"
-    on_gpu = (config.model.device == "auto" and torch.cuda.is_available()) or config.model.device.startswith("cuda")
-    dtype = getattr(torch, config.engine.computes_in(config.model.held, on_gpu=on_gpu))
-    slots, positions = config.rollout.concurrency, config.model.max_context
+    on_gpu = (compute.model.device == "auto" and torch.cuda.is_available()) or compute.model.device.startswith("cuda")
+    dtype = getattr(torch, compute.engine.computes_in(compute.model.held, on_gpu=on_gpu))
+    slots, positions = compute.rollout.concurrency, compute.model.max_context
     size = slots * positions * cache_per_token(shape, dtype.itemsize)
     slower = support_of(model.config).notice
     return (

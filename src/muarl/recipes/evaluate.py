@@ -22,6 +22,7 @@ from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.files import write_text
 from muarl.config import RunConfig
+from muarl.config.parts import Compute
 from muarl.domains.base import Task
 from muarl.environments.configure import places_of
 from muarl.environments.places import ByPlace, Places
@@ -35,13 +36,12 @@ from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
 from muarl.recipes.evaluation.report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.evaluation.user_review import review_users
 from muarl.rollouts.rollout import Budget, RolloutEnd
-from muarl.runs.context import RunContext, open_context
-from muarl.runs.eval_agent import Nobody, former_name, has_models, make_eval_agent, with_prices
-from muarl.runs.judges import Judges
-from muarl.runs.opening import keep_own_rules, prepare, tell_domain
+from muarl.runs.context import RunContext, keep_own_rules, open_context, prepare, tell_domain
+from muarl.runs.eval_agent import Nobody, former_name, has_models, make_eval_agent
 from muarl.runs.own_settings import reward_of
-from muarl.runs.preflight import check_roles
+from muarl.runs.prices import Bounds, with_prices
 from muarl.runs.results_store import ResultsStore
+from muarl.runs.roles import Cast, Judges, Role, check_roles
 from muarl.types.episode import Episode, Usage, Verdict
 from muarl.users.base import UserFactory
 
@@ -55,16 +55,16 @@ def run(config: RunConfig) -> Path:
         from muarl.recipes import redteam
 
         return redteam.run(config)
-    check_experts(config)
-    prepare(config, models=has_models(config))
+    check_experts(config.eval, config.domains)
+    prepare(config, models=has_models(config.eval, config.eval_user))
     playing = with_prices(config)
-    judges = Judges.of(playing)
-    places, ev = places_of(playing, measuring=True, judge=judges.score), playing.eval
+    judges = Judges.of(playing.eval, playing.domains)
+    places = places_of(playing, measuring=True, judge=judges.score)
+    ev = playing.eval
     tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
     places.check(tasks)
-    check_roles(
-        playing, *(("agent", "judge") if playing.eval.solo else ("agent", "eval_user", "judge")), bounded="eval"
-    )
+    roles: tuple[Role, ...] = ("agent", "judge") if playing.eval.solo else ("agent", "eval_user", "judge")
+    check_roles(Cast.of(playing), *roles, bound=Bounds.of(playing).name("eval"))
     agent = make_eval_agent(playing, places)
     users: ByPlace[UserFactory]
     users = places.everywhere(Nobody()) if ev.solo else make_users(playing.eval_user, places)
@@ -134,7 +134,7 @@ def _measure(
         )
     by_id = {r.episode_id: r for r in requests}
     results = ResultsStore(context.folder)
-    results.check(requests, agent.name, users.name, former=former_name(config))
+    results.check(requests, agent.name, users.name, former=former_name(config.eval))
     still = results.open(requests)
     if results.kept:
         progress.say(f"{len(results.kept)} of {len(requests)} episodes were finished before.")
@@ -149,7 +149,7 @@ def _measure(
     results.teach(budget)
     end = RolloutEnd.COMPLETE
     if still:
-        host = partial(policy_executor, config, measuring=True) if not config.eval.solo else local_executor
+        host = partial(policy_executor, Compute.of(config), measuring=True) if not config.eval.solo else local_executor
 
         def keep(episode: Episode) -> None:
             if grid is not None:

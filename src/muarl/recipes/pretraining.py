@@ -52,10 +52,10 @@ from muarl.recipes.tiny_extension import (
     like_pieces,
     spare_tokens,
 )
-from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import prepare, tell_domain
-from muarl.runs.preflight import check_roles
+from muarl.runs.context import RunContext, open_context, prepare, tell_domain
+from muarl.runs.prices import Bounds
 from muarl.runs.resuming import go_back, resume_point
+from muarl.runs.roles import Cast, check_roles
 from muarl.types.episode import Episode
 
 TOKENIZER_CONVERSATIONS = 2000
@@ -79,12 +79,14 @@ def run(config: RunConfig) -> Path:
     for world in worlds:
         _check_offers(world, config.user.kind)
     places = places_of(config, with_rl=False)
-    check_roles(config, "user")
+    check_roles(Cast.of(config), "user", bound=Bounds.of(config).name("budget"))
     with open_context(config, "base") as context:
         tell_domain(context.folder, config.domain_text, places)
         context.loop.closes(places)
         episodes = conversations(context, config, places)
-        policy = _begin(config, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS], names=config.base.words), start)
+        policy = _begin(
+            config.base, config.seed, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS], names=config.base.words), start
+        )
         chat = chat_format(policy.tokenizer)
         found = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
         samples = [sample for segments in found for sample in segments]
@@ -93,9 +95,9 @@ def run(config: RunConfig) -> Path:
         entities = _entities(policy.tokenizer, _values(worlds, chat))
         base = config.base
         batches = Batches(samples, often, entities, base.batch, context.seed, others=base.others_learnt)
-        nll = _train(context, config.base, policy, batches, _notes(config, len(samples), start))
+        nll = _train(context, config.base, policy, batches, _notes(config.domain_text, base.seed, len(samples), start))
         run = context.folder
-        notes = _notes(config, len(samples), start).at({"step": config.base.steps})
+        notes = _notes(config.domain_text, base.seed, len(samples), start).at({"step": config.base.steps})
         folder = save_policy(run.checkpoints / "base", policy.model, policy.tokenizer, dtype=torch.float16, notes=notes)
         summary: dict[str, Any] = {"nll": nll, "conversations": len(samples), "steps": config.base.steps}
         if config.base.validation:
@@ -112,18 +114,19 @@ def _start(name: str) -> Policy:
     return policy
 
 
-def _begin(config: RunConfig, worlds: Sequence[Environment], texts: list[str], start: Policy | None) -> Policy:
+def _begin(
+    base: BaseConfig, seed: int, worlds: Sequence[Environment], texts: list[str], start: Policy | None
+) -> Policy:
     """The model and tokenizer before the first step."""
-    base = config.base
     if start is not None:
         pieces = pieces_of_all(worlds, texts, words=base.words)
         tokenizer = extended_tokenizer(start.tokenizer, pieces, base.spare_tokens)
-        return Policy(extended_model(start, tokenizer, config.seed), tokenizer, start.path)
+        return Policy(extended_model(start, tokenizer, seed), tokenizer, start.path)
     tokenizer = make_tokenizer(worlds, texts, base.spare_tokens, words=base.words)
     model = make_model(
-        len(tokenizer), hidden=base.hidden, layers=base.layers, heads=base.heads, seed=config.seed, words=base.words
+        len(tokenizer), hidden=base.hidden, layers=base.layers, heads=base.heads, seed=seed, words=base.words
     )
-    lay_out_induction(model, seed=config.seed)
+    lay_out_induction(model, seed=seed)
     return Policy(model, tokenizer, Path())
 
 
@@ -224,11 +227,11 @@ def _measured(
     return measures(found)
 
 
-def _notes(config: RunConfig, samples: int, start: Policy | None) -> ModelNotes:
+def _notes(domains: str, seed: int, samples: int, start: Policy | None) -> ModelNotes:
     begun = "random weights" if start is None else f"the checkpoint {checkpoint_name(start.path)}"
     return ModelNotes(
         method=f"language modelling from {begun}",
-        data=f"{samples:,} generated conversations in {config.domain_text}, seed {config.base.seed}",
+        data=f"{samples:,} generated conversations in {domains}, seed {seed}",
         license=OWN_LICENSE,
     )
 

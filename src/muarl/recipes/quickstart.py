@@ -17,6 +17,7 @@ from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
 from muarl.basics.system import peak_memory_bytes, process_seconds
 from muarl.config import EvalConfig, RunConfig
+from muarl.config.parts import Compute
 from muarl.domains.base import Task
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
@@ -30,12 +31,11 @@ from muarl.recipes.sft import check_demonstrations, cold_start
 from muarl.report.last_screen import before_and_after
 from muarl.report.report import collect, write_report
 from muarl.rollouts.episode_runner import requests_for
-from muarl.runs.context import open_context
-from muarl.runs.opening import prepare
-from muarl.runs.preflight import check_disk, check_memory, check_practice, check_roles
+from muarl.runs.checks import check_machine, check_quickstart
+from muarl.runs.context import open_context, prepare
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.room import check_room
-from muarl.runs.spending import check_prices
+from muarl.runs.tasks import check_practice
 from muarl.types.episode import Episode
 
 BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
@@ -47,15 +47,13 @@ SECONDS = {"demonstration": 0.0065, "sft_conversation": 0.056, "episode": 0.052,
 def run(config: RunConfig) -> Path:
     """Run the whole job in one run folder and write summary.json and report.html there. Returns the folder."""
     prepare(config)
-    check_prices(config, config.user, config.eval_user)
-    check_roles(config, "user", "eval_user", "judge")
+    check_quickstart(config)
     check_demonstrations(config)
     places = places_of(config)
-    check_practice(config, places)
-    check_memory(config)
-    check_disk(config)
+    check_practice(config.rl.practice, places)
+    check_machine(config)
     policy = load_model(config.model)
-    check_room(config, places, policy)
+    check_room(Compute.of(config), config.domains, places, policy)
     with open_context(config, "quickstart") as context:
         context.loop.closes(places)
         run, progress, backend = context.folder, context.progress, context.backend
@@ -81,7 +79,7 @@ def run(config: RunConfig) -> Path:
                     config.eval,
                     places,
                     tasks,
-                    policy_executor(config, places, agent, users, concurrency),
+                    policy_executor(backend.compute, places, agent, users, concurrency),
                     progress,
                     label=label,
                     trials=trials,

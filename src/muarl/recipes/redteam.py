@@ -22,7 +22,7 @@ from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.files import write_json, write_text
-from muarl.config import RunConfig
+from muarl.config import DomainConfig, EvalConfig, RunConfig
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
 from muarl.environments.configure import place_of
@@ -37,11 +37,11 @@ from muarl.recipes.evaluation.measuring import conversations_text, play_all
 from muarl.rewards.traps import Sprung, sprung, traps_of
 from muarl.rollouts.rollout import Budget, RolloutEnd, requests_for
 from muarl.rollouts.rules import Rules
-from muarl.runs.context import open_context
-from muarl.runs.eval_agent import former_name, has_models, make_eval_agent, with_prices
-from muarl.runs.opening import prepare, tell_domain
-from muarl.runs.preflight import check_roles
+from muarl.runs.context import open_context, prepare, tell_domain
+from muarl.runs.eval_agent import former_name, has_models, make_eval_agent
+from muarl.runs.prices import Bounds, with_prices
 from muarl.runs.results_store import ResultsStore
+from muarl.runs.roles import Cast, check_roles
 from muarl.types.episode import Episode, StopReason, Usage
 from muarl.users.base import UserFactory
 from muarl.users.redteam.kinds import GUIDELINES, KINDS
@@ -57,14 +57,14 @@ BASELINES = ("do_nothing", "always_transfer")
 def run(config: RunConfig) -> Path:
     """Evaluate the configured agent; write episodes, findings, redteam.json, redteam.md, summary.json and report.md.
     Returns the run's folder. ConfigError for a domain that has no red-team tasks."""
-    prepare(config, models=has_models(config))
+    prepare(config, models=has_models(config.eval, config.eval_user))
     playing = with_prices(config)
     if playing.eval.solo or playing.eval.task_ids:
         raise ConfigError("eval.red_team: red-team tasks have users, and are drawn from seeds: leave solo and task_ids")
-    tasks = tasks_of(playing, playing.eval.red_team)
+    tasks = tasks_of(playing.domain, playing.eval)
     place = place_of(playing, measuring=True)
     places = Places([place])
-    check_roles(playing, "agent", "eval_user", bounded="eval")
+    check_roles(Cast.of(playing), "agent", "eval_user", bound=Bounds.of(playing).name("eval"))
     agent = make_eval_agent(playing, places)
     users = make_red_team_users(playing, places)
     requests = requests_for(tasks, playing.eval.trials, seed=playing.eval.seed, label=LABEL)
@@ -74,7 +74,7 @@ def run(config: RunConfig) -> Path:
         context.loop.closes(places, agent, users)
         run.write_tasks(tasks)
         results = ResultsStore(run)
-        results.check(requests, agent.name, users.name, former=former_name(playing))
+        results.check(requests, agent.name, users.name, former=former_name(playing.eval))
         still = results.open(requests)
         if not results.kept and playing.eval.trials > 1:
             progress.say(conversations_text(len(tasks), playing.eval.trials))
@@ -137,18 +137,18 @@ def _where(episode: Episode) -> dict[str, Any]:
     return {"file": "eval", "episode": episode.id, "task_id": episode.task_id, "redteam": kind}
 
 
-def tasks_of(config: RunConfig, kinds: Sequence[str]) -> list[Task]:
+def tasks_of(domain: DomainConfig, ev: EvalConfig) -> list[Task]:
     """The red-team set of a configuration: ``eval.red_team_tasks`` of each kind."""
-    source = find(config.domain.name).red_team_source()
-    if config.eval.split not in ("train", "validation", "test"):
-        raise ConfigError(f"eval.split: red-team tasks come as train, validation and test, not as {config.eval.split}")
+    source = find(domain.name).red_team_source()
+    if ev.split not in ("train", "validation", "test"):
+        raise ConfigError(f"eval.split: red-team tasks come as train, validation and test, not as {ev.split}")
     return red_team_tasks(
         source,
-        kinds_of(source, kinds),
-        config.eval.red_team_tasks,
-        split=config.eval.split,
-        size=config.domain.size,
-        seed=config.eval.seed,
+        kinds_of(source, ev.red_team),
+        ev.red_team_tasks,
+        split=ev.split,
+        size=domain.size,
+        seed=ev.seed,
     )
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from muarl.agents.sampled import SampledAgent
-from muarl.backends.engines import learns_here, samples_here
 from muarl.backends.model_notes import RL
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
@@ -24,6 +23,7 @@ from muarl.basics.errors import BudgetError, ConfigError, DataError, StoppedBySi
 from muarl.basics.event_loop import EventLoop, event_loop
 from muarl.basics.stopping import held
 from muarl.config import RlConfig, RunConfig
+from muarl.config.parts import Compute
 from muarl.domains.base import Task
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
@@ -34,28 +34,23 @@ from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import training_summary, what_went_wrong
 from muarl.planning.weight_transport import weight_transport
 from muarl.recipes.evaluation.measuring import evaluate
-from muarl.recipes.training.ahead import PIPELINE, run_ahead
 from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, look_first, play_all
 from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
-from muarl.recipes.training.pipeline import MAX_DRAWS, Played, nothing_left
+from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, Played, nothing_left
 from muarl.recipes.training.practice import Practice
 from muarl.rollouts.rollout import Group, Groups, RolloutEnd, RolloutRequest, collect_groups, rollout
-from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import keep_own_rules, prepare, tell_domain
-from muarl.runs.preflight import (
-    Role,
-    check_disk,
-    check_gold,
-    check_memory,
-    check_roles,
-    check_tasks,
+from muarl.runs.context import (
+    Attempt,
+    RunContext,
+    keep_own_rules,
+    open_context,
+    prepare,
+    tell_domain,
+    with_restarts,
 )
-from muarl.runs.restarting import Attempt, with_restarts
 from muarl.runs.resuming import go_back, resume_point
-from muarl.runs.room import check_room
-from muarl.runs.spending import check_prices
-from muarl.runs.task_seeds import rl_seed
+from muarl.runs.tasks import check_gold, rl_seed
 from muarl.signs import Watch
 from muarl.types.episode import Episode
 
@@ -73,22 +68,18 @@ def run(config: RunConfig) -> Path:
 
 
 def _run(config: RunConfig, attempt: Attempt) -> Path:
+    # What a command checks first; a program that calls ``train`` needs none of it.
+    from muarl.runs.checks import check_rl
+    from muarl.runs.room import check_room
+
     prepare(config)
     if config.resume is not None and latest_checkpoint(config.resume.expanduser() / "checkpoints"):
         # Its reinforcement learning began with the weights of its own cold start, not with model.checkpoint.
         raise ConfigError(f"resume: {config.resume} began with a cold start: use muarl quickstart --resume instead")
     places = places_of(config)
-    roles: list[Role] = ["user", "judge"]
-    notes = check_tasks(config, places)
-    if config.rl.eval_every:
-        roles.append("eval_user")
-    check_prices(config, config.user, config.eval_user)
-    check_gold(config, places)
-    check_roles(config, *roles)
-    check_memory(config)
-    check_disk(config)
-    policy = load_model(config.model, weights=learns_here(config) or samples_here(config))
-    check_room(config, places, policy)
+    notes, compute = check_rl(config, places), Compute.of(config)
+    policy = load_model(config.model, weights=compute.learns_here or compute.samples_here)
+    check_room(compute, config.domains, places, policy)
     with open_context(config, "train", on_cluster=True) as context:
         context.loop.closes(places)
         folder = context.folder
@@ -98,15 +89,15 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
         try:
             train(context, config, places, policy, after_step=attempt.step)
         except StoppedBySignError:
-            _summarise(folder, config)
+            _summarise(folder, config.rl.reward, config.seed)
             raise
-        _summarise(folder, config)
+        _summarise(folder, config.rl.reward, config.seed)
     return folder.path
 
 
-def _summarise(folder: RunDirectory, config: RunConfig) -> None:
-    told = {"reward": config.rl.reward, "training": training_summary(folder.read_metrics())}
-    folder.write_summary({**told, "seed": config.seed, "seconds": folder.seconds})
+def _summarise(folder: RunDirectory, reward: str, seed: int) -> None:
+    told = {"reward": reward, "training": training_summary(folder.read_metrics())}
+    folder.write_summary({**told, "seed": seed, "seconds": folder.seconds})
 
 
 def train(
@@ -122,8 +113,8 @@ def train(
 
     ``after_step`` is called with the step's number and the agent, in an asynchronous run from within its event loop.
     """
-    check_gold(config, places)
     rl = config.rl
+    check_gold(rl, config.eval, config.seed, places)
     folder, progress, backend = context.folder, context.progress, context.backend
     keep_own_rules(folder, places)
     tell_domain(folder, config.domain_text, places)
@@ -132,7 +123,7 @@ def train(
     agent = backend.agent(policy, temperature=rl.temperature, top_p=rl.top_p, engine=engine, name=IN_TRAINING)
     users = make_users(config.user, places)
     executor = backend.executor(Player.of(places, agent, users))
-    if (transport := weight_transport(config)) is not None:
+    if (transport := weight_transport(backend.compute)) is not None:
         progress.say(f"weights to samplers: {transport.text}")
     first, done = 0, {}
     root = folder.checkpoints / "rl"
@@ -164,7 +155,7 @@ def train(
             agent=agent,
             users=users,
             executor=executor,
-            validation=Validation(config, places),
+            validation=Validation(config.eval, config.eval_user, backend.compute, places),
             concurrency=config.rollout.concurrency,
             phase=phase,
             after_step=after_step,
@@ -173,6 +164,8 @@ def train(
             watch=Watch(folder.read_metrics()),
         )
         if rl.asynchrony != "synchronous":
+            from muarl.recipes.training.ahead import run_ahead
+
             here.run(run_ahead(loop, first, done.get(PIPELINE)))
         else:
             _in_turns(loop, here, first, _practice(context, rl, places, done))

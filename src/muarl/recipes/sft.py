@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from muarl.backends.engines import learns_here, settle
+from muarl.backends.engines import settle
 from muarl.backends.model_notes import COLD_START as COLD_START
 from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
@@ -15,22 +15,20 @@ from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.stopping import held
 from muarl.config import RunConfig, SftConfig, UserConfig
+from muarl.config.parts import Compute
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
-from muarl.environments.registry import find
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
 from muarl.recipes.demonstrations import DEMONSTRATIONS, Segments, demonstrate, supervised_samples
-from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import prepare, tell_domain
-from muarl.runs.preflight import check_disk, check_memory, check_roles
+from muarl.runs.checks import check_demonstrator, check_machine
+from muarl.runs.context import RunContext, open_context, prepare, tell_domain
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.resuming import go_back, resume_point
-from muarl.runs.spending import check_prices
-from muarl.runs.task_seeds import demonstration_seed
+from muarl.runs.tasks import demonstration_seed
 from muarl.types.episode import Episode, read_episodes
 
 
@@ -39,9 +37,8 @@ def run(config: RunConfig) -> Path:
     prepare(config)
     places = places_of(config, with_rl=False)
     check_demonstrations(config)
-    check_memory(config, sampling=False)
-    check_disk(config)
-    policy = load_model(config.model, weights=learns_here(config))
+    check_machine(config, sampling=False)
+    policy = load_model(config.model, weights=Compute.of(config).learns_here)
     if config.sft.demonstrations_file is not None:  # others are made within the run
         check_lengths(
             config.learner.pack_tokens,
@@ -59,13 +56,7 @@ def check_demonstrations(config: RunConfig) -> None:
     if config.sft.demonstrations_file is not None:
         read_demonstrations(config.sft.demonstrations_file)
         return
-    try:
-        for domain in config.domains:
-            find(domain.name).needed_expert()
-    except ConfigError as problem:
-        raise ConfigError(f"sft: {problem}") from None
-    check_prices(config, config.user)
-    check_roles(config, "user")
+    check_demonstrator(config)
 
 
 def demonstrations(context: RunContext, sft: SftConfig, user: UserConfig, places: Places) -> list[Episode]:
@@ -148,7 +139,7 @@ def fit(
 ) -> None:
     """Fine-tune the policy's model in place on conversations, each with all of its segments; leaves checkpoints."""
     folder, progress, backend = context.folder, context.progress, context.backend
-    check_lengths(backend.config.learner.pack_tokens, policy, conversations)
+    check_lengths(backend.compute.learner.pack_tokens, policy, conversations)
     steps = step_count(sft, len(conversations))
     schedule = ScheduleConfig(sft.schedule, sft.warmup, max(steps, 1), sft.decay or 1e-6)
     optimizer = OptimizerConfig(

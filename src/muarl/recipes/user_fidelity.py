@@ -21,8 +21,7 @@ from muarl.environments.play import local_executor
 from muarl.learning.checkpoints import Policy
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import evaluate
-from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import prepare, tell_domain
+from muarl.runs.context import RunContext, open_context, prepare, tell_domain
 from muarl.types.episode import Episode, StopReason
 from muarl.user_errors.errors import RULES, find_user_errors
 from muarl.users.base import UserFactory

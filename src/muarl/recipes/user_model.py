@@ -23,9 +23,8 @@ from muarl.learning.packing import Sample
 from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.sft import check_demonstrations, fit, read_demonstrations
 from muarl.recipes.user_fidelity import measure
-from muarl.runs.context import RunContext, open_context
-from muarl.runs.opening import prepare, tell_domain
-from muarl.runs.task_seeds import demonstration_seed
+from muarl.runs.context import RunContext, open_context, prepare, tell_domain
+from muarl.runs.tasks import demonstration_seed
 from muarl.types.episode import Episode
 from muarl.users.sampled import from_the_users_chair
 

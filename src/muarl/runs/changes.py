@@ -53,10 +53,10 @@ Changes = Mapping[str, tuple[Any, Any]]
 """By the setting's name, what it was and what it is to be."""
 
 
-def check_place(config: RunConfig) -> None:
+def check_place(runs_dir: Path) -> None:
     """ConfigError if no run's folder can be made in ``runs_dir``."""
-    if (why := why_not_writable(config.runs_dir.expanduser())) is not None:
-        raise ConfigError(f"runs_dir: no run can be kept in {config.runs_dir}: {why}. Choose another folder for runs")
+    if (why := why_not_writable(runs_dir.expanduser())) is not None:
+        raise ConfigError(f"runs_dir: no run can be kept in {runs_dir}: {why}. Choose another folder for runs")
 
 
 def check_folder(folder: Path) -> None:

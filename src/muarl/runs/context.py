@@ -1,21 +1,38 @@
-"""What every stage of a run works with besides its own settings, opened and closed in one place."""
+"""What every stage of a run works with besides its own settings, opened and closed in one place.
+
+A run whose learner was lost is resumed by itself (``with_restarts``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+import random
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from muarl.audit import keep_rules
 from muarl.backends.engines import Backend, joined_backend
+from muarl.basics.errors import InfrastructureError
 from muarl.basics.event_loop import EventLoop, event_loop
+from muarl.basics.system import usable_cores
 from muarl.config import RunConfig
+from muarl.config.approvals import remember
+from muarl.config.loggers import WandbConfig
+from muarl.config.trust import to_approve
+from muarl.environments.places import Places
+from muarl.environments.registry import built_in
 from muarl.learning.retention import Retention, prune_checkpoints
-from muarl.observe.loggers import JsonlLogger, MetricLogger
+from muarl.observe.loggers import JsonlLogger, MetricLogger, make_logger
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.runs.opening import open_logger, open_run
+from muarl.runs.changes import check_place, check_resume
+from muarl.runs.resuming import ResumedRun
 from muarl.runs.spending import Spending
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +84,17 @@ def open_context(
     named = tuple(section.checkpoint for section in sections)
     with ExitStack() as stack:
         loop = stack.enter_context(event_loop())
-        backend = Backend(config)
+        backend = Backend.of(config)
         if on_cluster:
             backend = stack.enter_context(joined_backend(config, learns_only=learns_only))
         stack.callback(backend.close)
         folder = stack.enter_context(open_run(config, command))
         progress = stack.enter_context(Progress())
-        logger = stack.enter_context(open_logger(config, folder)) if logs else JsonlLogger(folder)
+        logger = (
+            stack.enter_context(open_logger(config.wandb, folder, config.model_dump(mode="json")))
+            if logs
+            else JsonlLogger(folder)
+        )
         yield RunContext(
             folder,
             logger,
@@ -86,3 +107,100 @@ def open_context(
             Retention(kept.keep_last, kept.keep_best, kept.keep_every),
             tuple(Path(name).expanduser() for name in named if name is not None),
         )
+
+
+def prepare(config: RunConfig, *, models: bool = True) -> None:
+    """Threads and seeds of this process. ConfigError if a package is missing that the run would only ask for later.
+    ``models`` False: no model runs in this process, which then need not import torch."""
+    if config.wandb.enabled:
+        from muarl.observe.weights_and_biases import check_wandb
+
+        check_wandb()
+    random.seed(config.seed)
+    if models:
+        import torch
+
+        torch.set_num_threads(config.threads or max(1, int(usable_cores())))
+        torch.manual_seed(config.seed)
+
+
+def open_run(config: RunConfig, command: str | None = None) -> RunDirectory:
+    """The run's folder: a new one (NAME-2 where NAME is taken), or the one that ``resume`` names, which stays as it was
+    until the work continues. ``command``: see RunDirectory.
+
+    ConfigError if a resumed run would change what it may not (runs/changes.py).
+    """
+    settings = config.model_copy(update={"resume": None}).model_dump(mode="json")
+    if config.resume is not None:
+        changed = check_resume(config, command)
+        remember(config.resume.expanduser() / "config.yaml", to_approve(config))
+        return ResumedRun(config.resume.expanduser().absolute(), settings, command=command, changed=changed)
+    check_place(config.runs_dir)
+    run = RunDirectory(config.runs_dir.expanduser(), config.name, existing="suffix", command=command)
+    run.write_config(settings)
+    remember(run.path / "config.yaml", to_approve(config))
+    return run
+
+
+def tell_domain(run: RunDirectory, named: str, places: Places) -> None:
+    """Let a run's folder say its true domain, where a program brings another than the configuration names; of code that
+    the configuration refers to, what its environment is called. ``named``: the configuration's domains."""
+    if places.name != named:
+        run.takes_place_in(places.name, configured=any(place.declared for place in places))
+
+
+def keep_own_rules(run: RunDirectory, places: Places) -> None:
+    """Keep the audit rules of a run's own domains in its folder: those that a stranger's environment declares, which
+    whoever reads the run later may not have, or that the domain's class does."""
+    number = 1
+    for place in places:
+        own = None if place.name in built_in() else place.declared_audit
+        if keep_rules(run.path, place.domain, own, number=number) is not None:
+            number += 1
+
+
+@contextmanager
+def open_logger(wandb: WandbConfig, run: RunDirectory, settings: Mapping[str, Any]) -> Iterator[MetricLogger]:
+    """The run's metric logger, closed (and so flushed) however the run ends. ``settings``: the run's configuration."""
+    chosen = None
+    if wandb.enabled:
+        from muarl.observe.weights_and_biases import WandbSettings
+
+        chosen = WandbSettings(**wandb.model_dump(exclude={"enabled"}))
+    logger = make_logger(run, wandb=chosen, config=settings)
+    try:
+        yield logger
+    finally:
+        logger.close()
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What became of one try: the run's folder, once there is one, and how many steps were made."""
+
+    folder: Path | None = None
+    steps: int = 0
+
+    def step(self, *_: object) -> None:
+        """One more."""
+        self.steps += 1
+
+
+def with_restarts(config: RunConfig, run: Callable[[RunConfig, Attempt], Path]) -> Path:
+    """``run``, again with ``resume`` set to its folder each time a learner process was lost, at most
+    ``learner.restarts`` times.
+
+    What ``run`` raises ends it: anything else, the same once too often, or a loss before a single step was made, which
+    would come again.
+    """
+    for left in range(config.learner.restarts, -1, -1):
+        attempt = Attempt()
+        try:
+            return run(config, attempt)
+        except InfrastructureError as problem:
+            lost = problem.boundary == "learner" and attempt.folder is not None and attempt.steps
+            if not lost or not left:
+                raise
+            log.warning("%s\nTaking the run up again from its last checkpoint (learner.restarts).", problem)
+            config = config.model_copy(update={"resume": attempt.folder})
+    raise AssertionError("unreachable")

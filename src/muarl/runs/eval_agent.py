@@ -1,23 +1,19 @@
-"""Who takes part in an evaluation: the agent that a configuration names, and what its endpoints cost."""
+"""Who takes part in an evaluation: the agent that a configuration names, and the user of one that works alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent
 from muarl.backends.models import load_model, make_endpoint
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.config import RunConfig
-from muarl.config.sections import EndpointConfig, UserConfig
+from muarl.config import EvalConfig, RunConfig
+from muarl.config.parts import PlannedRun
+from muarl.config.sections import UserConfig
 from muarl.domains.base import Task
 from muarl.environments.places import ByPlace, Places
-from muarl.environments.retrieval import models_of, with_models
-from muarl.runs.bounds import check_own_bound
-from muarl.runs.judges import Judges
-from muarl.runs.preflight import check_memory
-from muarl.runs.room import check_room
+from muarl.runs.room import check_memory, check_room
 from muarl.types.chat import Message
 from muarl.users.base import UserTurn
 
@@ -36,22 +32,22 @@ def make_eval_agent(config: RunConfig, places: Places) -> ByPlace[Agent]:
         return places.endpoint_agents(endpoint)
     from muarl.backends.engines import Backend
 
-    check_memory(config, training=False)
+    run = PlannedRun.of(config)
+    check_memory(run, training=False)
     policy = load_model(config.model)
-    check_room(config, places, policy, training=False)
-    agent = Backend(config).agent(policy, temperature=config.eval.temperature, top_p=config.eval.top_p)
+    check_room(run, config.domains, places, policy, measured=config.eval.split)
+    agent = Backend.of(config).agent(policy, temperature=config.eval.temperature, top_p=config.eval.top_p)
     return places.sampled_agents(agent)
 
 
-def has_models(config: RunConfig) -> bool:
+def has_models(ev: EvalConfig, users: UserConfig) -> bool:
     """Whether an evaluation has a model in this process: of the agent, or of its users."""
-    users = not config.eval.solo and config.eval_user.kind == "sampled"
-    return config.eval.agent == "sampled" or users
+    return ev.agent == "sampled" or (not ev.solo and users.kind == "sampled")
 
 
-def former_name(config: RunConfig) -> str | None:
+def former_name(ev: EvalConfig) -> str | None:
     """What the agent of a run begun with an older version is called in its episodes: every checkpoint was "policy"."""
-    return "policy" if config.eval.agent == "sampled" else None
+    return "policy" if ev.agent == "sampled" else None
 
 
 class Nobody:
@@ -65,51 +61,3 @@ class Nobody:
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """There is nobody to answer: InfrastructureError."""
         raise InfrastructureError("an agent in solo mode has no user to talk to", boundary="user")
-
-
-def with_prices(config: RunConfig) -> RunConfig:
-    """The configuration with ``eval.concurrency`` and ``eval.prices`` where they belong. ConfigError where a bound on
-    the cost is set and a price is missing."""
-    ev, rollout = config.eval, config.rollout
-    if ev.concurrency is not None:
-        rollout = rollout.model_copy(update={"concurrency": ev.concurrency})
-    agent = ev.endpoint and _priced(ev.endpoint, config)
-    user = config.eval_user
-    if user.endpoint is not None:
-        user = user.model_copy(update={"endpoint": _priced(user.endpoint, config)})
-    ev = ev.model_copy(update={"endpoint": agent})
-    update: dict[str, Any] = {"eval": ev, "eval_user": user, "rollout": rollout}
-    if config.retrieval.asked:
-        full = with_models(config.retrieval)
-        models = {name.partition(".")[2]: _priced(section, config) for name, section in models_of(full).items()}
-        update["retrieval"] = full.model_copy(update=models) if models else full
-    priced = config.model_copy(update=update)
-    _check_bound(priced)
-    return priced
-
-
-def _priced(section: EndpointConfig, config: RunConfig) -> EndpointConfig:
-    if section.prompt_price or section.completion_price or section.model not in config.eval.prices:
-        return section
-    prompt, completion = config.eval.prices[section.model]
-    return section.model_copy(update={"prompt_price": prompt, "completion_price": completion})
-
-
-def _check_bound(config: RunConfig) -> None:
-    sections = [config.eval.endpoint if config.eval.agent == "endpoint" else None, _model_of(config.eval_user)]
-    if config.eval.solo:
-        sections = sections[:1]
-    asked_sections = [s for s in (*sections, *models_of(config.retrieval).values()) if s is not None]
-    judges = Judges.of(config)
-    check_own_bound(config, "eval", asks=bool(asked_sections or judges.models))
-    asked = [s.model for s in asked_sections if not (s.prompt_price or s.completion_price)] + judges.unpriced
-    if asked and config.eval.max_cost is not None:
-        raise ConfigError(
-            f"eval.max_cost: what {asked[0]} costs is not known; say it in eval.prices "
-            f"(eval.prices={{{asked[0]}: [2, 8]}}: dollars for a million prompt and completion tokens), or bound the "
-            "tokens by eval.max_tokens"
-        )
-
-
-def _model_of(user: UserConfig) -> EndpointConfig | None:
-    return user.endpoint if user.kind == "llm" else None

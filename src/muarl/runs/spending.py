@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from muarl.accounts.budgets import Budget, Reserve, RolloutEnd, besides_of
-from muarl.basics.errors import BudgetError, ConfigError
+from muarl.basics.errors import BudgetError
 from muarl.basics.files import append_line, drop_broken_tail, read_lines, write_text
-from muarl.config import RunConfig
 from muarl.config.keeping import BudgetConfig
-from muarl.config.sections import EndpointConfig, UserConfig
-from muarl.environments.retrieval import models_of
 from muarl.observe.rundir import RunDirectory
-from muarl.runs.bounds import check_own_bound
-from muarl.runs.judges import Judges
 from muarl.types.episode import Episode, Usage
 
 FILE = "spending.jsonl"
@@ -98,29 +93,3 @@ class Spending:
 
     def _write(self, what: str, used: Usage) -> None:
         append_line(self._path, {"id": what, **used.to_json()})
-
-
-def check_prices(config: RunConfig, *users: UserConfig) -> None:
-    """ConfigError where the cost is bounded and nobody knows what a model of these users, or a judge, costs, or where
-    only other commands are bounded."""
-    asked: list[tuple[str, EndpointConfig]] = [
-        ("user.endpoint" if user is config.user else "eval_user.endpoint", user.endpoint)
-        for user in users
-        if user.kind == "llm" and user.endpoint is not None
-    ]
-    asked += list(models_of(config.retrieval).items())
-    check_own_bound(config, "budget", asks=bool(asked or Judges.of(config).models))
-    if config.budget.max_cost is None:
-        return
-    unknown = [
-        (f"{where} ({e.model})", f"{where}.prompt_price and .completion_price")
-        for where, e in asked
-        if not (e.prompt_price or e.completion_price)
-    ]
-    unknown += [(f"the judge {model}", "eval.prices") for model in Judges.of(config).unpriced]
-    if unknown:
-        who, where = unknown[0]
-        raise ConfigError(
-            f"budget.max_cost: what {who} costs is not known; say it in {where}, or bound the tokens by "
-            "budget.max_tokens"
-        )

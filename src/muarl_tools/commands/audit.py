@@ -262,7 +262,7 @@ class _Judge:
     def _check_counted(self) -> None:
         """Ask one tiny question: ConfigError if the answer does not say how many tokens it took, as the bound needs."""
         from muarl.basics.event_loop import event_loop
-        from muarl.runs.search_models import check_counted
+        from muarl.runs.roles import check_counted
 
         with event_loop() as loop:
             loop.closes(self._endpoint)

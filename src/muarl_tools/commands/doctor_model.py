@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def check_model(spec: str, settings: ModelConfig | None = None) -> Iterator[DoctorCheck]:
     """The support of a checkpoint folder, a run, or a published model's name, with these settings. CheckpointError,
     with the remedy, for one that cannot be used."""
-    from muarl.backends.memory_estimate import local_folder
+    from muarl.backends.model_support import local_folder
     from muarl.backends.pretrained import missing
     from muarl.basics.errors import CheckpointError
     from muarl.learning.checkpoint_kinds import check_kind

@@ -255,7 +255,7 @@ def _prompt_model(spec: str) -> PromptModel:
     from muarl_tools.check_environment.context import PromptModel
 
     require("train", f"the checkpoint {spec}")
-    from muarl.backends.memory_estimate import local_folder
+    from muarl.backends.model_support import local_folder
     from muarl.backends.models import model_format
     from muarl.backends.pretrained import missing
     from muarl.config.sections import ModelConfig

@@ -54,10 +54,13 @@ def plan(
 
       muarl plan mine.yaml --json
     """
-    from muarl.backends.memory_estimate import plan_of, planner
+    from functools import partial
+
+    from muarl.backends.plans import plan_of, planner, prompt_tokens
     from muarl.basics.errors import ConfigError
     from muarl.config import load_config
     from muarl.config.load import given_value
+    from muarl.config.parts import PlannedRun
     from muarl.observe.screen import Screen
     from muarl.planning.assumptions import assume as laid_over
     from muarl.planning.report import print_plan
@@ -72,15 +75,16 @@ def plan(
 
             config = settled(config, training=True)
         if given_value(preset, settings, "learner.pack_tokens") == "auto" and not (gpus or assume):
-            from muarl.runs.packs import within_memory
+            from muarl.runs.room import within_memory
 
             config, told = within_memory(config)
             if told:
                 echo(told, err=True)
+        run, prompt = PlannedRun.of(config), partial(prompt_tokens, config)
         if gpus is not None:
-            from muarl.planning.splitting import best_split
+            from muarl.planning.nearest import best_split
 
-            split = best_split(config, gpus, planner(config, assumptions))
+            split = best_split(run, gpus, planner(run, assumptions, prompt))
             if split is None:
                 raise ConfigError(
                     f"--gpus: {config.name} does not fit on {gpus} x {assumptions.gpu} under any of the settings that "
@@ -91,7 +95,7 @@ def plan(
             changes = " ".join(split[0]) or "as it is"
             echo(f"With {gpus} x {assumptions.gpu}: {changes} ({found.gpus} used)\n", err=as_json)
         else:
-            found, fitting = plan_of(config, assumptions)
+            found, fitting = plan_of(run, assumptions, prompt)
     if as_json:
         echo(json.dumps(found.to_json() | {"nearest": fitting}, indent=2))
     else:

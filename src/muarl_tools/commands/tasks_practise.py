@@ -71,7 +71,7 @@ def practise(
     """
     from muarl.environments.task_files import FiledTask, read_tasks, write_tasks
     from muarl.observe.rundir import RunDirectory
-    from muarl.runs.task_seeds import practice_seed
+    from muarl.runs.tasks import practice_seed
     from muarl_tools.practice_tasks import check_makes, filed, make_tasks, quotas, record_by_kind
 
     folder = RunDirectory.at(run.expanduser())

@@ -142,14 +142,15 @@ def _measured(
     from muarl.observe.progress import Progress
     from muarl.observe.screen import Screen
     from muarl.rewards.judge import open_judge_model
-    from muarl.runs.preflight import check_roles
+    from muarl.runs.prices import Bounds
+    from muarl.runs.roles import Cast, check_roles
     from muarl_tools.check_user.figures import figures_of
     from muarl_tools.check_user.playing import judge_check, play_check
 
     endpoints = [Endpoint(parse_endpoint(spec, concurrency=config.rollout.concurrency)) for spec in models]
     spec = config.eval.user_judge
     model = None if spec is None else open_judge_model(spec, config.eval.prices)
-    check_roles(config, "eval_user", "judge", bounded="eval")
+    check_roles(Cast.of(config), "eval_user", "judge", bound=Bounds.of(config).name("eval"))
     with Progress(Screen(stderr=True)) as progress, event_loop() as loop:
         played = play_check(config, progress, agents=agents, endpoints=endpoints)
         if model is not None:
@@ -178,7 +179,7 @@ def _config(
     """The configuration that the check is played by: an evaluation's, as far as user and tasks go."""
     from muarl.cli.endpoint_options import prices_of
     from muarl.config import load_config
-    from muarl.runs.eval_agent import with_prices
+    from muarl.runs.prices import with_prices
 
     given: dict[str, Any] = {
         "name": "user-check", "eval.agent": "expert", "eval.judge": "pass", "eval.split": split, "eval.tasks": tasks,

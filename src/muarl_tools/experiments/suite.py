@@ -18,7 +18,7 @@ from muarl.accounts.metrics import NOT_CHECKED
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.files import write_json, write_text
 from muarl.basics.untrusted import read_json_object
-from muarl.config import RunConfig, load_config
+from muarl.config import EvalConfig, RunConfig, load_config
 from muarl.config.approvals import remember
 from muarl.config.trust import to_approve
 from muarl.observe.headline import clean_of
@@ -136,17 +136,20 @@ def check(configs: Sequence[RunConfig]) -> list[str]:
 
 def _check(config: RunConfig) -> str:
     from muarl.backends.models import load_model
+    from muarl.config.parts import Compute
     from muarl.environments.configure import places_of
-    from muarl.runs.eval_agent import with_prices
-    from muarl.runs.preflight import check_fits
+    from muarl.runs.prices import with_prices
+    from muarl.runs.roles import Cast, check_fits
     from muarl.runs.room import check_room
 
     playing = with_prices(config)
-    places, ev = places_of(playing, measuring=True), playing.eval
+    places = places_of(playing, measuring=True)
+    ev = playing.eval
     tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
-    check_fits(playing, "agent", "eval_user", "judge")
+    check_fits(Cast.of(playing), "agent", "eval_user", "judge")
     if playing.eval.agent == "sampled":
-        check_room(playing, places, load_model(playing.model, weights=False), training=False)
+        policy = load_model(playing.model, weights=False)
+        check_room(Compute.of(playing), playing.domains, places, policy, measured=playing.eval.split)
     trials = playing.eval.trials
     return f"{config.domain.name}: {len(tasks)} tasks x {trials} trial(s), {len(tasks) * trials} conversations"
 
@@ -163,7 +166,7 @@ def run(folder: Path, suite: str, configs: Sequence[RunConfig]) -> list[Row]:
         summary = read_summary(place)
         if summary is not None and summary["ended"] == "complete":
             continue
-        left = _left(folder, configs, config)
+        left = _left(folder, config.eval, [c for c in configs if c is not config])
         if left is None:
             break
         resumed = place if place.is_dir() else None
@@ -179,9 +182,9 @@ def run(folder: Path, suite: str, configs: Sequence[RunConfig]) -> list[Row]:
     return write_table(folder, suite, configs)
 
 
-def _left(folder: Path, configs: Sequence[RunConfig], config: RunConfig) -> Any:
+def _left(folder: Path, own: EvalConfig, beside: Sequence[RunConfig]) -> Any:
     """The section ``eval`` of one benchmark with what the others have left of the budget; None: nothing."""
-    own, others = config.eval, [read_summary(folder / c.domain.name) for c in configs if c is not config]
+    others = [read_summary(folder / c.domain.name) for c in beside]
     spent = sum(s["cost"]["total"] or 0.0 for s in others if s is not None)
     tokens = sum(_tokens(s) for s in others if s is not None)
     bounds: dict[str, float | int] = {}

@@ -11,7 +11,7 @@ import torch
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_name, existing_checkpoint, run_of
-from muarl.backends.model_notes import COLD_START, OWN_LICENSE, RL, model_notes
+from muarl.backends.model_notes import COLD_START, OWN_LICENSE, RL, NotedRun
 from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.basics.untrusted import read_json_object
 from muarl.config import RunConfig
@@ -69,7 +69,7 @@ def notes_of(spec: str, folder: Path) -> ModelNotes:
     config = _config(run)
     if config is not None:
         # Generation settings are the checkpoint's own: its start may not be on this machine.
-        notes = replace(model_notes(config, (COLD_START, RL), began), start=folder)
+        notes = replace(NotedRun.of(config).notes((COLD_START, RL), began), start=folder)
     named = (("Run", checkpoint_name(folder)), *notes.settings)
     return replace(notes.at(progress), settings=named, scores=_scores(run, folder, progress))
 

@@ -17,20 +17,20 @@ import yaml
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.engines import Backend
-from muarl.backends.memory_estimate import free_memory
+from muarl.backends.hardware import free_memory
 from muarl.backends.models import load_model, model_format
 from muarl.basics.errors import ConfigError
 from muarl.basics.keys import read_secret
 from muarl.basics.web.addresses import listen, token_for
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import thinking_modes
-from muarl.config import RunConfig, load_config
+from muarl.config import ModelConfig, RunConfig, load_config
 from muarl.environments.configure import briefing
 from muarl.environments.registry import find, names
 from muarl.inference.base import Sampler
 from muarl.learning.checkpoints import Policy, check_policy
 from muarl.planning.models import shape_from_config
-from muarl.runs.opening import prepare
+from muarl.runs.context import prepare
 from muarl.runs.own_settings import TAKEN, THOUGHTS, TINY, OwnSettings, own_settings
 from muarl.types.chat import ToolSpec
 from muarl_tools.serve_model import TOKEN
@@ -93,8 +93,8 @@ def serve(options: ServeOptions, ready: Ready | None = None) -> int:
     with closing(listen(options.host, options.port)) as listener:
         prepare(config)
         policy = load_model(config.model, weights=config.engine.kind == "torch")
-        sampler = Backend(config).sampler(policy)
-        service = make_service(sampler, policy, config, options)
+        sampler = Backend.of(config).sampler(policy)
+        service = make_service(sampler, policy, config.model, config.rollout.concurrency, options)
         server = ChatServer(
             service,
             listener,
@@ -117,27 +117,28 @@ def serve(options: ServeOptions, ready: Ready | None = None) -> int:
         return service.served.answered
 
 
-def make_service(sampler: Sampler, policy: Policy, config: RunConfig, options: ServeOptions) -> ChatService:
-    """The service over a sampler with the policy's weights."""
-    slots = config.rollout.concurrency
+def make_service(
+    sampler: Sampler, policy: Policy, model: ModelConfig, slots: int, options: ServeOptions
+) -> ChatService:
+    """The service over a sampler with the policy's weights, which answers ``slots`` requests at once."""
     return ChatService(
         ServedEngine(sampler, most=slots + options.queue, deadline=options.deadline),
-        (_mode(policy, config, thinking=False), _mode(policy, config, thinking=True)),
+        (_mode(policy, model, thinking=False), _mode(policy, model, thinking=True)),
         name=served_name(options),
-        max_context=config.model.max_context,
-        thinking=config.model.thinking,
+        max_context=model.max_context,
+        thinking=model.thinking,
         raw_prompts=options.raw_prompts,
         tools=known_tools(options),
     )
 
 
-def _mode(policy: Policy, config: RunConfig, *, thinking: bool) -> ChatFormat | None:
+def _mode(policy: Policy, model: ModelConfig, *, thinking: bool) -> ChatFormat | None:
     """The chat format with or without thinking; None if the model has no such mode, unless it is the one asked for:
     then CheckpointError says so."""
-    name = config.model.chat_format
-    if thinking != config.model.thinking and thinking not in thinking_modes(policy.tokenizer, name):
+    name = model.chat_format
+    if thinking != model.thinking and thinking not in thinking_modes(policy.tokenizer, name):
         return None
-    return model_format(policy.tokenizer, config.model.model_copy(update={"thinking": thinking}))
+    return model_format(policy.tokenizer, model.model_copy(update={"thinking": thinking}))
 
 
 def served_name(options: ServeOptions) -> str:

@@ -83,7 +83,7 @@ def test_a_base_that_reads_words_knows_the_tools_names_by_them(
     config: RunConfig, read: list[Episode], tmp_path: Path
 ) -> None:
     reads_words = config.model_copy(update={"base": config.base.model_copy(update={"words": True})})
-    base._make_start(reads_words, tmp_path, read)
+    base._make_start(reads_words.base, reads_words.reproduce, tmp_path, read)
     policy = load_policy(tmp_path)
     assert policy.model.config.max_position_embeddings == 4096
     names = {call.name for e in read for m in e.messages for call in m.tool_calls}
@@ -96,7 +96,7 @@ def test_a_base_that_reads_words_knows_the_tools_names_by_them(
 def test_an_environment_without_expert_cannot_be_read(config: RunConfig) -> None:
     wanted = config.reproduce.model_copy(update={"read": ("tau2-retail",)})
     with pytest.raises(ConfigError, match=r"reproduce.read: tau2-retail has no scripted expert"):
-        base.check_environments(config.model_copy(update={"reproduce": wanted}))
+        base.check_environments(wanted.read)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from muarl.domains.task_kinds import Kind, kind_of
 from muarl.domains.tasks import Task
 from muarl.environments.configure import places_of
 from muarl.recipes.training.practice import Practice, SuccessByKind, chances_of, played_figures, systematic
-from muarl.runs.preflight import check_practice
+from muarl.runs.tasks import check_practice
 from muarl.types.episode import Episode, StopReason, Verdict
 
 ON = PracticeConfig(adaptive=True)
@@ -185,5 +185,5 @@ def test_it_is_refused_where_it_cannot_work() -> None:
             return [Task("t", "d", "", ())]
 
     with pytest.raises(ConfigError, match=r"rl.practice.adaptive: task t has no tag `intent`"):
-        check_practice(load_config("quickstart", ["rl.practice.adaptive=true"]), Untagged())  # type: ignore[arg-type]
-    check_practice(load_config("quickstart"), Untagged())  # type: ignore[arg-type]
+        check_practice(load_config("quickstart", ["rl.practice.adaptive=true"]).rl.practice, Untagged())  # type: ignore[arg-type]
+    check_practice(load_config("quickstart").rl.practice, Untagged())  # type: ignore[arg-type]

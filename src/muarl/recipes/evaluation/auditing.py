@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from muarl.audit import Finding, findings_in, transcript_of, write_findings
-from muarl.audit.judge import AuditJudge, Judgement, judge_all
 from muarl.audit.summary import AuditSummary, note_violations
 from muarl.audit.transcript import Transcript
 from muarl.basics.event_loop import event_loop
@@ -22,6 +21,9 @@ from muarl.observe.rundir import RunDirectory
 from muarl.rewards.judge import Completer
 from muarl.rollouts.rollout import Budget
 from muarl.types.episode import Episode, StopReason
+
+if TYPE_CHECKING:
+    from muarl.audit.judge import Judgement
 
 FILE = "findings.jsonl"
 
@@ -96,6 +98,8 @@ def _judge(
     summary: AuditSummary,
 ) -> dict[str, Judgement]:
     """What a judge says, by episode; asked about those only that it has not seen."""
+    from muarl.audit.judge import AuditJudge, judge_all  # most audits are by rules alone
+
     known = {s.episode.id: _read(s.episode) for s, _ in transcripts if s.episode.tags.get(JUDGED) is not None}
     waiting = [(s, policy) for s, policy in transcripts if s.episode.id not in known]
 
@@ -125,6 +129,8 @@ def _judge(
 
 
 def _read(episode: Episode) -> Judgement:
+    from muarl.audit.judge import Judgement
+
     kept = episode.tags[JUDGED]
     cleared = frozenset((str(rule), int(message)) for rule, message in kept["cleared"])
     return Judgement(tuple(Finding.from_json(f) for f in kept["findings"]), cleared)

@@ -15,7 +15,7 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.seeds import derive_seed
-from muarl.config import RunConfig, UserConfig
+from muarl.config import DomainConfig, EvalConfig, RunConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.places import ByPlace, Places
@@ -104,16 +104,16 @@ def next_turns(
     return found
 
 
-def check_experts(config: RunConfig) -> None:
+def check_experts(ev: EvalConfig, domains: Sequence[DomainConfig]) -> None:
     """ConfigError if ``eval.next_turns`` is asked for where nobody can be compared with an expert."""
-    if not config.eval.next_turns:
+    if not ev.next_turns:
         return
-    if config.eval.agent not in ("sampled", "endpoint"):
+    if ev.agent not in ("sampled", "endpoint"):
         raise ConfigError(
-            f"eval.next_turns compares a model with the expert, and eval.agent is {config.eval.agent}: leave one out"
+            f"eval.next_turns compares a model with the expert, and eval.agent is {ev.agent}: leave one out"
         )
     try:
-        for domain in config.domains:
+        for domain in domains:
             find(domain.name).needed_expert()
     except ConfigError as problem:
         raise ConfigError(f"eval.next_turns: {problem}") from None

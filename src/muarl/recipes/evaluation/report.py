@@ -11,7 +11,7 @@ from muarl.accounts.metrics import DOMAIN, usage_metrics
 from muarl.accounts.statistics import EvaluationReport, evaluate_summary, scores_by_domain, task_completion
 from muarl.audit.report import headline, markdown
 from muarl.audit.summary import AuditSummary
-from muarl.config import RunConfig
+from muarl.config import EvalConfig, RunConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.environments.place import Place
 from muarl.environments.places import Places
@@ -20,7 +20,7 @@ from muarl.recipes.evaluation.auditing import EvaluationAudit
 from muarl.recipes.evaluation.next_turns import text as turns_text
 from muarl.recipes.evaluation.user_review import TAG, UserReview
 from muarl.rollouts.rollout import RolloutEnd
-from muarl.runs.judges import Judges
+from muarl.runs.roles import Judges
 from muarl.types.episode import Episode, Usage
 from muarl.user_errors.errors import RULES
 
@@ -81,7 +81,7 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         "excluded_by": dict(sorted(Counter(_boundary(e) for e in episodes if e.verdict is None).items())),
         "trained_on_benchmark": config.train_on_benchmark,
         "usage": usage_metrics(episodes),
-        "judge_usage": evaluation.judged.to_json() if Judges.of(config).models else None,
+        "judge_usage": evaluation.judged.to_json() if Judges.of(config.eval, config.domains).models else None,
         "cost": _cost(evaluation),
         "seed": config.seed,
         "seconds": seconds,
@@ -128,8 +128,8 @@ def _boundary(episode: Episode) -> str:
 
 def _cost(evaluation: Evaluation) -> dict[str, float | None]:
     """US dollars by side; None where a model was asked whose price nobody gave, or that did not say what it took."""
-    judged, searched = evaluation.judged, evaluation.searched
-    if not Judges.of(evaluation.config).models:  # then it is of searches before the run was resumed
+    judged, searched, config = evaluation.judged, evaluation.searched, evaluation.config
+    if not Judges.of(config.eval, config.domains).models:  # then it is of searches before the run was resumed
         judged, searched = Usage(), searched + judged
     sides = {
         "agent": sum((e.agent_usage for e in evaluation.episodes), Usage()),
@@ -137,18 +137,18 @@ def _cost(evaluation: Evaluation) -> dict[str, float | None]:
         "judge": judged,
         **({"search": searched} if searched.requests else {}),
     }
-    asked = {name: _dollars(usage, name, evaluation.config) for name, usage in sides.items()}
+    asked = {name: _dollars(usage, name, config.eval, config.eval_user) for name, usage in sides.items()}
     total = [v for v in asked.values() if v is not None]
     return {**asked, "total": sum(total) if len(total) == len(asked) else None}
 
 
-def _dollars(usage: Usage, side: str, config: RunConfig) -> float | None:
+def _dollars(usage: Usage, side: str, ev: EvalConfig, user: UserConfig) -> float | None:
     if usage.uncounted:
         return None
     if usage.cost or not usage.requests:
         return usage.cost
-    section = config.eval.endpoint if side == "agent" else config.eval_user.endpoint
-    if side == "agent" and config.eval.agent != "endpoint":
+    section = ev.endpoint if side == "agent" else user.endpoint
+    if side == "agent" and ev.agent != "endpoint":
         return 0.0  # a model of this machine's own
     free = side in ("judge", "search") or section is None
     return None if free or not (section.prompt_price or section.completion_price) else 0.0  # type: ignore[union-attr]
@@ -190,7 +190,8 @@ def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, s
         ("judge of assertions", config.eval.judge if any(map(needs_judge, evaluation.tasks)) else "not needed"),
         (
             "tasks",
-            f"{evaluation.places.name}, {config.eval.split} split: {len(evaluation.tasks)}, {_trials(config)}",
+            f"{evaluation.places.name}, {config.eval.split} split: {len(evaluation.tasks)}, "
+            f"{_trials(config.eval.trials)}",
         ),
         ("episodes", f"{len(evaluation.episodes)} of {evaluation.planned} played"),
         ("failed, not scored", excluded),
@@ -216,8 +217,8 @@ def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, s
     return facts
 
 
-def _trials(config: RunConfig) -> str:
-    return f"{config.eval.trials} trial{'' if config.eval.trials == 1 else 's'}"
+def _trials(count: int) -> str:
+    return f"{count} trial{'' if count == 1 else 's'}"
 
 
 def _cost_text(cost: dict[str, float | None]) -> str:

@@ -15,13 +15,10 @@ from muarl.domains.base import Task
 from muarl.recipes.evaluation.measuring import LABEL
 from muarl.recipes.training.loop import Loop
 from muarl.recipes.training.loss_settings import samples_of
-from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
+from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, Pipeline, Played, Window, staleness
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rollout import RolloutEnd, rollout
-from muarl.runs.task_seeds import rl_seed
-
-PIPELINE = "pipeline"
-"""Where an asynchronous run's checkpoint says which tasks are used up."""
+from muarl.runs.tasks import rl_seed
 
 T = TypeVar("T")
 

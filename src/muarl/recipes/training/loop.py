@@ -13,7 +13,8 @@ from muarl.agents.sampled import SampledAgent
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
 from muarl.basics.errors import MuarlError, StoppedBySignError
-from muarl.config import EvalConfig, RlConfig, RunConfig
+from muarl.config import EvalConfig, RlConfig, UserConfig
+from muarl.config.parts import Compute
 from muarl.domains.base import Task
 from muarl.environments.places import ByPlace, Places
 from muarl.inference.base import PolicySampler
@@ -24,12 +25,11 @@ from muarl.observe.headline import AFTER, cost_text
 from muarl.observe.progress import Phase
 from muarl.observe.training import differing_text
 from muarl.recipes.evaluation.auditing import audit_episodes
-from muarl.recipes.evaluation.user_review import look_at_users
 from muarl.recipes.training.loss_settings import equal_groups
 from muarl.recipes.training.pipeline import Played
 from muarl.rollouts.rollout import BoundedExecutor, Executor
 from muarl.runs.context import RunContext
-from muarl.runs.preflight import validation_tasks
+from muarl.runs.tasks import validation_tasks
 from muarl.signs import PHASE, Changes, Sign, Watch, no_update
 from muarl.types.episode import Episode
 from muarl.users.base import UserFactory
@@ -53,18 +53,15 @@ class Validation:
     """How the policy in training is validated: as the sections ``eval`` and ``eval_user`` would evaluate it, on tasks
     of another split."""
 
-    config: RunConfig
+    ev: EvalConfig
+    user: UserConfig
+    compute: Compute
     places: Places
-
-    @property
-    def ev(self) -> EvalConfig:
-        """The section ``eval``."""
-        return self.config.eval
 
     @property
     def repeatable(self) -> bool:
         """Whether it gives the same a second time, and costs nothing."""
-        return self.config.eval_user.kind != "llm"
+        return self.user.kind != "llm"
 
     def tasks(self) -> Sequence[Task]:
         """What it is held on."""
@@ -72,13 +69,13 @@ class Validation:
 
     def users(self) -> ByPlace[UserFactory]:
         """Its simulated users."""
-        return make_users(self.config.eval_user, self.places)
+        return make_users(self.user, self.places)
 
     def executor(self, policy: SampledAgent, users: ByPlace[UserFactory]) -> BoundedExecutor:
         """Plays its episodes on this machine: the policy as it is, sampled as evaluation will sample it."""
         sampling = replace(policy.sampling, temperature=self.ev.temperature, top_p=self.ev.top_p)
         agent = SampledAgent(policy.sampler, policy.chat, sampling)
-        return policy_executor(self.config, self.places, agent, users, self.config.rollout.concurrency)
+        return policy_executor(self.compute, self.places, agent, users, self.compute.rollout.concurrency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +117,8 @@ class Loop:
         rl = self.rl
         metrics = episode_metrics(played.episodes)
         if self.reviews_users:
+            from muarl.recipes.evaluation.user_review import look_at_users  # users of rules make no such errors
+
             metrics |= look_at_users(self.places, played.tasks, [e for e in played.episodes if e.verdict is not None])
         metrics |= {f"update/{k}": v for k, v in update.items()}
         metrics |= {k: update[k] for k in ("kl", "entropy") if k in update}

@@ -31,6 +31,8 @@ from muarl.types.episode import SPOILED, Episode, StopReason
 
 MAX_DRAWS = 4
 """Dynamic sampling draws a step's number of tasks at most this often."""
+PIPELINE = "pipeline"
+"""Where an asynchronous run's checkpoint says which tasks are used up."""
 
 
 class Window:

@@ -2,7 +2,7 @@
 
 Samples go there, weights go from there to the samplers' machines without passing the driver. A learner that is lost
 cannot be replaced: what it learned since the last checkpoint is gone. The run then ends, and says how to continue, or
-is resumed from there (runs/restarting.py).
+is resumed from there (runs/context.py: with_restarts).
 """
 
 from __future__ import annotations

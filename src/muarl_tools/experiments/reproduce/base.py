@@ -17,7 +17,8 @@ from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.event_loop import event_loop
-from muarl.config import RunConfig, SftConfig
+from muarl.config import BaseConfig, RunConfig, SftConfig
+from muarl.config.reproduce import ReproduceConfig
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.environments.places import ByPlace, Places
@@ -35,9 +36,8 @@ from muarl.recipes.sft import fit
 from muarl.recipes.tiny import make_model, make_tokenizer
 from muarl.rollouts.episode_runner import requests_for
 from muarl.rollouts.rollout import rollout
-from muarl.runs.context import open_context
-from muarl.runs.opening import prepare, tell_domain
-from muarl.runs.task_seeds import pretraining_seed
+from muarl.runs.context import open_context, prepare, tell_domain
+from muarl.runs.tasks import pretraining_seed
 from muarl.types.episode import Episode, StopReason
 from muarl_tools.experiments.reproduce.plan import base_folder, start_folder
 from muarl_tools.experiments.reproduce.wandering import Material, WanderingAgent
@@ -56,7 +56,7 @@ def run(config: RunConfig) -> Path:
     ConfigError for an environment without rule-based user or expert.
     """
     prepare(config)
-    check_environments(config)
+    check_environments(config.reproduce.read)
     places = places_of(config, with_rl=False)
     base = config.base
     sft = SftConfig(
@@ -77,7 +77,7 @@ def run(config: RunConfig) -> Path:
         folder.write_episodes("read", episodes[:50])
         start = start_folder(folder.path)
         if not start.is_dir():
-            _make_start(config, start, episodes[:TOKENIZER_CONVERSATIONS])
+            _make_start(config.base, config.reproduce, start, episodes[:TOKENIZER_CONVERSATIONS])
         policy = load_model(config.model.model_copy(update={"checkpoint": str(start)}))
         chat = model_format(policy.tokenizer, config.model)
         read = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
@@ -111,9 +111,9 @@ def run(config: RunConfig) -> Path:
     return folder.path
 
 
-def check_environments(config: RunConfig) -> None:
+def check_environments(read: Sequence[str]) -> None:
     """ConfigError unless conversations can be made in every environment that is read."""
-    for name in config.reproduce.read:
+    for name in read:
         environment = find(name)
         if environment.expert is None or environment.rule_based_user is None:
             raise ConfigError(
@@ -122,9 +122,8 @@ def check_environments(config: RunConfig) -> None:
             )
 
 
-def _make_start(config: RunConfig, folder: Path, episodes: Sequence[Episode]) -> None:
+def _make_start(base: BaseConfig, wanted: ReproduceConfig, folder: Path, episodes: Sequence[Episode]) -> None:
     """Tokenizer and random weights. The tokenizer knows the words of all environments, also of the one kept out."""
-    base, wanted = config.base, config.reproduce
     worlds = [find(name) for name in (*wanted.read, wanted.kept_out) if name is not None]
     tokenizer = make_tokenizer(worlds, _texts(episodes, names=base.words), words=base.words)
     model = make_model(

@@ -16,6 +16,7 @@ import numpy as np
 from muarl.accounts.metrics import DOMAIN, by_domain, episode_metrics, is_success, scored, without_violation
 from muarl.accounts.statistics import Interval, mean_interval, pass_hats, wilson
 from muarl.config import RunConfig
+from muarl.config.reproduce import ReproduceConfig
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import Episode
 from muarl_tools.experiments.reproduce.plan import BASE, BOTH, COLD, MORE, RL, ArmEvaluation, Stage, evaluations, stages
@@ -125,9 +126,8 @@ def sign_flips(gaps: Sequence[float] | np.ndarray, *, resamples: int = RESAMPLES
     return float((1 + np.sum(flipped >= abs(data.sum()) - 1e-9)) / (1 + resamples))
 
 
-def groups(config: RunConfig) -> dict[str, tuple[str, ...]]:
+def groups(wanted: ReproduceConfig) -> dict[str, tuple[str, ...]]:
     """The environments that figures are given for together, by what they are called."""
-    wanted = config.reproduce
     kept_out = () if wanted.kept_out is None else (wanted.kept_out,)
     found = {"trained on by RL": wanted.rl, "never trained on": wanted.unseen, "never even read": kept_out}
     return {name: own for name, own in found.items() if own}
@@ -165,7 +165,7 @@ def measure(config: RunConfig, seeds: Sequence[int]) -> Reproduction:
     return Reproduction(
         config,
         tuple(seeds),
-        {user: _measured(config, user, own) for user, own in found.items()},
+        {user: _measured(config.reproduce, user, own) for user, own in found.items()},
         sum(map(is_finished, planned)),
         len(planned),
         training,
@@ -189,7 +189,7 @@ def _learned(planned: Sequence[Stage]) -> dict[str, dict[str, list[dict[str, flo
     return found
 
 
-def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> ArmsMeasured:
+def _measured(wanted: ReproduceConfig, user: str, found: Sequence[ArmEvaluation]) -> ArmsMeasured:
     outcomes: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
     clean: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
     figures: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
@@ -202,7 +202,7 @@ def _measured(config: RunConfig, user: str, found: Sequence[ArmEvaluation]) -> A
             hats[one.arm][name].append({str(k): e.value for k, e in pass_hats(own).items()})
         outcomes[one.arm][one.seed] = outcomes_of(episodes)
         clean[one.arm][one.seed] = clean_outcomes_of(episodes)
-        for group, names in groups(config).items():
+        for group, names in groups(wanted).items():
             own = [e for e in episodes if e.task_id.split(":")[0] in names]
             if own:
                 figures[one.arm][group].append(episode_metrics(own))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from muarl.basics.files import write_json, write_text
-from muarl.config import RunConfig
 from muarl.pages.markup import Html, join, table_of, tag
 from muarl.report.report import document
 from muarl.report.report_curves import CURVES
@@ -22,7 +21,10 @@ def write_page(found: Reproduction) -> Path:
     """Write reproduce.html, reproduce.md and reproduce.json beside the runs; returns the first one's path."""
     root = root_of(found.config)
     shown = sheets(found)
-    write_text(root / TABLES, markdown(shown, title_of(found.config)))
+    write_text(
+        root / TABLES,
+        markdown(shown, title_of(found.config.model.checkpoint, pretrained=found.config.reproduce.pretrained)),
+    )
     write_json(
         root / FIGURES,
         {sheet.key: {"head": list(sheet.head), "rows": [list(r) for r in sheet.rows]} for sheet in shown},
@@ -31,9 +33,9 @@ def write_page(found: Reproduction) -> Path:
     return root / PAGE
 
 
-def title_of(config: RunConfig) -> str:
+def title_of(checkpoint: str, *, pretrained: bool) -> str:
     """What the page is called."""
-    return f"Arms from {config.model.checkpoint}" if config.reproduce.pretrained else TITLE
+    return f"Arms from {checkpoint}" if pretrained else TITLE
 
 
 def markdown(shown: list[Sheet], title: str = TITLE) -> str:
@@ -65,7 +67,7 @@ def html(found: Reproduction, shown: list[Sheet]) -> str:
                     id=f"curves-{arm}",
                 )
             )
-    title = title_of(found.config)
+    title = title_of(found.config.model.checkpoint, pretrained=found.config.reproduce.pretrained)
     top = tag("header", tag("p", "muarl reproduce", class_="eyebrow"), tag("h1", title), class_="top")
     return document(title, join(top, tag("main", sections)))
 

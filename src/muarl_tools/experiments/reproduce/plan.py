@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.config import RunConfig
+from muarl.config.reproduce import ReproduceConfig
 from muarl.config.sections import DomainConfig, UserConfig
 
 BASE, COLD, RL, BOTH, MORE = "base", "cold", "rl", "both", "more"
@@ -69,149 +70,163 @@ def root_of(config: RunConfig) -> Path:
     return config.runs_dir.expanduser() / config.name
 
 
-def arms_of(config: RunConfig) -> dict[str, str]:
+def arms_of(wanted: ReproduceConfig) -> dict[str, str]:
     """The arms that a reproduction has, as in ``ARMS``."""
-    wanted = config.reproduce
     names = {BASE, *wanted.arms, *((MORE,) if wanted.further_cold_start else ())}
     return {arm: label for arm, label in ARMS.items() if arm in names}
 
 
+def met_in(wanted: ReproduceConfig, user: str) -> tuple[str, ...]:
+    """The environments in which every arm meets a user."""
+    return wanted.evaluated if user == RULES else wanted.user_model_in if user == MODEL else wanted.rl
+
+
 def stages(config: RunConfig, seeds: Sequence[int]) -> list[Stage]:
     """All stages in an order in which they can be run."""
-    wanted, arms = config.reproduce, arms_of(config)
-    found, needs = ([], ()) if wanted.pretrained else ([_base(config)], (BASE,))
-    base = _base_checkpoint(config)
-    for seed in seeds:
-        cold = _training(config, COLD, seed, base, "sft", wanted.cold_start, needs=needs)
-        rl = _training(config, RL, seed, base, "rl", wanted.rl, needs=needs)
-        both = _training(config, BOTH, seed, str(cold.folder), "rl", wanted.rl, needs=(cold.name,))
-        more = _training(config, MORE, seed, str(cold.folder), "sft", wanted.cold_start, needs=(cold.name,))
-        found += [stage for arm, stage in ((COLD, cold), (RL, rl), (BOTH, both), (MORE, more)) if arm in arms]
-    return found + [evaluation.stage for evaluation in evaluations(config, seeds)]
-
-
-def _base_checkpoint(config: RunConfig) -> str:
-    pretrained = config.reproduce.pretrained
-    return config.model.checkpoint if pretrained else str(base_folder(root_of(config) / BASE))
+    return _Plan(config).stages(seeds)
 
 
 def evaluations(config: RunConfig, seeds: Sequence[int]) -> list[ArmEvaluation]:
     """The evaluations of all arms."""
-    root = root_of(config)
-    users = (RULES, *config.reproduce.user_traits, *(() if config.reproduce.user_model is None else (MODEL,)))
-    arms: list[tuple[str, int | None, str, str]] = [(BASE, None, BASE, _base_checkpoint(config))]
-    trained = [arm for arm in arms_of(config) if arm != BASE]
-    arms += [(arm, seed, f"{arm}-{seed}", str(root / f"{arm}-{seed}")) for arm in trained for seed in seeds]
-    return [
-        ArmEvaluation(arm, seed, user, _evaluation(config, arm, name, folder, user))
-        for user in users
-        for arm, seed, name, folder in arms
-    ]
+    return _Plan(config).evaluations(seeds)
 
 
-def met_in(config: RunConfig, user: str) -> tuple[str, ...]:
-    """The environments in which every arm meets a user."""
-    wanted = config.reproduce
-    return wanted.evaluated if user == RULES else wanted.user_model_in if user == MODEL else wanted.rl
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Makes the stages of a reproduction of its configuration."""
 
+    config: RunConfig
 
-def _stage(
-    config: RunConfig, name: str, recipe: str, needs: tuple[str, ...], uses: Sequence[str], **update: Any
-) -> Stage:
-    changed: dict[str, Any] = {"name": name, "runs_dir": root_of(config), "resume": None}
-    unset = RunConfig()
-    changed |= {section: getattr(unset, section) for section in (*SECTIONS[BOTH], *EVALUATION) if section not in uses}
-    users = ("user_model", "user_model_in", "user_traits", "user_tasks")
-    of_others = (*users, "intents", "arms", "further_cold_start", "unseen_tasks")
-    changed["reproduce"] = config.reproduce.model_copy(
-        update={name: getattr(unset.reproduce, name) for name in of_others}
-    )
-    return Stage(name, recipe, config.model_copy(update=changed | update), needs)
+    def stages(self, seeds: Sequence[int]) -> list[Stage]:
+        """All stages in an order in which they can be run."""
+        wanted, arms = self.config.reproduce, arms_of(self.config.reproduce)
+        found, needs = ([], ()) if wanted.pretrained else ([self._base()], (BASE,))
+        base = self._base_checkpoint()
+        for seed in seeds:
+            cold = self._training(COLD, seed, base, "sft", wanted.cold_start, needs=needs)
+            rl = self._training(RL, seed, base, "rl", wanted.rl, needs=needs)
+            both = self._training(BOTH, seed, str(cold.folder), "rl", wanted.rl, needs=(cold.name,))
+            more = self._training(MORE, seed, str(cold.folder), "sft", wanted.cold_start, needs=(cold.name,))
+            found += [stage for arm, stage in ((COLD, cold), (RL, rl), (BOTH, both), (MORE, more)) if arm in arms]
+        return found + [evaluation.stage for evaluation in self.evaluations(seeds)]
 
+    def _base_checkpoint(self) -> str:
+        pretrained = self.config.reproduce.pretrained
+        return self.config.model.checkpoint if pretrained else str(base_folder(root_of(self.config) / BASE))
 
-def _domains(config: RunConfig, names: Sequence[str]) -> tuple[DomainConfig, ...]:
-    """These environments in equal shares, of the size that the configuration has, with all their tasks."""
-    return tuple(DomainConfig(name=name, size=config.domains[0].size) for name in names)
+    def evaluations(self, seeds: Sequence[int]) -> list[ArmEvaluation]:
+        """The evaluations of all arms."""
+        root = root_of(self.config)
+        users = (
+            RULES,
+            *self.config.reproduce.user_traits,
+            *(() if self.config.reproduce.user_model is None else (MODEL,)),
+        )
+        arms: list[tuple[str, int | None, str, str]] = [(BASE, None, BASE, self._base_checkpoint())]
+        trained = [arm for arm in arms_of(self.config.reproduce) if arm != BASE]
+        arms += [(arm, seed, f"{arm}-{seed}", str(root / f"{arm}-{seed}")) for arm in trained for seed in seeds]
+        return [
+            ArmEvaluation(arm, seed, user, self._evaluation(arm, name, folder, user))
+            for user in users
+            for arm, seed, name, folder in arms
+        ]
 
+    def _stage(self, name: str, recipe: str, needs: tuple[str, ...], uses: Sequence[str], **update: Any) -> Stage:
+        changed: dict[str, Any] = {"name": name, "runs_dir": root_of(self.config), "resume": None}
+        unset = RunConfig()
+        changed |= {
+            section: getattr(unset, section) for section in (*SECTIONS[BOTH], *EVALUATION) if section not in uses
+        }
+        users = ("user_model", "user_model_in", "user_traits", "user_tasks")
+        of_others = (*users, "intents", "arms", "further_cold_start", "unseen_tasks")
+        changed["reproduce"] = self.config.reproduce.model_copy(
+            update={name: getattr(unset.reproduce, name) for name in of_others}
+        )
+        return Stage(name, recipe, self.config.model_copy(update=changed | update), needs)
 
-def _played(config: RunConfig, names: Sequence[str]) -> tuple[DomainConfig, ...]:
-    """The same; those that RL plays with tasks of ``reproduce.intents`` only."""
-    wanted = config.reproduce
-    return tuple(
-        domain.model_copy(update={"intents": wanted.intents}) if domain.name in wanted.rl else domain
-        for domain in _domains(config, names)
-    )
+    def _domains(self, names: Sequence[str]) -> tuple[DomainConfig, ...]:
+        """These environments in equal shares, of the size that the configuration has, with all their tasks."""
+        return tuple(DomainConfig(name=name, size=self.config.domains[0].size) for name in names)
 
+    def _played(self, names: Sequence[str]) -> tuple[DomainConfig, ...]:
+        """The same; those that RL plays with tasks of ``reproduce.intents`` only."""
+        wanted = self.config.reproduce
+        return tuple(
+            domain.model_copy(update={"intents": wanted.intents}) if domain.name in wanted.rl else domain
+            for domain in self._domains(names)
+        )
 
-def _base(config: RunConfig) -> Stage:
-    start = start_folder(root_of(config) / BASE)
-    return _stage(
-        config,
-        BASE,
-        "reproduce.base",
-        (),
-        SECTIONS[BASE],
-        domains=_domains(config, config.reproduce.read),
-        model=config.model.model_copy(update={"checkpoint": str(start)}),
-        rollout=config.rollout.model_copy(update={"max_turns": min(TURNS, config.rollout.max_turns)}),
-    )
+    def _base(self) -> Stage:
+        start = start_folder(root_of(self.config) / BASE)
+        return self._stage(
+            BASE,
+            "reproduce.base",
+            (),
+            SECTIONS[BASE],
+            domains=self._domains(self.config.reproduce.read),
+            model=self.config.model.model_copy(update={"checkpoint": str(start)}),
+            rollout=self.config.rollout.model_copy(update={"max_turns": min(TURNS, self.config.rollout.max_turns)}),
+        )
 
+    def _training(
+        self,
+        arm: str,
+        seed: int,
+        start: str,
+        recipe: str,
+        environments: Sequence[str],
+        *,
+        needs: tuple[str, ...],
+    ) -> Stage:
+        update: dict[str, Any] = {}
+        if arm == MORE:
+            sft, steps = self.config.sft, self.config.reproduce.further_cold_start
+            # Other tasks, each shown once, from the rate at which a cold start begins.
+            seen = {
+                "steps": steps,
+                "epochs": None,
+                "demonstrations": steps * sft.batch,
+                "seed": sft.seed + FURTHER_SEED,
+            }
+            update["sft"] = sft.model_copy(update=seen)
+        return self._stage(
+            f"{arm}-{seed}",
+            recipe,
+            needs,
+            SECTIONS[arm],
+            seed=seed,
+            domains=self._played(environments),
+            model=self.config.model.model_copy(update={"checkpoint": start}),
+            **update,
+        )
 
-def _training(
-    config: RunConfig,
-    arm: str,
-    seed: int,
-    start: str,
-    recipe: str,
-    environments: Sequence[str],
-    *,
-    needs: tuple[str, ...],
-) -> Stage:
-    update: dict[str, Any] = {}
-    if arm == MORE:
-        sft, steps = config.sft, config.reproduce.further_cold_start
-        # Other tasks, each shown once, from the rate at which a cold start begins.
-        seen = {"steps": steps, "epochs": None, "demonstrations": steps * sft.batch, "seed": sft.seed + FURTHER_SEED}
-        update["sft"] = sft.model_copy(update=seen)
-    return _stage(
-        config,
-        f"{arm}-{seed}",
-        recipe,
-        needs,
-        SECTIONS[arm],
-        seed=seed,
-        domains=_played(config, environments),
-        model=config.model.model_copy(update={"checkpoint": start}),
-        **update,
-    )
-
-
-def _evaluation(config: RunConfig, arm: str, name: str, checkpoint: str, user: str) -> Stage:
-    wanted, each = config.reproduce, config.eval.tasks
-    names = met_in(config, user)
-    update: dict[str, Any] = {}
-    if user == MODEL:
-        update["eval_user"] = UserConfig(kind="sampled", checkpoint=wanted.user_model, seed=config.eval_user.seed)
-    elif user != RULES:
-        update["eval_user"] = config.eval_user.model_copy(update={"traits": UserConfig(traits=user).traits})
-    if user != RULES:
-        each = wanted.user_tasks or each
-    domains = _played(config, names)
-    total = None if each is None else each * len(names)
-    if each is not None and user == RULES and wanted.unseen_tasks is not None:
-        counts = [each if name in wanted.rl else wanted.unseen_tasks for name in names]
-        domains = tuple(d.model_copy(update={"weight": float(n)}) for d, n in zip(domains, counts, strict=True))
-        total = sum(counts)
-    # Doing nothing is the same beside every arm, and single turns are those of the expert's users: measured once.
-    once = {"baseline": name == BASE, "next_turns": config.eval.next_turns if user == RULES else 0}
-    update["eval"] = config.eval.model_copy(update={"tasks": total, **once})
-    return _stage(
-        config,
-        f"eval-{name}" + ("" if user == RULES else f"-{user}"),
-        "evaluate",
-        () if name == BASE and config.reproduce.pretrained else (name,),
-        (*SECTIONS[arm], *EVALUATION),
-        domains=domains,
-        model=config.model.model_copy(update={"checkpoint": checkpoint}),
-        **update,
-    )
+    def _evaluation(self, arm: str, name: str, checkpoint: str, user: str) -> Stage:
+        wanted, each = self.config.reproduce, self.config.eval.tasks
+        names = met_in(wanted, user)
+        update: dict[str, Any] = {}
+        if user == MODEL:
+            update["eval_user"] = UserConfig(
+                kind="sampled", checkpoint=wanted.user_model, seed=self.config.eval_user.seed
+            )
+        elif user != RULES:
+            update["eval_user"] = self.config.eval_user.model_copy(update={"traits": UserConfig(traits=user).traits})
+        if user != RULES:
+            each = wanted.user_tasks or each
+        domains = self._played(names)
+        total = None if each is None else each * len(names)
+        if each is not None and user == RULES and wanted.unseen_tasks is not None:
+            counts = [each if name in wanted.rl else wanted.unseen_tasks for name in names]
+            domains = tuple(d.model_copy(update={"weight": float(n)}) for d, n in zip(domains, counts, strict=True))
+            total = sum(counts)
+        # Doing nothing is the same beside every arm, and single turns are those of the expert's users: measured once.
+        once = {"baseline": name == BASE, "next_turns": self.config.eval.next_turns if user == RULES else 0}
+        update["eval"] = self.config.eval.model_copy(update={"tasks": total, **once})
+        return self._stage(
+            f"eval-{name}" + ("" if user == RULES else f"-{user}"),
+            "evaluate",
+            () if name == BASE and self.config.reproduce.pretrained else (name,),
+            (*SECTIONS[arm], *EVALUATION),
+            domains=domains,
+            model=self.config.model.model_copy(update={"checkpoint": checkpoint}),
+            **update,
+        )

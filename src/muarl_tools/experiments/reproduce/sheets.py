@@ -82,7 +82,7 @@ def _stages(found: Reproduction) -> Sheet:
         ("RL", f"{rl.steps} steps, {episodes:,} episodes", _listed(wanted.rl) + only),
         ("evaluation", held_out, ", ".join(filter(None, (_listed(wanted.rl) + only, _listed(others))))),
     ]
-    if MORE in arms_of(config):
+    if MORE in arms_of(wanted):
         more = wanted.further_cold_start
         shown = f"{more} steps on {more * sft.batch:,} other demonstrations, from where the cold start ended"
         rows.insert(1, (ARMS[MORE], shown, _listed(wanted.cold_start)))
@@ -99,7 +99,7 @@ def _stages(found: Reproduction) -> Sheet:
 def _ablation(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     names = found.config.reproduce.rl
     rows = []
-    for arm, label in arms_of(found.config).items():
+    for arm, label in arms_of(found.config.reproduce).items():
         ours = [_score(measured.score(arm, (name,))) for name in names]
         together = _score(measured.score(arm, names))
         theirs = [f"{value:.1f}" for value in paper.ABLATION[arm]] if arm in paper.ABLATION else [NOT_YET] * 2
@@ -127,9 +127,9 @@ def _how_scored(found: Reproduction) -> str:
 def _everywhere(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet:
     rows = []
     transfer = measured.floor("always_transfer")
-    for name in met_in(found.config, user):
-        kind = next((group for group, own in groups(found.config).items() if name in own), "")
-        cells = [_score(measured.score(arm, (name,))) for arm in arms_of(found.config)]
+    for name in met_in(found.config.reproduce, user):
+        kind = next((group for group, own in groups(found.config.reproduce).items() if name in own), "")
+        cells = [_score(measured.score(arm, (name,))) for arm in arms_of(found.config.reproduce)]
         floors = [_percent(measured.nothing.get(name)), *([_percent(transfer.get(name))] if transfer else [])]
         rows.append((_short(name), kind, *floors, *cells))
     floors = ["doing nothing", *(["always transferring"] if transfer else [])]
@@ -137,7 +137,7 @@ def _everywhere(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet
         f"worlds-{user}",
         f"Every environment, {USERS.get(user, f'{user} users')}",
         _how_scored(found),
-        ("environment", "", *floors, *arms_of(found.config).values()),
+        ("environment", "", *floors, *arms_of(found.config.reproduce).values()),
         tuple(rows),
         words=2,
     )
@@ -146,8 +146,8 @@ def _everywhere(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet
 def _other_users(found: Reproduction, measured: ArmsMeasured, user: str) -> Sheet:
     """What there is of rules and behaviour with a user that training has not met."""
     rows = []
-    names = met_in(found.config, user)
-    for arm, label in arms_of(found.config).items():
+    names = met_in(found.config.reproduce, user)
+    for arm, label in arms_of(found.config.reproduce).items():
         clean, success = measured.score(arm, names, clean=True), measured.score(arm, names)
         cell = NOT_YET if success is None else NOT_CHECKED if clean is None else _score(clean)
         figures = next(iter(measured.figures.get(arm, {}).values()), {})
@@ -166,7 +166,7 @@ def _repeated(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
     ks = sorted({int(k) for own in measured.hats.values() for hats in own.values() for k in hats})
     for name in found.config.reproduce.evaluated:
-        for arm, label in arms_of(found.config).items():
+        for arm, label in arms_of(found.config.reproduce).items():
             hats = measured.hats.get(arm, {}).get(name)
             if hats is not None:
                 rows.append((_short(name), label, *(_percent(hats.get(str(k))) for k in ks)))
@@ -185,7 +185,7 @@ def _obeying(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
     for name in found.config.reproduce.evaluated:
         cells = []
-        for arm in arms_of(found.config):
+        for arm in arms_of(found.config.reproduce):
             clean, success = measured.score(arm, (name,), clean=True), measured.score(arm, (name,))
             cells.append(NOT_YET if success is None else NOT_CHECKED if clean is None else _score(clean))
         rows.append((_short(name), *cells))
@@ -194,7 +194,7 @@ def _obeying(found: Reproduction, measured: ArmsMeasured) -> Sheet:
         "Success without any violation",
         f"{_how_scored(found)} Of tasks that were done, those in which the audit found no violation of policy, "
         f"communication, safety or recovery.{_cost(found, measured)}",
-        ("environment", *arms_of(found.config).values()),
+        ("environment", *arms_of(found.config.reproduce).values()),
         tuple(rows),
     )
 
@@ -242,8 +242,8 @@ def _transfer(found: Reproduction, measured: ArmsMeasured) -> Sheet:
 
 def _pairs(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
-    for group, names in groups(found.config).items():
-        for one, other in (pair for pair in PAIRS if set(pair) <= set(arms_of(found.config))):
+    for group, names in groups(found.config.reproduce).items():
+        for one, other in (pair for pair in PAIRS if set(pair) <= set(arms_of(found.config.reproduce))):
             gap = measured.difference(one, other, names)
             tasks = NOT_YET if gap is None else str(gap.tasks)
             rows.append((group, f"{ARMS[one]} – {ARMS[other]}", *_gap(gap), tasks, *_paper_gap(group, one, other)))
@@ -267,8 +267,8 @@ def _paper_gap(group: str, one: str, other: str) -> tuple[str, str]:
 
 def _behaviour(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     rows = []
-    for group in groups(found.config):
-        for arm, label in arms_of(found.config).items():
+    for group in groups(found.config.reproduce):
+        for arm, label in arms_of(found.config.reproduce).items():
             figures = measured.figures.get(arm, {}).get(group, {})
             rows.append((group, label, *(_figure(name, figures.get(name)) for name in BEHAVIOUR)))
     return Sheet(
@@ -285,7 +285,7 @@ def _turns(found: Reproduction, measured: ArmsMeasured) -> Sheet:
     """Calls right turn by turn, which others publish, beside what whole conversations show."""
     rows = []
     for name in found.config.reproduce.evaluated:
-        for arm, label in arms_of(found.config).items():
+        for arm, label in arms_of(found.config.reproduce).items():
             shares = measured.turns.get(arm, {}).get(name)
             if shares is not None:
                 cells = (_percent(shares.get(key)) for key in ("call_right", "call_tools_right", "words_kept"))

@@ -1,0 +1,121 @@
+"""What has to hold before a run opens anything: one list of checks for each recipe, in the order in which they are
+made.
+
+Each check raises the error that names the setting and the remedy; what it looks at is in roles.py (who takes part),
+prices.py (what they cost), tasks.py and room.py (memory, disk, context). Before the recipe is imported, which with its
+models takes many seconds, a command makes those of ``check_beforehand``: a typo is answered at once. The recipes check
+the same, and more, for those who call them from Python.
+"""
+
+from __future__ import annotations
+
+from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, shipped_with
+from muarl.basics.errors import ConfigError
+from muarl.basics.extras import require
+from muarl.config import RlConfig, RunConfig
+from muarl.config.parts import PlannedRun
+from muarl.environments.configure import places_of
+from muarl.environments.environment import Environment
+from muarl.environments.places import Places
+from muarl.environments.registry import find
+from muarl.runs.eval_agent import has_models
+from muarl.runs.prices import Bounds, check_prices
+from muarl.runs.roles import Cast, Role, check_fits, check_roles
+from muarl.runs.room import check_disk, check_memory
+from muarl.runs.tasks import check_gold, check_tasks
+
+MODELS = ("sft", "rl", "quickstart", "user_model", "user_fidelity")
+"""Recipes that begin with ``model.checkpoint``."""
+
+
+def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
+    """What ``command`` needs is installed, the checkpoint and the file of tasks are there, and endpoints answer.
+    CheckpointError, ConfigError, DataError or InfrastructureError names the setting."""
+    measured = recipe == "evaluate"
+    if recipe in (*MODELS, "pretraining") or (measured and has_models(config.eval, config.eval_user)):
+        require("train", command)
+    if recipe in MODELS or (measured and config.eval.agent == "sampled"):
+        existing_checkpoint(config.model.checkpoint)
+    if recipe == "pretraining" and config.base.checkpoint is not None:
+        existing_checkpoint(config.base.checkpoint)
+    if any(wanted.tasks is not None for wanted in config.domains) and recipe in ("rl", "evaluate"):
+        places_of(config, measuring=measured)
+    if recipe == "rl":
+        check_roles(Cast.of(config), *_rl_roles(config.rl), bound=Bounds.of(config).name("budget"))
+    elif recipe == "quickstart":
+        check_fits(Cast.of(config), "user", "eval_user", "judge")
+
+
+def check_rl(config: RunConfig, places: Places) -> list[str]:
+    """Of ``muarl train``. Returns what is worth knowing about its tasks, line by line."""
+    cast, bounds = Cast.of(config), Bounds.of(config)
+    notes = check_tasks(config.rl, places)
+    check_prices(cast, bounds, "user", "eval_user")
+    check_gold(config.rl, config.eval, config.seed, places)
+    check_roles(cast, *_rl_roles(config.rl), bound=bounds.name("budget"))
+    check_machine(config)
+    return notes
+
+
+def check_quickstart(config: RunConfig) -> None:
+    """Of ``muarl quickstart``, before its environment is made."""
+    cast, bounds = Cast.of(config), Bounds.of(config)
+    check_prices(cast, bounds, "user", "eval_user")
+    check_roles(cast, "user", "eval_user", "judge", bound=bounds.name("budget"))
+
+
+def check_demonstrator(config: RunConfig) -> None:
+    """Of a cold start that makes its demonstrations: there is an expert, and the user answers."""
+    try:
+        for domain in config.domains:
+            find(domain.name).needed_expert()
+    except ConfigError as problem:
+        raise ConfigError(f"sft: {problem}") from None
+    cast, bounds = Cast.of(config), Bounds.of(config)
+    check_prices(cast, bounds, "user")
+    check_roles(cast, "user", bound=bounds.name("budget"))
+
+
+def check_machine(config: RunConfig, *, sampling: bool = True) -> None:
+    """Of every training: the machine has memory and disk for it. ``sampling`` False: nobody samples for the run."""
+    run = PlannedRun.of(config)
+    check_memory(run, sampling=sampling)
+    check_disk(run, config.resume or config.runs_dir)
+
+
+def check_evaluation(config: RunConfig) -> None:
+    """Of an evaluation, asking nobody: what it needs of its environments. ConfigError says what is missing."""
+    for domain in config.domains:
+        environment = find(domain.name)
+        if config.eval.tasks is None and environment.endless and not environment.is_benchmark and domain.tasks is None:
+            raise ConfigError(f"eval.tasks is null, and {environment.name} has tasks without end: say how many")
+        if domain.tasks is None and (environment.is_benchmark or config.eval.split != "validation"):
+            environment.check_split(config.eval.split, "eval.split")
+    check_fits(Cast.of(config), *(("agent",) if config.eval.solo else ("agent", "eval_user")))
+
+
+def _rl_roles(rl: RlConfig) -> tuple[Role, ...]:
+    return ("user", "judge", "eval_user") if rl.eval_every else ("user", "judge")
+
+
+def made_elsewhere(config: RunConfig, recipe: str) -> str | None:
+    """What to know of a run that begins with a shipped checkpoint in an environment that it was not made on; None if
+    there is nothing to be said."""
+    checkpoint = config.model.checkpoint
+    measured = recipe == "evaluate" and config.eval.agent == "sampled"
+    if not (recipe in MODELS or measured) or checkpoint not in SHIPPED:
+        return None
+    environment = next((e for e in map(find, (d.name for d in config.domains)) if not _made_on(checkpoint, e)), None)
+    if environment is None:
+        return None
+    own = environment.expert is not None and environment.rule_based_user is not None
+    small = ", or make a small one with `muarl base --domain NAME`" if own else ""
+    return (
+        f"Note: the checkpoint {checkpoint} was not made on {environment.name} and knows few of its words: give "
+        f"--checkpoint with a pretrained model{small}{', or another --agent' if measured else ''}."
+    )
+
+
+def _made_on(checkpoint: str, environment: Environment) -> bool:
+    of_kind = environment if environment.practice is None else find(environment.practice)
+    return of_kind.name in shipped_with(checkpoint)

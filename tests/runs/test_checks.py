@@ -1,0 +1,55 @@
+"""What recipes check before they open anything: each list in its order, so that the first thing wrong is told first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from muarl.config import load_config
+from muarl.runs import checks
+
+MADE = ("check_tasks", "check_prices", "check_gold", "check_roles", "check_memory", "check_disk")
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[Any, ...]]]:
+    """Names and arguments of the checks that are made; none of them looks at anything."""
+    found: list[tuple[str, tuple[Any, ...]]] = []
+
+    def instead(name: str) -> Any:
+        def check(*arguments: Any, **more: Any) -> list[str]:
+            found.append((name, (*arguments, *more.items())))
+            return [f"{name} was made"]
+
+        return check
+
+    for name in MADE:
+        monkeypatch.setattr(checks, name, instead(name))
+    return found
+
+
+def test_a_training_checks_tasks_people_and_then_the_machine(made: list[tuple[str, tuple[Any, ...]]]) -> None:
+    config = load_config("cpu", ["rl.eval_every=5", "budget.max_cost=3"])
+    notes = checks.check_rl(config, "environment")  # type: ignore[arg-type]
+    assert [name for name, _ in made] == list(MADE) and notes == ["check_tasks was made"]
+    roles = next(arguments for name, arguments in made if name == "check_roles")
+    assert roles[1:] == ("user", "judge", "eval_user", ("bound", "budget.max_cost"))
+    without = load_config("cpu", ["rl.eval_every=0"])
+    checks.check_rl(without, "environment")  # type: ignore[arg-type]
+    last = [arguments for name, arguments in made if name == "check_roles"][-1]
+    assert last[1:] == ("user", "judge", ("bound", None)), "who validates is asked only where there is validation"
+
+
+def test_a_cold_start_needs_nobody_who_samples(made: list[tuple[str, tuple[Any, ...]]]) -> None:
+    config = load_config("cpu", ["runs_dir=elsewhere"])
+    checks.check_demonstrator(config)
+    checks.check_machine(config, sampling=False)
+    assert [name for name, _ in made] == ["check_prices", "check_roles", "check_memory", "check_disk"]
+    assert made[2][1][-1] == ("sampling", False) and made[3][1][-1] == config.runs_dir
+
+
+def test_a_quickstart_asks_everybody_before_its_environment_is_made(made: list[tuple[str, tuple[Any, ...]]]) -> None:
+    checks.check_quickstart(load_config("quickstart"))
+    assert [name for name, _ in made] == ["check_prices", "check_roles"]
+    assert made[1][1][1:4] == ("user", "eval_user", "judge")
