@@ -7,7 +7,7 @@ import json
 import pytest
 
 from muarl.basics.errors import DataError
-from muarl_worlds.tau.tau2_benchmark import results
+from muarl_worlds.tau import tau2_results as results
 
 TASK = {"id": "7", "user_scenario": {"instructions": "Ask."}, "evaluation_criteria": None}
 SIMULATION = {
@@ -52,7 +52,7 @@ def test_a_run_saved_as_a_folder_is_found_from_either_end(tmp_path):
     assert results.folder_of(tmp_path) == results.folder_of(tmp_path / "results.json") == tmp_path
     assert results.folder_of(tmp_path / "other.json") is None
     found = results.read_folder(tmp_path)
-    assert [s.row["id"] for s in found.simulations] == ["s1", "s2"]
+    assert [s.value["id"] for s in found.simulations] == ["s1", "s2"]
     assert found.simulations[0].place.endswith("s1.json")
 
 

@@ -207,19 +207,15 @@ def _user(who: str) -> Iterator[tuple[str, Any]]:
 
 def _people(logs: Sequence[Path]) -> list[list[str]]:
     """What the people of logs said, by conversation. DataError for a file that holds none."""
-    from collections import Counter
-
     from muarl.basics.errors import DataError
-    from muarl.records.formats.logs import conversations
-    from muarl.records.log_files import rows_of_file
-    from muarl.records.log_messages import messages_of_row
+    from muarl.records.reading import read
     from muarl.types.chat import STOP_WORDS
 
     out: list[list[str]] = []
     for path in logs:
-        for row in conversations(_simulations(rows_of_file(path)), Counter()):
+        for conversation in read(path):
             said = []
-            for message in messages_of_row(row.value, row.place):
+            for message in conversation.messages:
                 text = message.content or ""
                 for word in STOP_WORDS:
                     text = text.replace(word, "")
@@ -230,21 +226,6 @@ def _people(logs: Sequence[Path]) -> list[list[str]]:
     if len(out) < 2:
         raise DataError(f"--logs: {', '.join(map(str, logs))}: fewer than two conversations in which a user says words")
     return out
-
-
-def _simulations(rows: Any) -> Iterator[Any]:
-    """Rows of a log, and in place of a run of TAU2 its simulations, of TAU1 its trajectories."""
-    from dataclasses import replace
-
-    for row in rows:
-        held = row.value.get("simulations")
-        if isinstance(held, list):
-            for number, value in enumerate(held):
-                yield replace(row, value=value, place=f"{row.place}, simulations[{number}]", number=number)
-        elif isinstance(row.value.get("traj"), list):
-            yield replace(row, value={"messages": row.value["traj"]})
-        else:
-            yield row
 
 
 def _tell(figures: dict[str, Any], page: Path | None) -> None:

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import DataError
-from muarl.basics.untrusted import read_text
-from muarl.records.messages import json_rows
+from muarl.records.rows import json_lines
 from muarl_tools.compare.attempts import PlayedTask, Results
 
 _BFCL = re.compile(r"BFCL_(v[34])_(.+)_(result|score)\.json")
@@ -76,8 +75,10 @@ def _language(file: Path) -> str:
     return "acebench" if ending is None else f"acebench-{ending}"
 
 
-def _rows(file: Path) -> list[tuple[dict[str, Any], str]]:
-    return list(json_rows(read_text(file, FILE_BYTES), file))
+def _rows(file: Path) -> list[tuple[Mapping[str, Any], str]]:
+    if file.stat().st_size > FILE_BYTES:
+        raise DataError(f"{file}: is larger than {FILE_BYTES >> 10} KiB, which no such file should be.")
+    return [(row.value, row.place) for row in json_lines(file)]
 
 
 @dataclass(frozen=True)

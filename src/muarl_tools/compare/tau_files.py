@@ -11,8 +11,8 @@ from typing import Any
 from muarl.accounts.metrics import is_success
 from muarl.basics.errors import DataError
 from muarl_tools.compare.attempts import Excluded, PlayedTask, Results, no_reward
-from muarl_worlds.tau.tau1_trajectories import Recorded
-from muarl_worlds.tau.tau2_benchmark.results import Simulation, Tau2Results
+from muarl_worlds.tau.tau1_trajectories import Tau1Conversation
+from muarl_worlds.tau.tau2_results import Simulation, Tau2Results
 
 VOID = ("infrastructure_error", "unexpected_error")
 """TAU2's terminations that say nothing about the agent."""
@@ -25,10 +25,9 @@ def tau2(found: Tau2Results) -> Results:
     counts: dict[str, int] = {}
     for simulation in found.simulations:
         task = simulation.task_id
-        given, seed = simulation.row.get("trial"), simulation.row.get("seed")
-        trial = given if type(given) is int else counts.get(task, 0)
+        trial, seed = simulation.trial, simulation.seed
+        trial = counts.get(task, 0) if trial is None else trial
         counts[task] = counts.get(task, 0) + 1
-        seed = seed if type(seed) is int else None
         why = _void(simulation)
         if why is not None:
             excluded.append(Excluded(task, trial, why, seed))
@@ -53,7 +52,7 @@ def tau2(found: Tau2Results) -> Results:
 
 def _void(simulation: Simulation) -> str | None:
     """Why no score may count a simulation, None if it counts."""
-    reason = simulation.row.get("termination_reason")
+    reason = simulation.value.get("termination_reason")
     if reason in VOID:
         return str(reason)
     if simulation.reward is None:
@@ -90,7 +89,7 @@ def _digest(value: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def tau1(found: Sequence[Recorded], path: Path) -> Results:
+def tau1(found: Sequence[Tau1Conversation], path: Path) -> Results:
     """A run of TAU1. Its tasks are numbers of a split that the file does not name: the test split, as published runs
     have it. A run that broke off before anything was said counts as failed upstream, and is left out here."""
     attempts, excluded, prints = list[PlayedTask](), list[Excluded](), dict[str, str]()
@@ -105,8 +104,8 @@ def tau1(found: Sequence[Recorded], path: Path) -> Results:
             excluded.append(Excluded(task, row.trial, why))
         else:
             attempts.append(PlayedTask(task, row.trial, is_success(row.reward)))
-        if row.given is not None:
-            prints[task] = _digest([row.given.get(name) for name in ("instruction", "actions", "outputs")])
+        if row.task_row is not None:
+            prints[task] = _digest([row.task_row.get(name) for name in ("instruction", "actions", "outputs")])
     return Results(
         name=path.stem,
         path=str(path),
