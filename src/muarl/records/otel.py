@@ -19,7 +19,7 @@ from muarl.basics.errors import DataError
 from muarl.basics.untrusted import parse_json
 from muarl.records.chat import UNREAD, ChatConversation, Located
 from muarl.records.conversation import Format, LeftOut, RecordedConversation
-from muarl.records.rows import PlacedRow
+from muarl.records.rows import PlacedRow, text_field
 
 DETAILS = "gen_ai.client.inference.operation.details"
 INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
@@ -205,11 +205,11 @@ class SpanLog(Format):
             where = f"{place}.parts[{i}]"
             kind = part.get("type") if isinstance(part, Mapping) else None
             if kind == "text":
-                texts.append(_text(part, "content", where))
+                texts.append(text_field(part, "content", where))
             elif kind == "reasoning":
-                thoughts.append(_text(part, "content", where))
+                thoughts.append(text_field(part, "content", where))
             elif kind == "tool_call":
-                made = {"name": _text(part, "name", where), "arguments": _arguments(part.get("arguments"))}
+                made = {"name": text_field(part, "name", where), "arguments": _arguments(part.get("arguments"))}
                 calls.append({"id": str(part.get("id") or ""), "type": "function", "function": made})
             elif kind == "tool_call_response":
                 given = part.get("response", part.get("result"))
@@ -277,13 +277,6 @@ def _arguments(given: Any) -> str:
         except ValueError:
             return str(given)
     return json.dumps({} if given is None else given, ensure_ascii=False)
-
-
-def _text(part: Mapping[str, Any], name: str, place: str) -> str:
-    value = part.get(name)
-    if not isinstance(value, str):
-        raise DataError(f"{place}: {name} must be a string, not {type(value).__name__}")
-    return value
 
 
 def _json(value: Any, place: str) -> list[Any]:

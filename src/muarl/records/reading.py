@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
-from muarl.basics.errors import DataError
+from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import FILE_BYTES
 from muarl.records.atif import Trajectories
 from muarl.records.chat import ChatRows
@@ -62,8 +62,7 @@ class RecordReader:
     ) -> None:
         self._lines, self._most = lines, most
         left_out = LeftOut() if left_out is None else left_out
-        brought = [point.load() for point in metadata.entry_points(group=GROUP)]
-        self._formats: list[Format] = [make(left_out) for make in (*brought, *FORMATS)]
+        self._formats: list[Format] = [make(left_out) for make in (*_brought(), *FORMATS)]
 
     def read(self, path: Path) -> Iterator[RecordedConversation]:
         """The conversations of a file or folder."""
@@ -95,3 +94,13 @@ class RecordReader:
     @staticmethod
     def _first(answers: Iterable[Iterable[RecordedConversation] | None]) -> Iterable[RecordedConversation] | None:
         return next((answer for answer in answers if answer is not None), None)
+
+
+def _brought() -> Iterator[type[Format]]:
+    """The formats of installed packages. ConfigError for one that cannot be imported."""
+    for point in metadata.entry_points(group=GROUP):
+        try:
+            yield point.load()
+        except Exception as problem:
+            text = f"{type(problem).__name__}: {problem}. Repair or remove the package that brings it"
+            raise ConfigError(f"the format {point.name} ({point.value}) cannot be imported: {text}") from None

@@ -102,6 +102,14 @@ def field(row: Any, name: str, kind: type[Any], words: str, place: str) -> Any:
     return row[name]
 
 
+def text_field(row: Mapping[str, Any], name: str, place: str) -> str:
+    """A field that is text. DataError if it is missing or another value."""
+    value = row.get(name)
+    if not isinstance(value, str):
+        raise DataError(f"{place}: {name} must be a string, not {type(value).__name__}")
+    return value
+
+
 def items(row: Mapping[str, Any], name: str, place: str) -> Iterator[tuple[Any, str]]:
     """The items of a list field, each with its place."""
     for i, item in enumerate(field(row, name, list, "a list", place)):

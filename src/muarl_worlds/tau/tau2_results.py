@@ -19,7 +19,7 @@ from muarl.basics.untrusted import parse_json, to_float
 from muarl.basics.version import __version__
 from muarl.records.conversation import Format, LeftOut, RecordedConversation, stop_of
 from muarl.records.messages import read_message
-from muarl.records.rows import PlacedRow
+from muarl.records.rows import PlacedRow, text_field
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn
 
@@ -53,7 +53,7 @@ class Simulation(RecordedConversation):
     @property
     def task_id(self) -> str:
         """The task's id. DataError if there is none."""
-        return _text(self.value, "task_id", self.place)
+        return text_field(self.value, "task_id", self.place)
 
     @property
     def domain(self) -> str:
@@ -63,7 +63,7 @@ class Simulation(RecordedConversation):
     @property
     def termination_reason(self) -> str:
         """Why it ended, one of TERMINATIONS. DataError if it is none."""
-        reason = _text(self.value, "termination_reason", self.place)
+        reason = text_field(self.value, "termination_reason", self.place)
         if reason not in TERMINATIONS:
             raise DataError(f"{self.place}: termination_reason {reason!r} is not one of {', '.join(TERMINATIONS)}")
         return reason
@@ -251,13 +251,6 @@ def results(
 def _object(value: Any, place: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise DataError(f"{place} must be an object, not {type(value).__name__}")
-    return value
-
-
-def _text(row: Mapping[str, Any], name: str, place: str) -> str:
-    value = row.get(name)
-    if not isinstance(value, str):
-        raise DataError(f"{place}: {name} must be a string, not {type(value).__name__}")
     return value
 
 
