@@ -322,6 +322,8 @@ def test_a_run_that_breaks_off_in_the_middle_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"cut\.json: neither JSON lines nor one JSON value: .* line \d+"):
         scored(tmp_path, cut)
     with pytest.raises(DataError, match="neither JSON lines of conversations nor a list of entries with traj"):
+        scored(tmp_path, run(), bench_name="tau1")
+    with pytest.raises(DataError, match="neither JSON lines of conversations nor a list of entries with traj"):
         scored(tmp_path, run(simulation("a")), bench_name="tau1")
 
 

@@ -61,12 +61,12 @@ class RecordReader:
         self, left_out: LeftOut | None = None, *, lines: LineRules = LOG_LINES, most: int | None = FILE_BYTES
     ) -> None:
         self._lines, self._most = lines, most
-        left_out = LeftOut() if left_out is None else left_out
-        self._formats: list[Format] = [make(left_out) for make in (*_brought(), *FORMATS)]
+        self.left_out = LeftOut() if left_out is None else left_out
+        self.formats: list[Format] = [make(self.left_out) for make in (*_brought(), *FORMATS)]
 
     def read(self, path: Path) -> Iterator[RecordedConversation]:
         """The conversations of a file or folder."""
-        found = self._first(f.at(path) for f in self._formats)
+        found = self._first(f.at(path) for f in self.formats)
         files = folder_files(path) if found is None and path.is_dir() else [path]
         yield from self.of_rows(row for file in files for row in self._rows(file)) if found is None else found
 
@@ -75,8 +75,8 @@ class RecordReader:
         number = 0
         for row in rows:
             number = row.number
-            yield from self._first(f.of_row(row) for f in self._formats) or ()
-        for one in self._formats:
+            yield from self._first(f.of_row(row) for f in self.formats) or ()
+        for one in self.formats:
             for conversation in one.rest(number):
                 number += 1
                 yield conversation

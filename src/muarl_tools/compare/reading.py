@@ -15,7 +15,7 @@ from typing import Any
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_json
 from muarl.records.rows import LineRules, json_lines, text_lines, value_rows
-from muarl_tools.compare import official_files, run_files, tau_files
+from muarl_tools.compare import benchmark_files, run_files
 from muarl_tools.compare.attempts import Results, refuse_copies
 from muarl_tools.compare.rows import read_rows
 from muarl_worlds.tau import tau2_results
@@ -62,10 +62,10 @@ def read(path: Path) -> Results:
 def _read(path: Path) -> Results:
     if path.is_dir():
         return _folder(path)
-    if (kind := official_files.kind_of(path)) is not None:
-        return official_files.read(kind, path)
+    if (kind := benchmark_files.kind_of(path)) is not None:
+        return benchmark_files.read(kind, path)
     if path.name == "results.json" and tau2_results.folder_of(path) is not None:
-        return tau_files.tau2(tau2_results.read_folder(path.parent))
+        return benchmark_files.tau2(tau2_results.read_folder(path.parent))
     return _file(path)
 
 
@@ -74,11 +74,11 @@ def _folder(path: Path) -> Results:
         return run_files.read_run(path)
     if (path / "results.json").is_file():
         if (path / "simulations").is_dir():
-            return tau_files.tau2(tau2_results.read_folder(path))
+            return benchmark_files.tau2(tau2_results.read_folder(path))
         return _file(path / "results.json")
-    for kind in official_files.KINDS:
-        if official_files.files(kind, path):
-            return official_files.read(kind, path)
+    for kind in benchmark_files.KINDS:
+        if benchmark_files.files(kind, path):
+            return benchmark_files.read(kind, path)
     raise DataError(f"{path}: there are no results in this folder. It may be {'; '.join(KINDS)}")
 
 
@@ -91,11 +91,11 @@ def _file(path: Path) -> Results:
         return read_rows(path)
     value = _whole(path) if first is None else first
     if tau2_results.is_results(value):
-        return tau_files.tau2(tau2_results.results(value, path))
+        return benchmark_files.tau2(tau2_results.results(value, path))
     if not _is_historical(value):
         raise DataError(f"{path}: these are no results that muarl can read. It reads {'; '.join(KINDS)}")
     rows = json_lines(path, LINES) if isinstance(first, dict) else value_rows(value, path)
-    return tau_files.tau1([Tau1Conversation(row).check() for row in rows], path)
+    return benchmark_files.tau1([Tau1Conversation(row).check() for row in rows], path)
 
 
 def _is_historical(value: Any) -> bool:

@@ -33,6 +33,12 @@ class _Row:
     verdict: Any
     contradicts: bool
 
+    def attempt(self, trial: int) -> PlayedTask | Excluded:
+        """What is counted, under that number."""
+        if self.good is None:
+            return Excluded(self.task, trial, self.why, self.seed)
+        return PlayedTask(self.task, trial, self.good, self.seed, clean=self.clean)
+
 
 def read_rows(path: Path) -> Results:
     """A file whose lines have ``task_id`` (or ``id``) and ``success``, ``valid`` or ``reward``, and may have ``trial``,
@@ -50,20 +56,13 @@ def read_rows(path: Path) -> Results:
         rows = [row if row.domain is None else replace(row, task=f"{row.domain}:{row.task}") for row in rows]
     kept = _scores(rows)
     trials = numbered([(row.task, row.trial) for row in kept], str(path))
-    attempts, excluded = list[PlayedTask](), list[Excluded]()
-    for row, trial in zip(kept, trials, strict=True):
-        if row.good is None:
-            excluded.append(Excluded(row.task, trial, row.why, row.seed))
-        else:
-            attempts.append(PlayedTask(row.task, trial, row.good, row.seed, clean=row.clean))
     further = len(rows) - len(kept)
     sources = {name: ", ".join(values) for name, values in told.items()}
-    return Results(
+    return Results.of(
+        (row.attempt(trial) for row, trial in zip(kept, trials, strict=True)),
         name=path.stem,
         path=str(path),
         kind="rows",
-        attempts=tuple(attempts),
-        excluded=tuple(excluded),
         domain=sources.get("domain"),
         agent=sources.get("agent"),
         user=sources.get("user"),

@@ -121,19 +121,24 @@ def jobs(worlds: RecordedWorlds, path: Path, *, fresh_tasks: bool = False) -> It
     names the place."""
     if path.is_dir() and not (worlds.bench == "tau2" and (path / "results.json").is_file()):
         raise DataError(f"{path} is a folder, and no run of TAU2 (results.json and simulations/)")
+    other = DataError(f"{path}: it is neither JSON lines of conversations nor a {RESULTS[worlds.bench]}")
     begun = list(islice(text_lines(path), 2)) if path.is_file() and path.suffix != ".parquet" else None
     if begun == []:
         return  # of nothing there is nothing to score
     single = begun is not None and len(begun) < 2
+    found = False
     for one in read(path, lines=AS_WRITTEN, most=None):
+        found = True
         if isinstance(one, Simulation) and worlds.bench == "tau2":
             yield _simulation(worlds, one, fresh_tasks)
         elif isinstance(one, Tau1Conversation) and worlds.bench == "tau1":
             yield _historical(worlds, one)
         elif one.benchmark or not (_ROWS & set(one.value) or (one.row.line and not single)):
-            raise DataError(f"{path}: it is neither JSON lines of conversations nor a {RESULTS[worlds.bench]}")
+            raise other
         else:
             yield _recorded(worlds, one)
+    if not found and worlds.bench != "tau2":  # a run of TAU2 may have no simulation
+        raise other
 
 
 def _recorded(worlds: RecordedWorlds, one: RecordedConversation) -> ScoringJob:

@@ -174,7 +174,7 @@ class Tau2Files(Format):
     def at(self, path: Path) -> Iterable[RecordedConversation] | None:
         """The simulations of a run saved as a folder."""
         folder = folder_of(path)
-        if folder is None or not (folder / "results.json").is_file():
+        if folder is None or not ((folder / "results.json").is_file() and (folder / _FOLDER).is_dir()):
             return None
         return read_folder(folder, self.left_out).simulations
 
@@ -196,14 +196,11 @@ def folder_of(path: Path) -> Path | None:
 
 
 def read_folder(folder: Path, left_out: LeftOut | None = None) -> Tau2Results:
-    """A run saved as results.json, alone or with a file for each simulation. DataError if its index and the files
-    differ."""
+    """A run saved as results.json and a file for each simulation. DataError if its index and the files differ."""
     meta = _json(folder / "results.json")
     files = sorted((folder / _FOLDER).glob("*.json"))
     if not isinstance(meta, Mapping):
         raise DataError(f"{folder / 'results.json'}: must be an object")
-    if not (folder / _FOLDER).is_dir():
-        return results(meta, folder / "results.json", left_out=left_out)
     index = meta.get("simulation_index")
     if isinstance(index, list):
         listed = {entry.get("id") for entry in index if isinstance(entry, Mapping)}
