@@ -51,7 +51,7 @@ WORK = {
     "model import": ("muarl.learning.gguf.import_gguf", "FILE --to FOLDER"),
     "plan": ("muarl.backends.memory_estimate.plan_of", "mua-8b"),
     "quickstart": (BEFOREHAND, ""),
-    "replay": ("muarl_tools.commands.bench.json_lines", "tau2 --calls FILE --out OUT"),
+    "replay": ("muarl_tools.commands.bench.replay_jobs", "tau2 --calls FILE --out OUT"),
     "report": ("muarl.report.report.collect", "RUN"),
     "reproduce": ("muarl_tools.experiments.reproduce.running.run", ""),
     "runs": ("muarl.observe.listing.list_runs", "."),

@@ -12,10 +12,8 @@ import typer
 from muarl.basics.errors import ConfigError, DataError
 from muarl.cli.command import MEASURE, Subcommand
 from muarl.observe.terminal import echo, working
-from muarl.records.messages import read_call
-from muarl.records.rows import items, json_lines
 from muarl_tools.scoring import traces
-from muarl_tools.scoring.jobs import BENCHMARKS, RecordedWorlds, jobs
+from muarl_tools.scoring.jobs import BENCHMARKS, RecordedWorlds, jobs, replay_jobs
 
 Bench = Annotated[
     str, typer.Argument(metavar="BENCH", help=f"The benchmark: {', '.join((*BENCHMARKS, *traces.BENCHMARKS))}.")
@@ -49,7 +47,7 @@ def replay(
       muarl replay bfcl-v4 --calls calls.jsonl --out answers.jsonl
     """
     if bench in traces.BENCHMARKS:
-        traces.options_are_default(bench, {"--domain": domain is not None, "--split": split is not None})
+        _options_are_default(bench, {"--domain": domain is not None, "--split": split is not None})
         with working(f"Replaying {calls}"):
             answers = traces.replay_lines(bench, calls)
         _write(out, answers)
@@ -58,24 +56,12 @@ def replay(
     from muarl.observe.progress import Progress
 
     worlds = RecordedWorlds(bench, domain, split)
-    given = []
     with working(f"Reading {calls}"):
-        for row, place in ((row.value, row.place) for row in json_lines(calls)):
-            found, task = worlds.task(row, place, optional=True)
-            given.append((row, place, found, task, [read_call(c, p) for c, p in items(row, "calls", place)]))
+        given = list(replay_jobs(worlds, calls))
     lines = []
     with Progress() as progress, progress.phase("replaying", len(given), "lines") as phase:
-        for row, place, found, task, parsed in given:
-            try:
-                world = found.world(task)
-            except DataError as problem:
-                raise DataError(f"{place}: {problem}") from None
-            answered = []
-            for written, call in zip(row["calls"], parsed, strict=True):
-                result = world.call(call.requestor, call)
-                answered.append({**written, "content": result.content, "error": result.error})
-            hashes = {"agent_hash": world.full_hash("assistant"), "user_hash": world.full_hash("user")}
-            lines.append({**row, "calls": answered, **hashes})
+        for job in given:
+            lines.append(job.run())
             phase.advance()
     _write(out, lines)
     count = sum(len(r["calls"]) for r in lines)
@@ -155,7 +141,7 @@ def score(
     if bench in traces.BENCHMARKS:
         changed = {"--domain": domain is not None, "--split": split is not None, "--judge": judge != "pass"}
         changed |= {"--evaluation": evaluation != "all", "--fresh-tasks": fresh_tasks}
-        traces.options_are_default(bench, changed | {"--lenient": lenient, "--details": details})
+        _options_are_default(bench, changed | {"--lenient": lenient, "--details": details})
         with working(f"Scoring {trajectories}"):
             judged, told = traces.score_lines(bench, trajectories)
         _write(out, judged)
@@ -191,6 +177,13 @@ def score(
             f"{trajectories}: none of its {len(lines)} conversations could be scored. See {out} for the reasons"
         )
     echo(f"{report(lines, judge, how)}: {out}")
+
+
+def _options_are_default(bench: str, set_options: Mapping[str, bool]) -> None:
+    """ConfigError names the first option that says nothing about lines of calls."""
+    for name, changed in set_options.items():
+        if changed:
+            raise ConfigError(f"{name}: {bench} is scored in one way only, from the calls")
 
 
 def _write(out: Path, lines: Sequence[Mapping[str, Any]]) -> None:

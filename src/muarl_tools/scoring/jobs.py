@@ -12,8 +12,9 @@ from muarl.basics.errors import ConfigError, DataError
 from muarl.records.chat import ChatConversation
 from muarl.records.conversation import RecordedConversation
 from muarl.records.episodes import EpisodeConversation
+from muarl.records.messages import read_call
 from muarl.records.reading import read
-from muarl.records.rows import AS_WRITTEN, text_lines
+from muarl.records.rows import AS_WRITTEN, PlacedRow, items, json_lines, text_lines
 from muarl.records.rows import field as read_field
 from muarl.types.episode import StopReason
 from muarl_worlds.families import family
@@ -22,7 +23,7 @@ from muarl_worlds.tau.tau2_results import TERMINATIONS, Simulation
 
 if TYPE_CHECKING:
     from muarl.domains.base import Domain, Task
-    from muarl.types.chat import Message
+    from muarl.types.chat import Message, ToolCall
 
 BENCHMARKS = ("tau1", "tau2")
 RESULTS = {"tau1": "list of entries with traj", "tau2": "results.json, with tasks and simulations"}
@@ -113,6 +114,36 @@ class RecordedWorlds:
             raise DataError(f"{place}: it lacks the field task_id")
         found = self.module.task(name, given, split=self.split)
         return found
+
+
+@dataclass(frozen=True)
+class ReplayJob:
+    """A line of recorded calls, to be run in a fresh world. ``task``: None for the domain's own database."""
+
+    row: PlacedRow
+    domain: Domain
+    task: Task | None
+    calls: tuple[ToolCall, ...]
+
+    def run(self) -> dict[str, Any]:
+        """The line with what the tools answer, and with the hashes of the state after the last call."""
+        try:
+            world = self.domain.world(self.task)
+        except DataError as problem:
+            raise DataError(f"{self.row.place}: {problem}") from None
+        answered = []
+        for given, call in zip(self.row.value["calls"], self.calls, strict=True):
+            result = world.call(call.requestor, call)
+            answered.append({**given, "content": result.content, "error": result.error})
+        hashes = {"agent_hash": world.full_hash("assistant"), "user_hash": world.full_hash("user")}
+        return {**self.row.value, "calls": answered, **hashes}
+
+
+def replay_jobs(worlds: RecordedWorlds, path: Path) -> Iterator[ReplayJob]:
+    """The lines of a file of recorded calls. DataError names the place of what is malformed."""
+    for row in json_lines(path):
+        domain, task = worlds.task(row.value, row.place, optional=True)
+        yield ReplayJob(row, domain, task, tuple(read_call(c, p) for c, p in items(row.value, "calls", row.place)))
 
 
 def jobs(worlds: RecordedWorlds, path: Path, *, fresh_tasks: bool = False) -> Iterator[ScoringJob]:

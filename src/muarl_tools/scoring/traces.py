@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from muarl.basics.errors import ConfigError
 from muarl.records.rows import PlacedRow, json_lines
 
 BENCHMARKS = ("bfcl-v3", "bfcl-v4", "acebench")
@@ -59,13 +58,6 @@ def _reader(bench: str, name: str) -> Read:
     revision: Any = bench.removeprefix("bfcl-")
     function = bfcl.replay_row if name == "replay_row" else bfcl.score_row
     return partial(function, revision=revision)
-
-
-def options_are_default(bench: str, set_options: Mapping[str, bool]) -> None:
-    """ConfigError names the first option that says nothing about such traces."""
-    for name, changed in set_options.items():
-        if changed:
-            raise ConfigError(f"{name}: {bench} is scored in one way only, from the calls")
 
 
 def replay_report(lines: Sequence[Line]) -> str:
