@@ -196,6 +196,20 @@ def test_without_a_message_of_the_agent_there_is_nothing_to_audit(talk: list[Any
     assert "100.0%" not in said
 
 
+def test_the_benchmarks_own_results_are_logs_too(tmp_path: Path) -> None:
+    traj = said(RETAIL[0])
+    ours = lines(tmp_path / "ours.jsonl", [{"messages": traj}])
+    theirs = lines(tmp_path / "tau1.jsonl", [{"task_id": 0, "trial": 0, "traj": traj}])
+    made = []
+    for log in (ours, theirs):
+        out = log.with_suffix(".tasks")
+        done = muarl("tasks", "from-log", log, "--out", out)
+        assert done.exit_code == 0, done.output
+        (row,) = map(json.loads, out.read_text().splitlines())
+        made.append((row["scenario"], row["actions"]))
+    assert made[0] == made[1]
+
+
 def test_calls_written_both_ways_are_one_call(tmp_path: Path) -> None:
     made = {"id": "a", "function": {"name": "get_user_details", "arguments": '{"user_id": "sara_doe_496"}'}}
     use = {"type": "tool_use", "id": "a", "name": "get_user_details", "input": {"user_id": "sara_doe_496"}}

@@ -86,7 +86,7 @@ def write_findings(path: Path, found: Iterable[tuple[Mapping[str, Any], Iterable
 
 def read_findings(path: Path) -> Iterator[tuple[dict[str, Any], Finding]]:
     """The findings of a file, each with what identifies its episode. DataError names file, line and field."""
-    for row in json_lines(path, LineRules(most=LINE_BYTES)):
+    for row in json_lines(path, LineRules(most=LINE_BYTES, errors="surrogatepass")):
         try:
             finding = Finding.from_json(row.value)
         except ValueError as problem:

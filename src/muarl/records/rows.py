@@ -40,7 +40,8 @@ class LineRules:
     unfinished_ok: bool = False
     """A last line without its end, which a run leaves that still writes, ends the file."""
     errors: str = "strict"
-    """What becomes of bytes that are no UTF-8: "surrogateescape" keeps them, "strict" is a DataError."""
+    """What becomes of bytes that are no UTF-8, as Python calls it: "surrogateescape" keeps them, "surrogatepass" keeps
+    halves of characters, "strict" is a DataError."""
     most: int | None = None
     """Bytes of a line at most; None: any number."""
     expected: str = AN_OBJECT

@@ -31,7 +31,7 @@ KINDS = (
 )
 LINES_BYTES = 1 << 30
 """Of a file, or a line, of somebody else's, at most."""
-LINES = LineRules(most=LINES_BYTES)
+LINES = LineRules(most=LINES_BYTES, errors="surrogatepass")
 
 
 def read_all(words: Sequence[str]) -> list[Results]:

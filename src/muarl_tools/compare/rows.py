@@ -14,7 +14,7 @@ from muarl.basics.untrusted import LINE_BYTES
 from muarl.records.rows import LineRules, json_lines
 from muarl_tools.compare.attempts import Excluded, PlayedTask, Results, no_reward, numbered
 
-ATTEMPTS = LineRules(most=LINE_BYTES)
+ATTEMPTS = LineRules(most=LINE_BYTES, errors="surrogatepass")
 
 
 @dataclass(frozen=True)
