@@ -24,9 +24,17 @@ def test_an_old_name_gives_the_module_of_today_and_says_where_it_is() -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_module_below_a_moved_package_is_no_second_copy() -> None:
-    from muarl.records.formats import rows
+    from muarl.records import atif
 
-    assert importlib.import_module("muarl.formats.rows") is rows
+    assert importlib.import_module("muarl.formats.atif") is atif
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_module_that_moved_twice_is_found_by_either_name() -> None:
+    from muarl_worlds.tau import tau2_results
+
+    for name in ("muarl.benchmarks.tau2.results", "muarl.formats.tau2", "muarl.records.formats.tau2"):
+        assert importlib.import_module(name) is tau2_results
 
 
 def test_every_new_name_is_a_module() -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from muarl.basics.errors import DataError
+from muarl.records.reading import read
 from muarl.rewards.outcome import ReplayError, gold_digest, gold_world
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import StopReason
@@ -216,7 +217,7 @@ def test_a_recorded_run_finds_its_task(small, tmp_path):
 
     rows = [entry(1), entry(1, row()), entry(0, row()), entry(9), entry(0, name="think"), entry(0, row(user_id="z"))]
     (tmp_path / "run.json").write_text(json.dumps(rows))
-    runs = tau1.read_historical(tmp_path / "run.json")
+    runs = list(read(tmp_path / "run.json"))
     assert tau1.recorded_task(runs[0]).id == "test/1" and tau1.recorded_task(runs[0], split="dev").id == "dev/1"
     assert tau1.recorded_task(runs[1]).id == "dev/1" and tau1.recorded_task(runs[2]).id == "train/0"
     assert tau1.recorded_task(runs[5]).id == "test/0"

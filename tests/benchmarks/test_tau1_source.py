@@ -11,9 +11,11 @@ import threading
 import pytest
 
 from muarl.basics.errors import DataError
+from muarl.records import reading as records
+from muarl.records.rows import AS_WRITTEN
 from muarl.types.episode import StopReason
 from muarl_worlds import data, install
-from muarl_worlds.tau import tau1_source, tau1_trajectories
+from muarl_worlds.tau import tau1_source
 
 PYTHON = """from tau_bench.types import Task, Action
 
@@ -93,7 +95,7 @@ def told(content, identity="c1"):
 def read(tmp_path, *rows, text=None):
     file = tmp_path / "runs.json"
     file.write_text(json.dumps(list(rows)) if text is None else text, encoding="utf-8")
-    return tau1_trajectories.read_historical(file)
+    return [one.check() for one in records.read(file)]
 
 
 def test_a_run_of_an_agent_that_calls_tools(tmp_path):
@@ -109,7 +111,7 @@ def test_a_run_of_an_agent_that_calls_tools(tmp_path):
     task = {"user_id": "ann_1", "actions": []}
     row = {"task_id": 3, "reward": 1.0, "info": {"task": task}, "traj": traj, "trial": 2}
     (found,) = read(tmp_path, row)
-    assert (found.index, found.trial, found.reward, found.domain, found.given) == (3, 2, 1.0, "airline", task)
+    assert (found.index, found.trial, found.reward, found.domain, found.task_row) == (3, 2, 1.0, "airline", task)
     assert (found.stop, found.error, len(found.messages)) == (StopReason.USER_STOP, None, 6)
     call, answer = found.messages[2:4]
     assert (call.content, call.reasoning, call.tool_calls[0].name) == (None, "One moment.", "cancel_reservation")
@@ -133,7 +135,7 @@ def test_only_the_first_of_several_calls_was_run_and_respond_is_speaking(tmp_pat
     (found,) = read(tmp_path, {"task_id": 0, "traj": traj})
     assert [len(m.tool_calls) for m in found.messages] == [0, 1, 0, 0, 0, 1, 0]
     assert found.messages[3].content == "Hello." and found.stop is StopReason.TRANSFER
-    assert (found.reward, found.trial, found.domain, found.given) == (None, 0, None, None)
+    assert (found.reward, found.trial, found.domain, found.task_row) == (None, 0, None, None)
 
 
 @pytest.mark.parametrize("thought", ["", "Thought:\nFirst look.\n"])
@@ -168,15 +170,15 @@ def test_runs_without_an_end(tmp_path):
         {"task_id": 1, "traj": [], "reward": 0.0, "info": {"error": "boom"}},
     )
     assert cut.stop is StopReason.MAX_TURNS
-    assert (broken.stop, broken.error, broken.messages) == ("unexpected_error", "boom", ())
-    assert tau1_trajectories.is_historical([{"traj": []}]) and not tau1_trajectories.is_historical([{}])
-    assert not tau1_trajectories.is_historical([]) and not tau1_trajectories.is_historical({"traj": []})
+    assert (broken.termination, broken.error, broken.messages) == ("unexpected_error", "boom", ())
+    assert broken.stop is StopReason.USER_STOP
 
 
 @pytest.mark.parametrize(
     ("row", "part"),
     [
-        (3, "entry 0: must be an object with a list traj"),
+        (3, "entry 0: must be an object with messages"),
+        ({"task_id": 0, "traj": {}}, "entry 0: must be an object with a list traj"),
         ({"task_id": "x", "traj": []}, "task_id must be a task's number, not 'x'"),
         ({"task_id": True, "traj": []}, "task_id must be"),
         ({"task_id": 0, "traj": [], "reward": "1"}, "reward a number"),
@@ -200,13 +202,13 @@ def test_a_malformed_entry_is_named(tmp_path, row, part):
 
 
 def test_a_file_that_is_none_is_named(tmp_path):
-    with pytest.raises(DataError, match="is not JSON"):
+    with pytest.raises(DataError, match="nor one JSON value"):
         read(tmp_path, text="[{")
-    with pytest.raises(DataError, match="No such file"):
-        tau1_trajectories.read_historical(tmp_path / "none")
+    with pytest.raises(DataError, match="no such file"):
+        list(records.read(tmp_path / "none"))
     (tmp_path / "binary").write_bytes(b"\xff")
     with pytest.raises(DataError, match="not UTF-8"):
-        tau1_trajectories.read_historical(tmp_path / "binary")
+        list(records.read(tmp_path / "binary", lines=AS_WRITTEN))
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from muarl.basics.errors import DataError
-from muarl_worlds.tau.tau2_benchmark import results
+from muarl.records.reading import RecordReader
+from muarl_worlds.tau import tau2_results as results
 
 TASK = {"id": "7", "user_scenario": {"instructions": "Ask."}, "evaluation_criteria": None}
 SIMULATION = {
@@ -52,8 +53,18 @@ def test_a_run_saved_as_a_folder_is_found_from_either_end(tmp_path):
     assert results.folder_of(tmp_path) == results.folder_of(tmp_path / "results.json") == tmp_path
     assert results.folder_of(tmp_path / "other.json") is None
     found = results.read_folder(tmp_path)
-    assert [s.row["id"] for s in found.simulations] == ["s1", "s2"]
+    assert [s.value["id"] for s in found.simulations] == ["s1", "s2"]
     assert found.simulations[0].place.endswith("s1.json")
+
+
+def test_a_folder_with_results_alone_has_the_simulations_in_them(tmp_path):
+    (tmp_path / "results.json").write_text(json.dumps(RUN))
+    reader = RecordReader()
+    reader.formats.insert(0, results.Tau2Files(reader.left_out))
+    for path in (tmp_path, tmp_path / "results.json"):
+        assert [(one.id, one.place) for one in reader.read(path)] == [
+            ("s1", f"{tmp_path}/results.json: simulations[0]")
+        ]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.records.formats import atif, rows
-from muarl.records.log_messages import messages_of_row
+from muarl.records import atif
+from muarl.records.chat import ChatConversation
+from muarl.records.parquet import row_of, write_parquet
+from muarl.records.rows import PlacedRow
 from muarl.types.chat import to_openai
 from muarl.types.episode import Episode, StopReason, Turn
 from support.audited import Case, cases
@@ -78,7 +80,7 @@ def trajectories(found: list[Case], folder: Path) -> Path:
 def parquet(found: list[Case], folder: Path) -> Path:
     pytest.importorskip("pyarrow")
     with open(folder / "rows.parquet", "wb") as out:
-        rows.write_parquet([rows.row_of("eval", episode(c)) for c in found], out)
+        write_parquet([row_of("eval", episode(c)) for c in found], out)
     return folder / "rows.parquet"
 
 
@@ -194,6 +196,20 @@ def test_without_a_message_of_the_agent_there_is_nothing_to_audit(talk: list[Any
     assert "100.0%" not in said
 
 
+def test_the_benchmarks_own_results_are_logs_too(tmp_path: Path) -> None:
+    traj = said(RETAIL[0])
+    ours = lines(tmp_path / "ours.jsonl", [{"messages": traj}])
+    theirs = lines(tmp_path / "tau1.jsonl", [{"task_id": 0, "trial": 0, "traj": traj}])
+    made = []
+    for log in (ours, theirs):
+        out = log.with_suffix(".tasks")
+        done = muarl("tasks", "from-log", log, "--out", out)
+        assert done.exit_code == 0, done.output
+        (row,) = map(json.loads, out.read_text().splitlines())
+        made.append((row["scenario"], row["actions"]))
+    assert made[0] == made[1]
+
+
 def test_calls_written_both_ways_are_one_call(tmp_path: Path) -> None:
     made = {"id": "a", "function": {"name": "get_user_details", "arguments": '{"user_id": "sara_doe_496"}'}}
     use = {"type": "tool_use", "id": "a", "name": "get_user_details", "input": {"user_id": "sara_doe_496"}}
@@ -202,8 +218,8 @@ def test_calls_written_both_ways_are_one_call(tmp_path: Path) -> None:
         {"content": None, "tool_calls": [made], "function_call": made["function"]},
     ]
     for message in both:
-        read = messages_of_row({"messages": [{"role": "assistant", **message}]}, "log")
-        assert [(c.id, c.name) for c in read[0].tool_calls] == [("a", "get_user_details")]
+        row = PlacedRow({"messages": [{"role": "assistant", **message}]}, "log", 1, Path("log"))
+        assert [(c.id, c.name) for c in ChatConversation(row).messages[0].tool_calls] == [("a", "get_user_details")]
 
 
 def test_what_is_wrong_is_named_with_file_line_and_field(tmp_path: Path) -> None:

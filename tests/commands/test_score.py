@@ -301,10 +301,13 @@ def test_without_the_data_nothing_is_scored_or_written(tmp_path, monkeypatch):
     ("given", "part"),
     [
         (run(info={}), r"in\.json: info\.environment_info must be an object"),
-        (run(info={"environment_info": {"domain_name": "library"}}), "domain 'library' is not one of retail"),
+        (
+            run(simulation("a"), info={"environment_info": {"domain_name": "library"}}),
+            "domain 'library' is not one of retail",
+        ),
         ({**run(), "simulations": 3}, "simulations must be a list"),
         ({"simulations": []}, "neither JSON lines of conversations nor a results.json, with tasks and simulations"),
-        ([run()], "neither JSON lines of conversations nor a results.json"),
+        ([{"a": 1}], "neither JSON lines of conversations nor a results.json"),
     ],
 )
 def test_a_file_that_is_no_run_is_refused_whole(tmp_path, given, part):
@@ -316,10 +319,12 @@ def test_a_file_that_is_no_run_is_refused_whole(tmp_path, given, part):
 def test_a_run_that_breaks_off_in_the_middle_is_refused(tmp_path):
     cut = tmp_path / "cut.json"
     cut.write_text(json.dumps(run(), indent=1)[:-20])
-    with pytest.raises(DataError, match=r"cut\.json: not JSON: .* line \d+"):
+    with pytest.raises(DataError, match=r"cut\.json: neither JSON lines nor one JSON value: .* line \d+"):
         scored(tmp_path, cut)
     with pytest.raises(DataError, match="neither JSON lines of conversations nor a list of entries with traj"):
         scored(tmp_path, run(), bench_name="tau1")
+    with pytest.raises(DataError, match="neither JSON lines of conversations nor a list of entries with traj"):
+        scored(tmp_path, run(simulation("a")), bench_name="tau1")
 
 
 # ---- TAU1 ----

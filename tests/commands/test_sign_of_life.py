@@ -28,7 +28,7 @@ INSTANT = {
 
 BEFOREHAND = "muarl.runs.checks.check_beforehand"
 WORK = {
-    "audit": ("muarl_tools.commands.audited.ConversationReader.read", "FILE"),
+    "audit": ("muarl_tools.auditing.conversations.ConversationReader.read", "FILE"),
     "base": (BEFOREHAND, ""),
     "chat": ("muarl.environments.environment.Environment.make_tasks", "expert --user agenda"),
     "coldstart": (BEFOREHAND, ""),
@@ -51,11 +51,11 @@ WORK = {
     "model import": ("muarl.learning.gguf.import_gguf", "FILE --to FOLDER"),
     "plan": ("muarl.backends.plans.plan_of", "mua-8b"),
     "quickstart": (BEFOREHAND, ""),
-    "replay": ("muarl_tools.commands.bench.rows", "tau2 --calls FILE --out OUT"),
+    "replay": ("muarl_tools.commands.bench.replay_jobs", "tau2 --calls FILE --out OUT"),
     "report": ("muarl.report.report.collect", "RUN"),
     "reproduce": ("muarl_tools.experiments.reproduce.running.run", ""),
     "runs": ("muarl.observe.listing.list_runs", "."),
-    "score": ("muarl_tools.commands.bench._jobs", "tau2 --trajectories FILE --out OUT"),
+    "score": ("muarl_tools.commands.bench.jobs", "tau2 --trajectories FILE --out OUT"),
     "seeds": ("muarl_tools.commands.seeds.launch", "0 quickstart"),
     "serve": ("muarl_tools.serve_model.recipe.serve", "base --port 0"),
     "sft": (BEFOREHAND, ""),

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from muarl.audit import Finding, write_findings
 from muarl.basics.errors import ConfigError, DataError, MuarlError
-from muarl.records.formats import tau2
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict, write_episodes
 from muarl_tools.compare.attempts import PlayedTask, Results
 from muarl_tools.compare.pairing import pair
 from muarl_tools.compare.reading import read, read_all
 from muarl_tools.compare.rows import verdicts_of
+from muarl_worlds.tau.tau2_results import Tau2Run, results_of
 
 
 def episode(task: str, trial: int, reward: float | None, *, seed: int | None = None, **more: Any) -> Episode:
@@ -215,8 +215,8 @@ def test_tau2_as_its_own_metrics_count_it(tmp_path: Path) -> None:
 
 def test_what_muarl_exports_to_tau2_is_read_as_the_run_itself(tmp_path: Path) -> None:
     played = [episode("a", 0, 1.0, seed=7), episode("a", 1, 0.0, seed=8), episode("b", 0, None, seed=7)]
-    about = tau2.Tau2Run("retail", "", [{"id": "a"}], "m", "u", "2026-11-22T20:00:00+00:00", 200, 10, seeds=(7, 8))
-    (tmp_path / "results.json").write_text(json.dumps(tau2.results_of(about, played)))
+    about = Tau2Run("retail", "", [{"id": "a"}], "m", "u", "2026-11-22T20:00:00+00:00", 200, 10, seeds=(7, 8))
+    (tmp_path / "results.json").write_text(json.dumps(results_of(about, played)))
     found, own = read(tmp_path / "results.json"), read(run_folder(tmp_path / "run", played))
     assert outcomes(found) == outcomes(own)
     assert [x.task for x in found.excluded] == ["b"]

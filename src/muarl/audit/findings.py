@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 
 from muarl.basics.errors import DataError
 from muarl.basics.files import in_utf8, whole_file
-from muarl.basics.untrusted import parse_json, read_lines
+from muarl.basics.untrusted import LINE_BYTES
+from muarl.records.rows import LineRules, json_lines
 
 Layer = Literal["outcome", "policy", "communication", "safety", "recovery"]
 Severity = Literal["note", "violation", "catastrophic"]
@@ -85,14 +86,9 @@ def write_findings(path: Path, found: Iterable[tuple[Mapping[str, Any], Iterable
 
 def read_findings(path: Path) -> Iterator[tuple[dict[str, Any], Finding]]:
     """The findings of a file, each with what identifies its episode. DataError names file, line and field."""
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
+    for row in json_lines(path, LineRules(most=LINE_BYTES, errors="surrogatepass")):
         try:
-            row = parse_json(line)
-            if not isinstance(row, dict):
-                raise ValueError("must be an object")
-            finding = Finding.from_json(row)
+            finding = Finding.from_json(row.value)
         except ValueError as problem:
-            raise DataError(f"{path}, line {number}: {problem}") from None
-        yield {k: v for k, v in row.items() if k not in Finding.__slots__}, finding
+            raise DataError(f"{row.place}: {problem}") from None
+        yield {k: v for k, v in row.value.items() if k not in Finding.__slots__}, finding

@@ -21,7 +21,7 @@ from muarl.domains.base import Action, Domain, Task
 from muarl.domains.database import Database
 from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.task_pool import TaskPool
-from muarl.records.messages import field, items, json_rows
+from muarl.records.rows import field, items, json_lines
 from muarl.rewards.gold import REMEDY, gold_failures
 
 HELD_OUT = 5
@@ -82,19 +82,13 @@ def write_tasks(path: Path, tasks: Iterable[FiledTask]) -> None:
 
 def read_tasks(path: Path) -> list[FiledTask]:
     """The tasks of a file. DataError names line and field of what is wrong, or of an id that stands twice."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise DataError(f"{path}: {problem.strerror or problem}") from None
-    except UnicodeDecodeError as problem:
-        raise DataError(f"{path} is not UTF-8 text: {problem.reason} at byte {problem.start}") from None
     found: list[FiledTask] = []
     where: dict[str, str] = {}
-    for row, place in json_rows(text, path):
-        filed = _filed(row, place)
+    for row in json_lines(path):
+        filed = _filed(row.value, row.place)
         if filed.task.id in where:
-            raise DataError(f"{place}: the id {filed.task.id!r} is used at {where[filed.task.id]}, too")
-        where[filed.task.id] = place
+            raise DataError(f"{row.place}: the id {filed.task.id!r} is used at {where[filed.task.id]}, too")
+        where[filed.task.id] = row.place
         found.append(filed)
     return found
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from muarl.basics.errors import DataError
 from muarl.basics.untrusted import parse_json
+from muarl.records.rows import field, items
 from muarl.types.chat import Message, ToolCall
 
 
@@ -55,36 +55,3 @@ def _json(text: str) -> Any:
         return parse_json(text)
     except ValueError:
         return text
-
-
-def field(row: Any, name: str, kind: type[Any], words: str, place: str) -> Any:
-    """A field of that kind. DataError if the row is no object, or the field is missing or of another kind."""
-    if not isinstance(row, Mapping):
-        raise DataError(f"{place}: must be an object")
-    if name not in row:
-        raise DataError(f"{place}: it lacks the field {name}")
-    if not isinstance(row[name], kind):
-        raise DataError(f"{place}: {name} must be {words}, not {type(row[name]).__name__}")
-    return row[name]
-
-
-def items(row: Mapping[str, Any], name: str, place: str) -> Iterator[tuple[Any, str]]:
-    """The items of a list field, each with its place."""
-    for i, item in enumerate(field(row, name, list, "a list", place)):
-        yield item, f"{place}, {name}[{i}]"
-
-
-def json_rows(text: str, path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    """The object on each line of JSON lines, and where it stands; empty lines are passed over. ``path``: whose text it
-    is. DataError names file and line of anything else."""
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        place = f"{path}, line {number}"
-        try:
-            row = parse_json(line)
-        except ValueError as problem:
-            raise DataError(f"{place}: not JSON: {problem}") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{place}: must be an object")
-        yield row, place

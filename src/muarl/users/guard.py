@@ -1,6 +1,6 @@
 """A guard around any simulated user: what it says is looked at before it is sent, and a fault is asked again.
 
-The rules are those of ``muarl user check`` (rewards/user_conduct.py). What stays bad is sent all the same, since an
+The rules are those of ``muarl user check`` (``user_errors.conduct``). What stays bad is sent all the same, since an
 episode cannot go on without a user, and the episode is marked, so that training leaves it out (``Episode.learnable``).
 """
 

@@ -6,7 +6,6 @@ them), and the JSON lines that ``muarl tasks`` writes. They are told apart by wh
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from muarl.environments.environment import Environment
 from muarl.environments.registry import environment_of, find
 from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.task_files import read_tasks
+from muarl.records.rows import json_lines
 from muarl_worlds.tau import tau1_benchmark as tau1
 from muarl_worlds.tau.tau2_benchmark.tasks import task_from_json
 
@@ -195,7 +195,7 @@ def _of_lines(path: Path, domain: str | None, count: int | None, size: str | Non
     for one in filed:
         task = find_made(one.made) if one.made else one.task
         splits[str(one.task.tags["split"])].append(task)
-    rows = {row["id"]: row for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()) if row}
+    rows = {row.value["id"]: row.value for row in json_lines(path)}
     kept = {split: tasks[:count] for split, tasks in splits.items() if tasks}
     label = f"{path.name} ({environment.name})"
     audit = environment.audit_rules(played)

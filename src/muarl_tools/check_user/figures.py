@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -12,7 +13,10 @@ import numpy as np
 
 from muarl.accounts.metrics import is_success
 from muarl.accounts.statistics import Estimate, share_of, wilson
+from muarl.basics.errors import DataError
 from muarl.language.profile import style
+from muarl.records.reading import read
+from muarl.types.chat import STOP_WORDS
 from muarl.types.episode import Usage
 from muarl.user_errors.conduct import RULES
 from muarl_tools.check_user.playing import EXPERT, PlayedCheck, PlayedConversation
@@ -47,6 +51,24 @@ class FitnessVerdict:
     def to_json(self) -> dict[str, Any]:
         """A plain dict of the fields."""
         return {"name": self.name, "reasons": list(self.reasons)}
+
+
+def said_by_people(logs: Sequence[Path]) -> list[list[str]]:
+    """What the people of logs said, by conversation. DataError for files that hold fewer than two of those."""
+    out: list[list[str]] = []
+    for conversation in (one for path in logs for one in read(path)):
+        said = []
+        for message in conversation.messages:
+            text = message.content or ""
+            for word in STOP_WORDS:
+                text = text.replace(word, "")
+            if message.role == "user" and text.strip():
+                said.append(text.strip())
+        if said:
+            out.append(said)
+    if len(out) < 2:
+        raise DataError(f"--logs: {', '.join(map(str, logs))}: fewer than two conversations in which a user says words")
+    return out
 
 
 def figures_of(check: PlayedCheck, judge: str | None = None) -> dict[str, Any]:

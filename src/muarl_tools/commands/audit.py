@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from muarl.audit import Finding
     from muarl.audit.summary import AuditSummary
     from muarl.observe.progress import Phase
-    from muarl_tools.commands.audited import AuditedConversation
+    from muarl_tools.auditing.conversations import AuditedConversation
 
     Audited = tuple[Mapping[str, Any], Sequence[Finding]]
 
@@ -106,14 +106,13 @@ def audit(
     from muarl.basics.errors import ConfigError
     from muarl.basics.files import write_json
     from muarl.observe.progress import Progress
-    from muarl.records.formats.logs import what_is_lost
-    from muarl_tools.commands.audited import ConversationReader
+    from muarl_tools.auditing.conversations import ConversationReader
+    from muarl_tools.auditing.rules import RulesOfConversations
 
     if fail_on not in ("catastrophic", "violation", "never"):
         raise ConfigError(f"--fail-on must be catastrophic, violation or never, not {fail_on!r}")
-    reader = (
-        ConversationReader(domain) if rules is None else ConversationReader(domain, read_rules(rules).rules, rules.name)
-    )
+    own = (None, "") if rules is None else (read_rules(rules).rules, rules.name)
+    reader = ConversationReader(RulesOfConversations(domain, *own))
     asked = None if judge is None else _Judge(judge, concurrency, max_cost, price)
     whole = AuditSummary(str(source))
     parts: dict[str, AuditSummary] = {}
@@ -129,12 +128,13 @@ def audit(
                     conversation.episode, found, conversation.where,
                     rules=conversation.rules, judged=judged, unread=conversation.unread,
                 )  # fmt: skip
-            used[conversation.named] = used.get(conversation.named, 0) + 1
-            in_code.update(dict.fromkeys(conversation.in_code))
+            named = conversation.chosen.named
+            used[named] = used.get(named, 0) + 1
+            in_code.update(dict.fromkeys(conversation.chosen.in_code))
             if conversation.episode.stop.value != "infrastructure" and "safety" not in checked_layers(
                 conversation.rules
             ):
-                unsafe[conversation.named] = unsafe.get(conversation.named, 0) + 1
+                unsafe[named] = unsafe.get(named, 0) + 1
             yield conversation.where, found
 
     with Progress() as progress, progress.phase("auditing", unit="conversations") as phase:
@@ -158,9 +158,9 @@ def audit(
     if reader.passed_over:
         others = ", ".join(reader.passed_over[:3]) + (", ..." if len(reader.passed_over) > 3 else "")
         echo(f"Of this run its evaluations alone. Its other episodes: --episodes NAME ({others}).")
-    for line in _not_read(whole, reader.unread):
+    for line in _not_read(whole, reader.left_out.unread):
         echo(line)
-    if left := what_is_lost(reader.lost):
+    if left := str(reader.left_out):
         echo(left)
     if out is not None:
         echo(f"{out / 'findings.jsonl'}, {out / 'summary.json'}")

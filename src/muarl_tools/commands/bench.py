@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from muarl.basics.errors import ConfigError, DataError
 from muarl.cli.command import MEASURE, Subcommand
 from muarl.observe.terminal import echo, working
-from muarl.records.messages import items, read_call
-from muarl_tools.commands import traces
-from muarl_tools.commands.datasets import data
-from muarl_tools.commands.recorded import BENCHMARKS, RecordedWorlds, ScoringJob, conversation, rows, whole_file
-
-if TYPE_CHECKING:
-    from muarl_worlds.tau.tau2_benchmark.results import Simulation, Tau2Results
-
-__all__ = ["data", "replay", "score"]
+from muarl_tools.scoring import traces
+from muarl_tools.scoring.jobs import BENCHMARKS, RecordedWorlds, jobs, replay_jobs
 
 Bench = Annotated[
     str, typer.Argument(metavar="BENCH", help=f"The benchmark: {', '.join((*BENCHMARKS, *traces.BENCHMARKS))}.")
@@ -54,7 +47,7 @@ def replay(
       muarl replay bfcl-v4 --calls calls.jsonl --out answers.jsonl
     """
     if bench in traces.BENCHMARKS:
-        traces.options_are_default(bench, {"--domain": domain is not None, "--split": split is not None})
+        _options_are_default(bench, {"--domain": domain is not None, "--split": split is not None})
         with working(f"Replaying {calls}"):
             answers = traces.replay_lines(bench, calls)
         _write(out, answers)
@@ -63,24 +56,12 @@ def replay(
     from muarl.observe.progress import Progress
 
     worlds = RecordedWorlds(bench, domain, split)
-    jobs = []
     with working(f"Reading {calls}"):
-        for row, place in rows(calls):
-            found, task = worlds.task(row, place, optional=True)
-            jobs.append((row, place, found, task, [read_call(c, p) for c, p in items(row, "calls", place)]))
+        given = list(replay_jobs(worlds, calls))
     lines = []
-    with Progress() as progress, progress.phase("replaying", len(jobs), "lines") as phase:
-        for row, place, found, task, parsed in jobs:
-            try:
-                world = found.world(task)
-            except DataError as problem:
-                raise DataError(f"{place}: {problem}") from None
-            answered = []
-            for given, call in zip(row["calls"], parsed, strict=True):
-                result = world.call(call.requestor, call)
-                answered.append({**given, "content": result.content, "error": result.error})
-            hashes = {"agent_hash": world.full_hash("assistant"), "user_hash": world.full_hash("user")}
-            lines.append({**row, "calls": answered, **hashes})
+    with Progress() as progress, progress.phase("replaying", len(given), "lines") as phase:
+        for job in given:
+            lines.append(job.run())
             phase.advance()
     _write(out, lines)
     count = sum(len(r["calls"]) for r in lines)
@@ -160,7 +141,7 @@ def score(
     if bench in traces.BENCHMARKS:
         changed = {"--domain": domain is not None, "--split": split is not None, "--judge": judge != "pass"}
         changed |= {"--evaluation": evaluation != "all", "--fresh-tasks": fresh_tasks}
-        traces.options_are_default(bench, changed | {"--lenient": lenient, "--details": details})
+        _options_are_default(bench, changed | {"--lenient": lenient, "--details": details})
         with working(f"Scoring {trajectories}"):
             judged, told = traces.score_lines(bench, trajectories)
         _write(out, judged)
@@ -169,7 +150,7 @@ def score(
     import asyncio
 
     from muarl.rewards.judge import FixedJudge, ModelJudge, open_judge_model
-    from muarl_tools.commands.scoring import Scoring, report, score_all
+    from muarl_tools.scoring.verdicts import Scoring, report, score_all
 
     if bench == "tau1" and evaluation != "all":
         raise ConfigError("--evaluation: TAU1 has only one way of scoring; keep the default, all")
@@ -182,11 +163,11 @@ def score(
         echo(f"judge: {model.endpoint.about}", err=True)
     worlds = RecordedWorlds(bench, domain, split)
     with working(f"Reading {trajectories}"):
-        jobs = list(_jobs(worlds, trajectories, fresh_tasks))
-    if jobs and all(job.problem is not None for job in jobs):
-        raise DataError(f"{trajectories}: none of its {len(jobs)} conversations can be scored. {jobs[0].problem}")
-    with working(f"Scoring {len(jobs):,} conversations"):
-        lines = asyncio.run(score_all([job for job in jobs for _ in range(verdicts)], who, how))
+        found = list(jobs(worlds, trajectories, fresh_tasks=fresh_tasks))
+    if found and all(job.problem is not None for job in found):
+        raise DataError(f"{trajectories}: none of its {len(found)} conversations can be scored. {found[0].problem}")
+    with working(f"Scoring {len(found):,} conversations"):
+        lines = asyncio.run(score_all([job for job in found for _ in range(verdicts)], who, how))
     if verdicts > 1:
         lines = [{**line, "verdict": n % verdicts} for n, line in enumerate(lines)]
     _write(out, lines)
@@ -198,76 +179,11 @@ def score(
     echo(f"{report(lines, judge, how)}: {out}")
 
 
-def _jobs(worlds: RecordedWorlds, path: Path, fresh_tasks: bool) -> Iterator[ScoringJob]:
-    from muarl_worlds.tau import tau1_trajectories
-    from muarl_worlds.tau.tau2_benchmark import results
-
-    folder = results.folder_of(path) if worlds.bench == "tau2" else None
-    if folder is not None:
-        yield from _simulations(worlds, results.read_folder(folder), fresh_tasks)
-        return
-    found = whole_file(path)
-    if worlds.bench == "tau2" and results.is_results(found):
-        yield from _simulations(worlds, results.results(found, path), fresh_tasks)
-        return
-    if worlds.bench == "tau1" and tau1_trajectories.is_historical(found):
-        for i, row in enumerate(found):
-            yield _historical(worlds, row, f"{path}, entry {i}")
-        return
-    if isinstance(found, list) or (isinstance(found, dict) and not {"messages", "turns", "traj"} & set(found)):
-        wanted = "results.json, with tasks and simulations" if worlds.bench == "tau2" else "list of entries with traj"
-        raise DataError(f"{path}: it is neither JSON lines of conversations nor a {wanted}")
-    for row, place in rows(path):
-        if worlds.bench == "tau1" and "traj" in row:
-            yield _historical(worlds, row, place)
-            continue
-        domain, task = worlds.task(row, place)
-        assert task is not None  # a trajectory without a task is refused above
-        messages, stop, solo = conversation(row, place, told=worlds.bench == "tau2")
-        told = {"domain": worlds.named(row, place), "task_id": row.get("task_id", task.id)}
-        told |= {name: row[name] for name in ("id", "trial", "split") if name in row and "turns" not in row}
-        yield ScoringJob(told, worlds.bench, domain, task, messages, stop, solo)
-
-
-def _historical(worlds: RecordedWorlds, row: Mapping[str, Any], place: str) -> ScoringJob:
-    """One entry of a run of TAU1; what is wrong with it is told of it alone."""
-    from muarl_worlds.tau import tau1_benchmark as tau1
-    from muarl_worlds.tau import tau1_trajectories
-
-    told = {"domain": worlds.domain, "task_id": row.get("task_id"), "trial": row.get("trial")}
-    try:
-        found = tau1_trajectories.recorded(row, place)
-        if found.reward is not None:
-            told["recorded_reward"] = found.reward
-        task = tau1.recorded_task(found, domain_name=worlds.domain, split=worlds.split)
-        told |= {"domain": task.domain, "task": task.id}
-        return ScoringJob(told, "tau1", worlds.find(task.domain, place), task, found.messages, found.stop)
-    except DataError as problem:
-        return ScoringJob(told, "tau1", problem=str(problem))
-
-
-def _simulations(worlds: RecordedWorlds, found: Tau2Results, fresh_tasks: bool) -> Iterator[ScoringJob]:
-    """The simulations of a run of TAU2; what is wrong with one of them is told of that one alone."""
-    name = found.domain
-    domain = worlds.find(name, f"{found.path}: info.environment_info")
-    for simulation in found.simulations:
-        told = _about(simulation, name)
-        try:
-            task = worlds.module.task(name, simulation.task_id) if fresh_tasks else found.task(simulation.task_id)
-            stop = simulation.termination_reason
-            # What was said matters only where a participant ended it, and other simulations may have been cut anywhere.
-            messages = tuple(simulation.messages) if stop in ("user_stop", "agent_stop") else ()
-            yield ScoringJob(told, "tau2", domain, task, messages, stop, found.solo)
-        except DataError as problem:
-            yield ScoringJob(told, "tau2", problem=str(problem))
-
-
-def _about(simulation: Simulation, name: str) -> dict[str, Any]:
-    row: Mapping[str, Any] = simulation.row
-    told = {"domain": name, "task_id": row.get("task_id"), "id": row.get("id"), "trial": row.get("trial")}
-    if simulation.reward is not None:
-        told["recorded_reward"] = simulation.reward
-    return told
+def _options_are_default(bench: str, set_options: Mapping[str, bool]) -> None:
+    """ConfigError names the first option that says nothing about lines of calls."""
+    for name, changed in set_options.items():
+        if changed:
+            raise ConfigError(f"{name}: {bench} is scored in one way only, from the calls")
 
 
 def _write(out: Path, lines: Sequence[Mapping[str, Any]]) -> None:

@@ -89,9 +89,8 @@ def from_log(
     from muarl.environments.log_tasks import Dropped, check_own, shown_by_all, snapshot, task_of
     from muarl.environments.task_files import read_tasks, write_tasks
     from muarl.observe.progress import Progress
-    from muarl.records.formats.logs import conversations, what_is_lost
-    from muarl.records.log_files import rows_of_file
-    from muarl.records.log_messages import messages_of_row
+    from muarl.records.conversation import LeftOut
+    from muarl.records.reading import read
 
     world, size = _environment(domain, size)
     with working(f"Making a world of {world.name}"):
@@ -105,12 +104,12 @@ def from_log(
     before = len(found)
     new: list[FiledTask] = []
     dropped: list[Dropped] = []
-    lost: Counter[str] = Counter()
+    left_out = LeftOut.together()
     talks = []
     with Progress() as progress:
         with progress.phase("reading", unit="conversations") as reading:
-            for row in (row for log in logs for row in conversations(rows_of_file(log), lost)):
-                talks.append((row.place, messages_of_row(row.value, row.place, lost)))
+            for talk in (talk for log in logs for talk in read(log, left_out)):
+                talks.append((talk.place, talk.messages))
                 reading.advance()
         if not talks:
             raise DataError(f"{', '.join(map(str, logs))}: no conversations in it")
@@ -155,7 +154,7 @@ def from_log(
         echo(f"  {count} left out: {reason} (the first: {these[0].source})")
         for one in (d for d in these if d.reason != reason):
             echo(f"    {one.source}: {one.reason.partition(': ')[2]}")
-    if left := what_is_lost(lost):
+    if left := str(left_out):
         echo(f"  {left}")
     file, of = shlex.quote(str(out)), shlex.join(["--domain", domain, *(["--size", size] if size else [])])
     echo(f"Next: muarl tasks show {file}, then muarl tasks confirm {file} ID ... {of}")

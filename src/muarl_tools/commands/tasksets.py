@@ -79,10 +79,10 @@ def benchmarks_of(training: TaskSet) -> list[TaskSet]:
 
 def _from_file(path: Path) -> TaskSet:
     """Tasks as ``muarl generate --out`` writes them: JSON lines with id, domain, actions."""
-    from muarl_tools.commands.recorded import rows
+    from muarl.records.rows import json_lines
     from muarl_worlds.contamination import TaskSet
 
-    tasks = [_task(row, place) for row, place in rows(path)]
+    tasks = [_task(row.value, row.place) for row in json_lines(path)]
     domains = sorted({t.domain for t in tasks})
     if len(domains) != 1:
         raise DataError(f"{path}: its tasks must be of one domain, not {', '.join(domains) or 'none'}")
@@ -91,7 +91,7 @@ def _from_file(path: Path) -> TaskSet:
 
 def _task(row: Mapping[str, Any], place: str) -> Task:
     from muarl.domains.base import Action, Task
-    from muarl.records.messages import field, items
+    from muarl.records.rows import field, items
 
     actions = [
         Action(field(a, "name", str, "a string", p), field(a, "arguments", dict, "an object", p))

@@ -113,11 +113,12 @@ def check(
     from muarl.basics.errors import ConfigError
     from muarl.basics.files import write_text
     from muarl.basics.stopping import stop_signals
+    from muarl_tools.check_user.figures import said_by_people
 
     if fail_on not in ("unfit", "reservations", "never"):
         raise ConfigError(f"--fail-on must be unfit, reservations or never, not {fail_on!r}")
     with working("Preparing the check"), stop_signals():
-        people = _people(logs) if logs else None
+        people = said_by_people(logs) if logs else None
         config = _config(who, settings, domain, size, split, tasks, trials, seed, judge, concurrency, max_cost, price)
         figures = _measured(config, agents.split(",") if agents else [], agent or (), people)
     if page is not None:
@@ -204,48 +205,6 @@ def _user(who: str) -> Iterator[tuple[str, Any]]:
         existing_checkpoint(who, ("agenda",))
         yield "eval_user.kind", "sampled"
         yield "eval_user.checkpoint", who
-
-
-def _people(logs: Sequence[Path]) -> list[list[str]]:
-    """What the people of logs said, by conversation. DataError for a file that holds none."""
-    from collections import Counter
-
-    from muarl.basics.errors import DataError
-    from muarl.records.formats.logs import conversations
-    from muarl.records.log_files import rows_of_file
-    from muarl.records.log_messages import messages_of_row
-    from muarl.types.chat import STOP_WORDS
-
-    out: list[list[str]] = []
-    for path in logs:
-        for row in conversations(_simulations(rows_of_file(path)), Counter()):
-            said = []
-            for message in messages_of_row(row.value, row.place):
-                text = message.content or ""
-                for word in STOP_WORDS:
-                    text = text.replace(word, "")
-                if message.role == "user" and text.strip():
-                    said.append(text.strip())
-            if said:
-                out.append(said)
-    if len(out) < 2:
-        raise DataError(f"--logs: {', '.join(map(str, logs))}: fewer than two conversations in which a user says words")
-    return out
-
-
-def _simulations(rows: Any) -> Iterator[Any]:
-    """Rows of a log, and in place of a run of TAU2 its simulations, of TAU1 its trajectories."""
-    from dataclasses import replace
-
-    for row in rows:
-        held = row.value.get("simulations")
-        if isinstance(held, list):
-            for number, value in enumerate(held):
-                yield replace(row, value=value, place=f"{row.place}, simulations[{number}]", number=number)
-        elif isinstance(row.value.get("traj"), list):
-            yield replace(row, value={"messages": row.value["traj"]})
-        else:
-            yield row
 
 
 def _tell(figures: dict[str, Any], page: Path | None) -> None:

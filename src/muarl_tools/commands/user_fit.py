@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,15 +77,12 @@ def fit(
 
 def _conversations(logs: list[Path]) -> list[tuple[Message, ...]]:
     from muarl.basics.errors import DataError
-    from muarl.records.formats.logs import conversations, what_is_lost
-    from muarl.records.log_files import rows_of_file
-    from muarl.records.log_messages import messages_of_row
+    from muarl.records.conversation import LeftOut
+    from muarl.records.reading import read
 
-    lost: Counter[str] = Counter()
-    found = [
-        messages_of_row(row.value, row.place, lost) for log in logs for row in conversations(rows_of_file(log), lost)
-    ]
-    if told := what_is_lost(lost):
+    left_out = LeftOut.together()
+    found = [conversation.messages for log in logs for conversation in read(log, left_out)]
+    if told := str(left_out):
         echo(told, err=True)
     named = ", ".join(map(str, logs))
     if not found:

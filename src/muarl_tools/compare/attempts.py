@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from muarl.accounts.metrics import SUCCESS_TOLERANCE
 from muarl.basics.errors import DataError
@@ -76,6 +79,13 @@ class Results:
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, found: Iterable[PlayedTask | Excluded], **about: Any) -> Results:
+        """Results of these attempts. ``about``: all other fields."""
+        every = list(found)
+        attempts = tuple(one for one in every if isinstance(one, PlayedTask))
+        return cls(attempts=attempts, excluded=tuple(one for one in every if isinstance(one, Excluded)), **about)
+
     def by_task(self) -> dict[str, list[PlayedTask]]:
         """Task id to its scored attempts, tasks in the order of the file."""
         found: dict[str, list[PlayedTask]] = {}
@@ -102,6 +112,12 @@ def refuse_copies(found: Results) -> Results:
             "of each, or give attempts that are different ones numbers of their own (trial)"
         )
     return found
+
+
+def digest(value: Any) -> str:
+    """A fingerprint of what a file says of a task."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def no_reward(value: float, place: str) -> str | None:

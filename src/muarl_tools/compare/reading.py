@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.basics.untrusted import parse_json, read_lines
-from muarl_tools.compare import official_files, run_files, tau_files
+from muarl.basics.untrusted import parse_json
+from muarl.records.rows import LineRules, json_lines, text_lines, value_rows
+from muarl_tools.compare import benchmark_files, run_files
 from muarl_tools.compare.attempts import Results, refuse_copies
 from muarl_tools.compare.rows import read_rows
-from muarl_worlds.tau import tau1_trajectories
-from muarl_worlds.tau.tau2_benchmark import results as tau2_results
+from muarl_worlds.tau import tau2_results
+from muarl_worlds.tau.tau1_trajectories import Tau1Conversation
 
 KINDS = (
     "a run or evaluation of muarl (its folder, or a file of episodes)",
@@ -30,6 +31,7 @@ KINDS = (
 )
 LINES_BYTES = 1 << 30
 """Of a file, or a line, of somebody else's, at most."""
+LINES = LineRules(most=LINES_BYTES, errors="surrogatepass")
 
 
 def read_all(words: Sequence[str]) -> list[Results]:
@@ -60,10 +62,10 @@ def read(path: Path) -> Results:
 def _read(path: Path) -> Results:
     if path.is_dir():
         return _folder(path)
-    if (kind := official_files.kind_of(path)) is not None:
-        return official_files.read(kind, path)
+    if (kind := benchmark_files.kind_of(path)) is not None:
+        return benchmark_files.read(kind, path)
     if path.name == "results.json" and tau2_results.folder_of(path) is not None:
-        return tau_files.tau2(tau2_results.read_folder(path.parent))
+        return benchmark_files.tau2(tau2_results.read_folder(path.parent))
     return _file(path)
 
 
@@ -72,11 +74,11 @@ def _folder(path: Path) -> Results:
         return run_files.read_run(path)
     if (path / "results.json").is_file():
         if (path / "simulations").is_dir():
-            return tau_files.tau2(tau2_results.read_folder(path))
+            return benchmark_files.tau2(tau2_results.read_folder(path))
         return _file(path / "results.json")
-    for kind in official_files.KINDS:
-        if official_files.files(kind, path):
-            return official_files.read(kind, path)
+    for kind in benchmark_files.KINDS:
+        if benchmark_files.files(kind, path):
+            return benchmark_files.read(kind, path)
     raise DataError(f"{path}: there are no results in this folder. It may be {'; '.join(KINDS)}")
 
 
@@ -85,29 +87,31 @@ def _file(path: Path) -> Results:
     first = _first_line(path)
     if isinstance(first, dict) and {"turns", "stop"} <= set(first):
         return run_files.read_episodes_file(path)
-    if isinstance(first, dict) and "traj" in first:
-        return tau_files.tau1(tau1_trajectories.read_historical(path), path)
-    if isinstance(first, dict) and not tau2_results.is_results(first):
+    if isinstance(first, dict) and "traj" not in first and not tau2_results.is_results(first):
         return read_rows(path)
-    found = _whole(path) if first is None else first
-    if tau2_results.is_results(found):
-        return tau_files.tau2(tau2_results.results(found, path))
-    if tau1_trajectories.is_historical(found):
-        return tau_files.tau1(tau1_trajectories.read_historical(path), path)
-    raise DataError(f"{path}: these are no results that muarl can read. It reads {'; '.join(KINDS)}")
+    value = _whole(path) if first is None else first
+    if tau2_results.is_results(value):
+        return benchmark_files.tau2(tau2_results.results(value, path))
+    if not _is_historical(value):
+        raise DataError(f"{path}: these are no results that muarl can read. It reads {'; '.join(KINDS)}")
+    rows = json_lines(path, LINES) if isinstance(first, dict) else value_rows(value, path)
+    return benchmark_files.tau1([Tau1Conversation(row).check() for row in rows], path)
+
+
+def _is_historical(value: Any) -> bool:
+    entries = value if isinstance(value, list) else [value]
+    return bool(entries) and all(isinstance(entry, dict) and "traj" in entry for entry in entries)
 
 
 def _first_line(path: Path) -> Any:
     """The value on the first line that is not empty; None where it is no whole value."""
+    first = next(text_lines(path, LINES), None)
+    if first is None:
+        raise DataError(f"{path}: is empty")
     try:
-        for _, line in read_lines(path, LINES_BYTES):
-            if line.strip():
-                return parse_json(line)
-    except OSError as problem:
-        raise DataError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+        return parse_json(first[1])
     except (ValueError, RecursionError):
         return None
-    raise DataError(f"{path}: is empty")
 
 
 def _whole(path: Path) -> Any:

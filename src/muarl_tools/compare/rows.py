@@ -10,8 +10,11 @@ from typing import Any
 
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION, is_success
 from muarl.basics.errors import DataError
-from muarl.basics.untrusted import parse_json, read_lines
+from muarl.basics.untrusted import LINE_BYTES
+from muarl.records.rows import LineRules, json_lines
 from muarl_tools.compare.attempts import Excluded, PlayedTask, Results, no_reward, numbered
+
+ATTEMPTS = LineRules(most=LINE_BYTES, errors="surrogatepass")
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,12 @@ class _Row:
     verdict: Any
     contradicts: bool
 
+    def attempt(self, trial: int) -> PlayedTask | Excluded:
+        """What is counted, under that number."""
+        if self.good is None:
+            return Excluded(self.task, trial, self.why, self.seed)
+        return PlayedTask(self.task, trial, self.good, self.seed, clean=self.clean)
+
 
 def read_rows(path: Path) -> Results:
     """A file whose lines have ``task_id`` (or ``id``) and ``success``, ``valid`` or ``reward``, and may have ``trial``,
@@ -38,41 +47,22 @@ def read_rows(path: Path) -> Results:
     could not be scored. Of lines with ``verdict`` as ``muarl score --verdicts`` numbers them, the first of each
     conversation is its score. DataError names line and field."""
     rows, told = list[_Row](), dict[str, dict[str, None]]()
-    try:
-        for number, line in read_lines(path):
-            if not line.strip():
-                continue
-            place = f"{path}, line {number}"
-            try:
-                row = parse_json(line)
-            except ValueError as problem:
-                raise DataError(f"{place}: not JSON: {problem}") from None
-            if not isinstance(row, dict):
-                raise DataError(f"{place}: must be an object, not {type(row).__name__}")
-            rows.append(_row(row, place))
-            for name in ("domain", "agent", "user", "judge"):
-                if isinstance(value := row.get(name), str):
-                    told.setdefault(name, {})[value] = None
-    except OSError as problem:
-        raise DataError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+    for line in json_lines(path, ATTEMPTS):
+        rows.append(_row(line.value, line.place))
+        for name in ("domain", "agent", "user", "judge"):
+            if isinstance(value := line.value.get(name), str):
+                told.setdefault(name, {})[value] = None
     if len(told.get("domain", ())) > 1:  # tasks of two domains may have the same name
         rows = [row if row.domain is None else replace(row, task=f"{row.domain}:{row.task}") for row in rows]
     kept = _scores(rows)
     trials = numbered([(row.task, row.trial) for row in kept], str(path))
-    attempts, excluded = list[PlayedTask](), list[Excluded]()
-    for row, trial in zip(kept, trials, strict=True):
-        if row.good is None:
-            excluded.append(Excluded(row.task, trial, row.why, row.seed))
-        else:
-            attempts.append(PlayedTask(row.task, trial, row.good, row.seed, clean=row.clean))
     further = len(rows) - len(kept)
     sources = {name: ", ".join(values) for name, values in told.items()}
-    return Results(
+    return Results.of(
+        (row.attempt(trial) for row, trial in zip(kept, trials, strict=True)),
         name=path.stem,
         path=str(path),
         kind="rows",
-        attempts=tuple(attempts),
-        excluded=tuple(excluded),
         domain=sources.get("domain"),
         agent=sources.get("agent"),
         user=sources.get("user"),
@@ -177,16 +167,16 @@ def verdicts_of(path: Path) -> dict[str, list[list[bool]]]:
     by_task: dict[str, dict[int, list[bool | None]]] = {}
     counts: dict[tuple[str, int], int] = {}
     try:
-        for number, line in read_lines(path):
-            row = parse_json(line) if line.strip() else None
-            if not isinstance(row, dict) or type(row.get("verdict")) is not int:
+        for row in json_lines(path, ATTEMPTS):
+            number = row.value.get("verdict")
+            if type(number) is not int:
                 continue
-            task, judged = str(row.get("task_id", row.get("id"))), row["verdict"]
-            conversation = counts.get((task, judged), 0)
-            counts[task, judged] = conversation + 1
-            good, _ = _outcome(row, f"{path}, line {number}")
+            task = str(row.value.get("task_id", row.value.get("id")))
+            conversation = counts.get((task, number), 0)
+            counts[task, number] = conversation + 1
+            good, _ = _outcome(row.value, row.place)
             by_task.setdefault(task, {}).setdefault(conversation, []).append(good)
-    except (OSError, ValueError):
+    except DataError:
         return {}
     most = max((len(c) for own in by_task.values() for c in own.values()), default=0)
     out = {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +14,7 @@ from muarl.observe import listing, status
 from muarl.observe.headline import AFTER, ALONE, BEFORE, audit_of, clean_of
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import Episode, StopReason, read_episodes
-from muarl_tools.compare.attempts import Excluded, PlayedTask, Results
+from muarl_tools.compare.attempts import Excluded, PlayedTask, Results, digest
 
 STAGES = ("eval", "eval-after", "eval-before")
 """Files of episodes that are evaluations, the one that a run stands for first."""
@@ -67,7 +65,7 @@ def _stage(path: Path, stage: str, *, name: str | None = None) -> Results:
         summary, told = run.read_json("summary"), run.read_tasks()
     except MuarlError as problem:
         raise DataError(str(problem)) from None
-    prints = {task: _digest(row) for task, row in told.items()}
+    prints = _digests(told)
     audited, episodes = _older_audit(path, stage, summary), run.read_episodes(stage)
     found = _results(episodes, name or path.resolve().name, str(path), summary, prints, audited)
     return replace(found, notes=_unfinished(path, stage, len(episodes), summary))
@@ -84,7 +82,7 @@ def read_episodes_file(path: Path) -> Results:
     except (ValueError, MuarlError) as problem:
         raise DataError(str(problem)) from None
     name = f"{folder.name} {path.stem}" if inside else path.stem
-    prints = {task: _digest(row) for task, row in told.items()}
+    prints = _digests(told)
     audited = _older_audit(folder, path.stem, summary) if inside else None
     found = _results(episodes, name, str(path), summary, prints, audited)
     return replace(found, notes=_unfinished(folder, path.stem, len(episodes), summary)) if inside else found
@@ -125,10 +123,9 @@ def _older_audit(folder: Path, stage: str, summary: Mapping[str, Any]) -> Callab
     return clean
 
 
-def _digest(row: Mapping[str, Any]) -> str:
-    """What the file says of a task: what its user wants and which actions are right."""
-    kept = json.dumps([row.get("scenario"), row.get("actions")], sort_keys=True, ensure_ascii=True)
-    return hashlib.blake2b(kept.encode(), digest_size=12).hexdigest()
+def _digests(told: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What the file says of tasks: what each user wants and which actions are right."""
+    return {task: digest([row.get("scenario"), row.get("actions")]) for task, row in told.items()}
 
 
 def _results(
@@ -141,29 +138,13 @@ def _results(
 ) -> Results:
     if not episodes:
         raise DataError(f"{path}: there is no finished episode in it")
-    attempts, excluded = list[PlayedTask](), list[Excluded]()
-    for episode in episodes:
-        trial = _trial(episode)
-        noise = episode.tags.get(NOISE_TAG)
-        noise = noise if isinstance(noise, Mapping) else {}
-        user_seed, repeat = noise.get("user_seed"), noise.get("repeat", 0)
-        user_seed = user_seed if type(user_seed) is int else None
-        repeat = repeat if type(repeat) is int else 0
-        if episode.stop is StopReason.INFRASTRUCTURE or episode.verdict is None:
-            why = episode.error or "it was never scored"
-            excluded.append(Excluded(episode.task_id, trial, why, episode.seed, user_seed, repeat))
-        else:
-            good, clean = is_success(episode.reward), without_violation(episode)
-            clean = audited(episode) if clean is None and audited is not None else clean
-            attempts.append(PlayedTask(episode.task_id, trial, good, episode.seed, user_seed, repeat, clean))
     nothing = summary.get("do_nothing")
     judge = summary.get("judge")
-    return Results(
+    return Results.of(
+        (_attempt(episode, audited) for episode in episodes),
         name=name,
         path=path,
         kind=KIND,
-        attempts=tuple(attempts),
-        excluded=tuple(excluded),
         domain=_one(e.domain for e in episodes),
         agent=_one(e.agent for e in episodes),
         user=_one(e.user for e in episodes),
@@ -173,6 +154,21 @@ def _results(
         else None,
         fingerprints=fingerprints,
     )
+
+
+def _attempt(episode: Episode, audited: Callable[[Episode], bool | None] | None) -> PlayedTask | Excluded:
+    trial = _trial(episode)
+    noise = episode.tags.get(NOISE_TAG)
+    noise = noise if isinstance(noise, Mapping) else {}
+    user_seed, repeat = noise.get("user_seed"), noise.get("repeat", 0)
+    user_seed = user_seed if type(user_seed) is int else None
+    repeat = repeat if type(repeat) is int else 0
+    if episode.stop is StopReason.INFRASTRUCTURE or episode.verdict is None:
+        why = episode.error or "it was never scored"
+        return Excluded(episode.task_id, trial, why, episode.seed, user_seed, repeat)
+    good, clean = is_success(episode.reward), without_violation(episode)
+    clean = audited(episode) if clean is None and audited is not None else clean
+    return PlayedTask(episode.task_id, trial, good, episode.seed, user_seed, repeat, clean)
 
 
 def _trial(episode: Episode) -> int:

@@ -1,5 +1,5 @@
 """A run's episodes for other tools: chat messages as trainers read them, and one flat row an episode for tables;
-trajectories, rows of datasets and TAU2's results by way of ``muarl.records.formats``.
+trajectories, rows of datasets and TAU2's results by way of ``muarl.records``.
 
 Files hold episodes without what the agent was told, so that system prompt and tools are made again from the task's name
 (generated domains) or from the installed benchmark. Where that is not possible the messages stand without them.
@@ -23,7 +23,7 @@ from muarl.basics.files import new_folder, plain, whole_file
 from muarl.basics.untrusted import read_yaml
 from muarl.environments.recorded import world_of
 from muarl.observe.rundir import RunDirectory
-from muarl.records.formats import atif, rows
+from muarl.records import atif, chat, parquet
 from muarl.rewards.state_changes import CannotReplay
 from muarl.types.chat import ToolSpec, to_openai, visible_to_agent
 from muarl.types.episode import Episode
@@ -110,16 +110,7 @@ def messages_row(file: str, episode: Episode, config: Mapping[str, Any]) -> dict
     ``config``: the run's configuration. Without a system prompt, and with ``tools`` null, where neither the episode nor
     its task says what the agent was told.
     """
-    system, tools = told_to(file, episode, config)
-    told = [] if system is None else [{"role": "system", "content": system}]
-    return {
-        "id": episode.id,
-        "task_id": episode.task_id,
-        "file": file,
-        "reward": None if episode.verdict is None else episode.verdict.reward,
-        "messages": [*told, *map(to_openai, visible_to_agent(episode.messages))],
-        "tools": None if tools is None else [tool.to_openai() for tool in tools],
-    }
+    return chat.row_of(file, episode, *told_to(file, episode, config))
 
 
 def export_episodes(run: RunDirectory, form: str, out: Path, only: Sequence[str] = ()) -> int:
@@ -147,14 +138,14 @@ def _write_messages(given: ExportedEpisodes, out: Path) -> None:
 
 
 def _write_rows(given: ExportedEpisodes, out: Path) -> None:
-    made = (rows.row_of(name, e, *told_to(name, e, given.config)) for name, e in given.found)
+    made = (parquet.row_of(name, e, *told_to(name, e, given.config)) for name, e in given.found)
     if out.suffix == ".jsonl":
         with whole_file(out) as file:
             file.writelines(_json(plain(row)) + "\n" for row in made)
         return
     require("parquet", "--as rows (--out FILE.jsonl needs nothing more)")
     with whole_file(out, binary=True) as file:
-        rows.write_parquet(made, file)
+        parquet.write_parquet(made, file)
 
 
 def _write_atif(given: ExportedEpisodes, out: Path) -> None:

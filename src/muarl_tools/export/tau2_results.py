@@ -16,9 +16,9 @@ from muarl.environments.environment import Environment
 from muarl.environments.registry import find, names
 from muarl.environments.retrieval import searched
 from muarl.observe.rundir import RunDirectory
-from muarl.records.formats.tau2 import Tau2Run, results_of
 from muarl.types.episode import Episode
 from muarl_worlds.tau.protocol import ERRORS, STEPS
+from muarl_worlds.tau.tau2_results import Tau2Run, results_of
 
 Named = tuple[str, Episode]
 _SENT = ("temperature", "top_p", "max_tokens")

@@ -16,7 +16,7 @@ from typing import Any
 
 from muarl.basics.errors import DataError
 from muarl.chat_formats.base import ChatFormat
-from muarl.records.formats.responses import chat_tools, messages_of
+from muarl.records.responses import chat_tools, messages_of
 from muarl.types.chat import ToolCall
 from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.answers import CompletionUsage

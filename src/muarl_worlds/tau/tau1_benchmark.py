@@ -15,10 +15,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from muarl.basics.errors import DataError
+from muarl.basics.errors import DataError, MuarlError
 from muarl.domains.base import Action, Domain, Renderer, Semantics, Task, World
 from muarl.domains.database import Database
 from muarl.rewards import outcome
@@ -27,15 +26,14 @@ from muarl.rewards.completion import COMPLETION, completion
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import StopReason, Verdict
 from muarl_worlds import data
-from muarl_worlds.tau import tau1_trajectories
 from muarl_worlds.tau.tau1 import Tau1Airline, Tau1Retail
 from muarl_worlds.tau.tau1.world import NO_OBSERVATION, Tau1Domain, tau1_database
 from muarl_worlds.tau.tau1_source import TAU1_SPLITS
-from muarl_worlds.tau.tau1_trajectories import STOP_WORD, TRANSFER, Recorded, ending, is_historical
+from muarl_worlds.tau.tau1_trajectories import STOP_WORD, TRANSFER, Tau1Conversation, ending
 
 __all__ = [
-    "DOMAINS", "MAX_STEPS", "NAME", "STOP_WORD", "TRANSFER", "Recorded", "agent_prompt", "domain", "ending",
-    "is_historical", "read_historical", "recorded_task", "score", "score_trajectory", "splits", "task",
+    "DOMAINS", "MAX_STEPS", "NAME", "STOP_WORD", "TRANSFER", "agent_prompt", "domain", "ending",
+    "recorded_task", "recorded_world", "score", "score_trajectory", "splits", "task",
     "task_from_json", "task_id_of", "tasks",
 ]  # fmt: skip
 
@@ -235,12 +233,7 @@ def _same(content: str, recorded: str | None) -> bool:
         return False
 
 
-def read_historical(path: Path) -> list[Recorded]:
-    """The conversations of a file: see ``tau1_trajectories.read_historical`` and ``recorded_task``."""
-    return tau1_trajectories.read_historical(path)
-
-
-def recorded_task(found: Recorded, *, domain_name: str | None = None, split: str | None = None) -> Task:
+def recorded_task(found: Tau1Conversation, *, domain_name: str | None = None, split: str | None = None) -> Task:
     """The official task that a recorded conversation is about.
 
     ``domain_name``: meant where the conversation does not tell. The split is the one named, else the one that has the
@@ -249,15 +242,25 @@ def recorded_task(found: Recorded, *, domain_name: str | None = None, split: str
     name = found.domain or domain_name
     if name is None:
         raise DataError(f"{found.place}: nothing in it tells the domain; name one of {', '.join(DOMAINS)}")
-    if split is None and found.given is not None:
+    if split is None and found.task_row is not None:
         for known in _splits_of(name):
             row = tasks(name, known)
-            if found.index < len(row) and _is_task(row[found.index], found.given):
+            if found.index < len(row) and _is_task(row[found.index], found.task_row):
                 return row[found.index]
     try:
         return task(name, found.index, split=split)
     except DataError as problem:
         raise DataError(f"{found.place}: {problem}") from None
+
+
+def recorded_world(found: Tau1Conversation, name: str) -> tuple[Domain | None, Task | None]:
+    """The domain of that name and the task that a recorded conversation is about; None both if the data are not
+    installed, or hold no such task."""
+    try:
+        task = recorded_task(found, domain_name=name)
+        return domain(name), task
+    except MuarlError:
+        return None, None
 
 
 def _is_task(task: Task, given: Mapping[str, Any]) -> bool:

@@ -2,95 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
 
 from muarl.basics.errors import DataError
 from muarl.basics.untrusted import parse_json, to_float
+from muarl.records.conversation import Format, RecordedConversation, stop_of
+from muarl.records.rows import PlacedRow
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import StopReason
-from muarl_worlds.tau.tau1 import Tau1Airline, Tau1Retail
 
 STOP_WORD = "###STOP###"
 TRANSFER = "transfer_to_human_agents"
 RESPOND = "respond"
 """The name that TAU1 gives to the action of speaking to the user."""
+_NUMBERS = "trial must be a whole number and reward a number"
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """One conversation of a run of TAU1.
-
-    ``index``: the task's place in its split, which the file does not name. ``domain``: as far as what was said and done
-    tells it. ``reward``: as recorded. ``messages``: without what came after the end, if anything. ``stop``: user_stop,
-    transfer, max_turns where neither came, or "unexpected_error" where the run broke off (``error`` says how).
-    ``given``: the task as it was then, None if the file does not hold it. ``place``: where in the file it stands.
-    """
-
-    index: int
-    trial: int
-    reward: float | None
-    domain: str | None
-    messages: tuple[Message, ...]
-    stop: StopReason | str
-    given: Mapping[str, Any] | None
-    error: str | None
-    place: str
-
-
-def is_historical(found: Any) -> bool:
-    """Whether a parsed JSON file is a run of TAU1: a list of objects with ``traj``."""
-    return isinstance(found, list) and bool(found) and all(isinstance(r, Mapping) and "traj" in r for r in found)
-
-
-def read_historical(path: Path) -> list[Recorded]:
-    """The conversations of a run of TAU1: a JSON list of {task_id, reward, info, traj, trial}, or JSON lines of them.
+class Tau1Conversation(RecordedConversation):
+    """One conversation of a run of TAU1: {task_id, reward, info, traj, trial}.
 
     Agents that call tools, and those that write their actions as text (``act``, ``react``), are both understood.
-    DataError names the file, the entry and what is wrong.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise DataError(f"{path}: {problem.strerror}") from None
-    except UnicodeDecodeError as problem:
-        raise DataError(f"{path} is not UTF-8 text: {problem.reason} at byte {problem.start}") from None
-    try:
-        found = parse_json(text) if text.lstrip()[:1] == "[" else [parse_json(s) for s in text.split("\n") if s.strip()]
-    except ValueError as problem:
-        raise DataError(f"{path} is not JSON: {problem}") from None
-    return [recorded(row, f"{path}, entry {i}") for i, row in enumerate(found)]
+
+    format: ClassVar[str] = "tau1"
+    benchmark: ClassVar[str] = "tau1"
+
+    @cached_property
+    def _told(self) -> tuple[tuple[Message, ...], StopReason, int]:
+        """All messages, how they ended, and after how many."""
+        if not isinstance(self.value.get("traj"), list):
+            raise DataError(f"{self.place}: must be an object with a list traj")
+        messages = conversation(self.value["traj"], self.place)
+        return messages, *ending(messages)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What was said and done, without what came after the end, if anything."""
+        messages, _, end = self._told
+        return messages[:end]
+
+    @property
+    def termination(self) -> StopReason | str:
+        """user_stop, transfer, max_turns where neither came, or "unexpected_error" where the run broke off before
+        anything was said (``error`` says how)."""
+        messages, stop, _ = self._told
+        return "unexpected_error" if self.error is not None and not messages else stop
+
+    @property
+    def stop(self) -> StopReason:
+        """How it ended, as we say it."""
+        return stop_of(self.termination)
+
+    @property
+    def index(self) -> int:
+        """The task's place in its split, which the file does not name."""
+        found = self.value.get("task_id")
+        if type(found) is not int or found < 0:
+            raise DataError(f"{self.place}: task_id must be a task's number, not {found!r}")
+        return found
+
+    @property
+    def id(self) -> str:
+        """Its own name: the task's number and the trial's."""
+        return f"{self.index}#{self.trial}"
+
+    @property
+    def trial(self) -> int:
+        """Which of the attempts at its task it is, from 0."""
+        found = self.value.get("trial", 0)
+        if type(found) is not int:
+            raise DataError(f"{self.place}: {_NUMBERS}")
+        return found
+
+    @property
+    def reward(self) -> float | None:
+        """The recorded reward; None if there is none."""
+        found = self.value.get("reward")
+        if found is not None and type(found) not in (int, float):
+            raise DataError(f"{self.place}: {_NUMBERS}")
+        return None if found is None else to_float(found, f"{self.place}: reward")
+
+    @property
+    def domain(self) -> str | None:
+        """The domain, as far as what was said and done tells it."""
+        return _domain_of(self._told[0], self.task_row)
+
+    @property
+    def _info(self) -> Mapping[str, Any]:
+        found = self.value.get("info")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def task_row(self) -> Mapping[str, Any] | None:
+        """The task as it was then; None if the file does not hold it."""
+        found = self._info.get("task")
+        return found if isinstance(found, Mapping) else None
+
+    @property
+    def error(self) -> str | None:
+        """What broke the run off; None if nothing did."""
+        found = self._info.get("error")
+        return None if found is None else str(found)
+
+    def check(self) -> Tau1Conversation:
+        """Itself. DataError says what is wrong with any of its fields."""
+        _ = self.index, self.trial, self.reward, self._told
+        return self
 
 
-def recorded(row: Any, place: str) -> Recorded:
-    """One entry of a trajectory file. DataError says what is wrong."""
-    if not isinstance(row, Mapping) or not isinstance(row.get("traj"), list):
-        raise DataError(f"{place}: must be an object with a list traj")
-    index, trial, reward = row.get("task_id"), row.get("trial", 0), row.get("reward")
-    if type(index) is not int or index < 0:
-        raise DataError(f"{place}: task_id must be a task's number, not {index!r}")
-    if type(trial) is not int or not (reward is None or type(reward) in (int, float)):
-        raise DataError(f"{place}: trial must be a whole number and reward a number")
-    info = row.get("info")
-    info = info if isinstance(info, Mapping) else {}
-    given = info.get("task")
-    given = given if isinstance(given, Mapping) else None
-    error = info.get("error")
-    messages = conversation(row["traj"], place)
-    stop, end = ending(messages)
-    return Recorded(
-        index,
-        trial,
-        None if reward is None else to_float(reward, f"{place}: reward"),
-        _domain_of(messages, given),
-        messages[:end],
-        "unexpected_error" if error is not None and not messages else stop,
-        given,
-        None if error is None else str(error),
-        place,
-    )
+class Tau1Files(Format):
+    """Runs of TAU1 among the conversations of other programs: a JSON list, or JSON lines, of objects with ``traj``."""
+
+    def of_row(self, row: PlacedRow) -> Iterable[RecordedConversation] | None:
+        """The conversation of a row that is one."""
+        return (Tau1Conversation(row, self.left_out),) if "traj" in row.value else None
 
 
 def ending(messages: Sequence[Message]) -> tuple[StopReason, int]:
@@ -197,6 +224,8 @@ def _answer(content: str | None, identity: str, name: Any) -> Message:
 
 def _domain_of(messages: Sequence[Message], given: Mapping[str, Any] | None) -> str | None:
     """The domain whose tools were called or were to be called, or whose policy comes first; None if neither tells."""
+    from muarl_worlds.tau.tau1 import Tau1Airline, Tau1Retail
+
     called = {c.name for m in messages for c in m.tool_calls}
     wanted = (given or {}).get("actions")
     if isinstance(wanted, list):

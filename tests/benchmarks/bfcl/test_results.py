@@ -115,10 +115,10 @@ def test_result_files(reading, result, tmp_path):
     rows = [{"id": ENTRY["id"], "result": result}, {"id": ENTRY["id"], "result": "Error during inference"}]
     file = folder / "BFCL_v4_multi_turn_base_result.json"
     file.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    found = [score_row(row, place, "v4") for row, place in read_results(tmp_path)]
+    found = [score_row(row.value, row.place, "v4") for row in read_results(tmp_path)]
     assert [row["valid"] for row in found] == [True, False]
     assert found[1]["error_type"] == "multi_turn:inference_error"
-    assert next(read_results(file))[1] == f"{file}, line 1"
+    assert next(read_results(file)).place == f"{file}, line 1"
 
 
 def test_malformed_result_files(tmp_path):

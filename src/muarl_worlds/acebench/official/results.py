@@ -4,13 +4,13 @@ beside the scores (data_agent_CATEGORY_process.json), both with an object on eac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import DataError
-from muarl.records.messages import field, json_rows
+from muarl.records.rows import field, json_lines
 from muarl_worlds.acebench.execute import Category
 from muarl_worlds.acebench.official.rows import score_row, scores
 from muarl_worlds.acebench.official.tasks import CATEGORIES, DOMAINS, language_of, task, tasks
@@ -46,7 +46,7 @@ def read_results(paths: Sequence[Path], *, language: str | None = None) -> AceBe
     pairs: dict[tuple[Language, str], tuple[float, float]] = {}
     for file in files:
         spoken = _language(file, language)
-        for row, place in _rows(file):
+        for place, row in ((row.place, row.value) for row in json_lines(file)):
             line = score_row(row, place, language=spoken)
             key = (language_of(line["language"]), line["id"])
             if key in found:
@@ -73,9 +73,9 @@ def read_process_file(path: Path, category: Category) -> dict[str, float]:
     Of a task with alternatives it notes the last one's, not the best's. DataError names file and line.
     """
     out: dict[str, float] = {}
-    for row, place in _rows(path):
-        for name, note in row.items():
-            share = field(note, "process_accuracy", float, "a number", f"{place}, {name}")
+    for row in json_lines(path):
+        for name, note in row.value.items():
+            share = field(note, "process_accuracy", float, "a number", f"{row.place}, {name}")
             out[f"agent_{category}_{name.rsplit('_', 1)[-1]}"] = share
     return out
 
@@ -88,13 +88,3 @@ def _language(file: Path, given: str | None) -> Language:
             if part.endswith(f"_{known}"):
                 return known
     raise DataError(f"{file}: nothing in its path tells the language, such as a folder result_en; name it")
-
-
-def _rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise DataError(f"{path}: {problem.strerror}") from None
-    except UnicodeDecodeError as problem:
-        raise DataError(f"{path} is not UTF-8 text: {problem.reason} at byte {problem.start}") from None
-    yield from json_rows(text, path)

@@ -7,7 +7,7 @@ from typing import Any
 
 from muarl.basics.errors import DataError
 from muarl.domains.base import Task
-from muarl.records.messages import field, items
+from muarl.records.rows import field, items
 from muarl_worlds.acebench.decode import UndecodableMessage, to_execution
 from muarl_worlds.acebench.official import scoring
 from muarl_worlds.acebench.official.scoring import Score

@@ -4,7 +4,6 @@ each language (ACEBench/ACEBench, MIT licence).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -61,13 +60,9 @@ def task(name: str, task_id: str) -> Task:
 @cache
 def _category(language: Language, category: Category, installed: str) -> tuple[Task, ...]:
     file = f"data_{language}/{{}}data_agent_{category}.json"
-    entries = _lines(file.format(""))
-    answers = {row.get("id"): row for row in _lines(file.format("possible_answer/"))}
+    entries = data.read_json_lines(NAME, file.format(""))
+    answers = {row.get("id"): row for row in data.read_json_lines(NAME, file.format("possible_answer/"))}
     return tuple(task_from_json(entry, answers.get(entry.get("id")), language, category) for entry in entries)
-
-
-def _lines(file: str) -> list[Any]:
-    return [json.loads(line) for line in data.read_text(NAME, file).split("\n") if line.strip()]
 
 
 def task_from_json(entry: Any, answer: Any, language: Language, category: Category) -> Task:

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 
 from muarl.basics.errors import DataError
 from muarl.domains.base import Task
-from muarl.records.messages import field as read_field
-from muarl.records.messages import items, json_rows
+from muarl.records.rows import PlacedRow, items, json_lines
+from muarl.records.rows import field as read_field
 from muarl_worlds import data
 from muarl_worlds.bfcl.api import Revision
 from muarl_worlds.bfcl.apis import CLASSES
@@ -27,12 +27,12 @@ from muarl_worlds.bfcl.official.tasks import task
 from muarl_worlds.bfcl.official.toolspecs import NAME
 from muarl_worlds.bfcl.official.worlds import domain, long_context
 
-Row = Mapping[str, Any]
+Values = Mapping[str, Any]
 Reading = Literal["auto", "native", "prompt", "qwen"]
 """How a result file's messages are read; "auto" tells from the messages themselves."""
 
 
-def replay_row(row: Row, place: str, revision: Revision) -> dict[str, Any]:
+def replay_row(row: Values, place: str, revision: Revision) -> dict[str, Any]:
     """Run a line of recorded calls: {"id", "long_context", "calls": [{"class", "name", "kwargs"}]}.
 
     Each call gets its exact result as "content"; "final_state" is class to public attribute to value, in Python's
@@ -49,7 +49,7 @@ def replay_row(row: Row, place: str, revision: Revision) -> dict[str, Any]:
     return {**row, "calls": done, "final_state": json_state(instances.state())}
 
 
-def _entry(row: Row, place: str, revision: Revision) -> Task:
+def _entry(row: Values, place: str, revision: Revision) -> Task:
     task_id = read_field(row, "id", str, "a string", place)
     try:
         return task(revision, task_id)
@@ -73,7 +73,7 @@ def _instances(entry: Task, revision: Revision, flag: bool, called: Sequence[str
     return Instances(revision, load_apis(revision, classes, config, literals), label=f"muarl_{entry.id}")
 
 
-def score_row(row: Row, place: str, revision: Revision, reading: Reading = "auto") -> dict[str, Any]:
+def score_row(row: Values, place: str, revision: Revision, reading: Reading = "auto") -> dict[str, Any]:
     """Judge a line of recorded calls, {"id", "calls": [turn][message][call string]}, or one of a result file.
 
     The answer has "id", BFCL's "valid" and "error_type", and the strict score as "strict" and "strict_error_type".
@@ -100,7 +100,7 @@ def _domain(revision: Revision, installed: str) -> Bfcl:
     return domain(revision)
 
 
-def _calls(row: Row, place: str) -> list[list[list[str]]] | None:
+def _calls(row: Values, place: str) -> list[list[list[str]]] | None:
     if row.get("calls", ()) is None or isinstance(row.get("calls"), str):
         return None
     return [[_strings(step, where) for step, where in _list(turn, whole)] for turn, whole in items(row, "calls", place)]
@@ -144,8 +144,8 @@ def _style(turns: Sequence[Sequence[Any]]) -> Style:
     return "qwen" if any(isinstance(m, str) and "<tool_call>" in m for m in messages) else "prompt"
 
 
-def read_results(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    """The lines of a result file, or of all the multi-turn ones under a folder, with their places.
+def read_results(path: Path) -> Iterator[PlacedRow]:
+    """The lines of a result file, or of all the multi-turn ones under a folder.
 
     DataError if there are none, or where a line is no object.
     """
@@ -153,4 +153,4 @@ def read_results(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
     if not files:
         raise DataError(f"{path}: there is no result file of BFCL's multi-turn entries")
     for file in files:
-        yield from json_rows(file.read_text(encoding="utf-8"), file)
+        yield from json_lines(file)

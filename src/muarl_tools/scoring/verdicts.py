@@ -13,7 +13,7 @@ from muarl.basics.errors import ConfigError, InfrastructureError
 if TYPE_CHECKING:
     from muarl.domains.base import Task
     from muarl.rewards.judge import Judge
-    from muarl_tools.commands.recorded import ScoringJob
+    from muarl_tools.scoring.jobs import ScoringJob
 
 Line = dict[str, Any]
 

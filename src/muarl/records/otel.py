@@ -9,15 +9,17 @@ definitions is taken: resources, headers and other attributes may hold what is n
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import DataError
 from muarl.basics.untrusted import parse_json
-from muarl.records.formats.chat_forms import UNREAD
-from muarl.records.formats.responses import Located
+from muarl.records.chat import UNREAD, ChatConversation, Located
+from muarl.records.conversation import Format, LeftOut, RecordedConversation
+from muarl.records.rows import PlacedRow, text_field
 
 DETAILS = "gen_ai.client.inference.operation.details"
 INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
@@ -67,16 +69,30 @@ class _Conversation:
     span: _Span
 
 
-@dataclass
-class SpanLog:
-    """Collects exports, and puts the conversations in them together. ``lost`` counts what is left out."""
+class SpanLog(Format):
+    """Collects exports, and puts the conversations in them together."""
 
-    lost: Counter[str]
-    _spans: dict[tuple[str, str], _Span] = field(default_factory=dict)
-    _former: str | None = None
+    def __init__(self, left_out: LeftOut) -> None:
+        super().__init__(left_out)
+        self.lost = left_out.lost
+        self._spans: dict[tuple[str, str], _Span] = {}
+        self._former: str | None = None
+        self._path = Path()
 
-    def add(self, export: Mapping[str, Any], place: str) -> None:
+    def of_row(self, row: PlacedRow) -> Iterable[RecordedConversation] | None:
         """One more export. DataError where it is malformed."""
+        if not is_export(row.value):
+            return None
+        self._path = row.path
+        self._add(row.value, row.place)
+        return ()
+
+    def rest(self, number: int) -> Iterator[RecordedConversation]:
+        """The conversations in all of them. DataError if there are spans, and none has messages."""
+        for n, (value, place) in enumerate(self._conversations(), number + 1):
+            yield ChatConversation(PlacedRow(value, place, n, self._path), self.left_out)
+
+    def _add(self, export: Mapping[str, Any], place: str) -> None:
         for scope, where in _scopes(export, "resourceSpans", "scopeSpans", place):
             for span, at in _each(scope, "spans", where):
                 self._span(span, at)
@@ -109,9 +125,8 @@ class SpanLog:
             raise DataError(f"{place}: its time must be a number of nanoseconds, not {time!r}") from None
         return found
 
-    def conversations(self) -> Iterator[Located]:
-        """The conversations as rows of chat messages, and where they begin. DataError if spans were added and none has
-        messages."""
+    def _conversations(self) -> Iterator[Located]:
+        """The conversations as rows of chat messages, and where they begin."""
         if not self._spans and self._former is None:
             return
         spoken = [s for s in self._spans.values() if s.speaks and s.operation != "execute_tool"]
@@ -190,11 +205,11 @@ class SpanLog:
             where = f"{place}.parts[{i}]"
             kind = part.get("type") if isinstance(part, Mapping) else None
             if kind == "text":
-                texts.append(_text(part, "content", where))
+                texts.append(text_field(part, "content", where))
             elif kind == "reasoning":
-                thoughts.append(_text(part, "content", where))
+                thoughts.append(text_field(part, "content", where))
             elif kind == "tool_call":
-                made = {"name": _text(part, "name", where), "arguments": _arguments(part.get("arguments"))}
+                made = {"name": text_field(part, "name", where), "arguments": _arguments(part.get("arguments"))}
                 calls.append({"id": str(part.get("id") or ""), "type": "function", "function": made})
             elif kind == "tool_call_response":
                 given = part.get("response", part.get("result"))
@@ -262,13 +277,6 @@ def _arguments(given: Any) -> str:
         except ValueError:
             return str(given)
     return json.dumps({} if given is None else given, ensure_ascii=False)
-
-
-def _text(part: Mapping[str, Any], name: str, place: str) -> str:
-    value = part.get(name)
-    if not isinstance(value, str):
-        raise DataError(f"{place}: {name} must be a string, not {type(value).__name__}")
-    return value
 
 
 def _json(value: Any, place: str) -> list[Any]:

@@ -1,22 +1,30 @@
-"""BFCL's and ACEBench's own files as results.
+"""The benchmarks' own files as results: TAU2's, TAU1's, BFCL's and ACEBench's.
 
-A score file begins with a line of totals and lists failures only, so that the tasks that succeeded are known by
-number (ACEBench; BFCL's multi-turn categories) or from the result file beside it. Result files hold no score: they are
-scored here, by the benchmarks' own rules, which needs the installed data.
+BFCL's and ACEBench's are known by their names. A score file of theirs begins with a line of totals and lists failures
+only, so that the tasks that succeeded are known by number (ACEBench; BFCL's multi-turn categories) or from the result
+file beside it. Result files hold no score: they are scored here, by the benchmarks' own rules, which needs the
+installed data.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.metrics import is_success
 from muarl.basics.errors import DataError
-from muarl.basics.untrusted import read_text
-from muarl.records.messages import json_rows
-from muarl_tools.compare.attempts import PlayedTask, Results
+from muarl.records.rows import json_lines
+from muarl_tools.compare.attempts import Excluded, PlayedTask, Results, digest, no_reward
+from muarl_worlds.tau.tau1_trajectories import Tau1Conversation
+from muarl_worlds.tau.tau2_results import Simulation, Tau2Results
+
+VOID = ("infrastructure_error", "unexpected_error")
+"""TAU2's terminations that say nothing about the agent."""
+ENDED = ("user_stop", "agent_stop")
 
 _BFCL = re.compile(r"BFCL_(v[34])_(.+)_(result|score)\.json")
 _ACEBENCH = re.compile(r"data_agent_(multi_turn|multi_step)_(result|score)\.json")
@@ -24,6 +32,113 @@ KINDS: Mapping[str, re.Pattern[str]] = {"bfcl": _BFCL, "acebench": _ACEBENCH}
 MULTI_TURN = 200
 """Entries of each of BFCL's multi-turn categories, numbered from 0."""
 FILE_BYTES = 512 << 20
+
+
+# ---- TAU2
+
+
+def tau2(found: Tau2Results) -> Results:
+    """A run of TAU2, as its own metrics count it: a conversation that did not end by itself has failed."""
+    if not found.simulations:
+        raise DataError(f"{found.path}: there is no simulation in it")
+    file = found.path
+    return Results.of(
+        _simulations(found),
+        name=file.resolve().parent.name if file.name == "results.json" else file.stem,
+        path=str(file),
+        kind="tau2",
+        domain=f"tau2-{found.domain}",
+        agent=found.agent,
+        user="none (solo mode)" if found.solo else found.user,
+        fingerprints={task: _tau2_digest(row) for task, row in found.rows.items()},
+    )
+
+
+def _simulations(found: Tau2Results) -> Iterator[PlayedTask | Excluded]:
+    counts: Counter[str] = Counter()
+    for simulation in found.simulations:
+        task, trial = simulation.task_id, simulation.trial
+        trial = counts[task] if trial is None else trial
+        counts[task] += 1
+        why, reward = _void(simulation), simulation.reward
+        if why is not None:
+            yield Excluded(task, trial, why, simulation.seed)
+        else:
+            yield PlayedTask(task, trial, reward is not None and is_success(reward), simulation.seed)
+
+
+def _void(simulation: Simulation) -> str | None:
+    """Why no score may count a simulation, None if it counts."""
+    reason = simulation.value.get("termination_reason")
+    if reason in VOID:
+        return str(reason)
+    if simulation.reward is None:
+        return "it has no reward" if reason in ENDED else None
+    return no_reward(simulation.reward, f"{simulation.place}: reward_info.reward")
+
+
+def _tau2_digest(row: Mapping[str, Any]) -> str:
+    """What a user wants and what is checked, without fields that are empty or only describe."""
+    scenario, criteria = row.get("user_scenario"), row.get("evaluation_criteria")
+    instructions = scenario.get("instructions") if isinstance(scenario, Mapping) else scenario
+    actions = criteria.get("actions") if isinstance(criteria, Mapping) else None
+    checked = [
+        [a.get("name"), a.get("arguments"), a.get("requestor", "assistant")]
+        for a in actions or ()
+        if isinstance(a, Mapping)
+    ]
+    others = {k: v for k, v in criteria.items() if k != "actions"} if isinstance(criteria, Mapping) else None
+    return digest([_filled(instructions), checked, _filled(others)])
+
+
+def _filled(value: Any) -> Any:
+    """Without what is null or empty, which versions of TAU2 write or leave out."""
+    if isinstance(value, Mapping):
+        kept = {k: _filled(v) for k, v in value.items()}
+        return {k: v for k, v in kept.items() if v not in (None, [], {}, "")}
+    if isinstance(value, list):
+        return [_filled(v) for v in value]
+    return value
+
+
+# ---- TAU1
+
+
+def tau1(found: Sequence[Tau1Conversation], path: Path) -> Results:
+    """A run of TAU1. Its tasks are numbers of a split that the file does not name: the test split, as published runs
+    have it. A run that broke off before anything was said counts as failed upstream, and is left out here."""
+    domains = dict.fromkeys(name for one in found if (name := one.domain) is not None)
+    prints = {
+        _tau1_task(one): digest([row.get(name) for name in ("instruction", "actions", "outputs")])
+        for one in found
+        if (row := one.task_row) is not None
+    }
+    return Results.of(
+        (_tau1_attempt(one, path) for one in found),
+        name=path.stem,
+        path=str(path),
+        kind="tau1",
+        domain=", ".join(f"tau1-{name.removeprefix('tau1-')}" for name in domains) or None,
+        fingerprints=prints,
+    )
+
+
+def _tau1_task(one: Tau1Conversation) -> str:
+    return f"test/{one.index}"
+
+
+def _tau1_attempt(one: Tau1Conversation, path: Path) -> PlayedTask | Excluded:
+    task = _tau1_task(one)
+    if one.error is not None and not one.messages:
+        return Excluded(task, one.trial, one.error)
+    if one.reward is None:
+        return Excluded(task, one.trial, "it has no reward")
+    if (why := no_reward(one.reward, f"{path}: task {one.index}, reward")) is not None:
+        return Excluded(task, one.trial, why)
+    return PlayedTask(task, one.trial, is_success(one.reward))
+
+
+# ---- BFCL, ACEBench
 
 
 def kind_of(path: Path) -> str | None:
@@ -76,8 +191,10 @@ def _language(file: Path) -> str:
     return "acebench" if ending is None else f"acebench-{ending}"
 
 
-def _rows(file: Path) -> list[tuple[dict[str, Any], str]]:
-    return list(json_rows(read_text(file, FILE_BYTES), file))
+def _rows(file: Path) -> list[tuple[Mapping[str, Any], str]]:
+    if file.stat().st_size > FILE_BYTES:
+        raise DataError(f"{file}: is larger than {FILE_BYTES >> 10} KiB, which no such file should be.")
+    return [(row.value, row.place) for row in json_lines(file)]
 
 
 @dataclass(frozen=True)

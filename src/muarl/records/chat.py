@@ -1,5 +1,5 @@
-"""Messages of logs in other forms as those of OpenAI's chat API: its old ``function_call`` and messages of the role
-"function", and Anthropic's ``tool_use`` and ``tool_result`` blocks.
+"""Chat messages as logs of live agents and other trainers write them, and muarl: OpenAI's chat form, its old
+``function_call`` and messages of the role "function", Anthropic's ``tool_use`` and ``tool_result`` blocks.
 
 What else an agent may have done by, such as a block of a kind that is not known, is counted as unread: an audit that
 does not see a call must not say that all is well.
@@ -9,10 +9,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from muarl.basics.errors import DataError
+from muarl.basics.untrusted import parse_json
+from muarl.records.conversation import Format, RecordedConversation
+from muarl.records.messages import read_message
+from muarl.records.rows import PlacedRow, items
+from muarl.types.chat import Message, ToolCall, ToolSpec, to_openai, visible_to_agent
+from muarl.types.episode import Episode
 
 Located = tuple[Any, str]
 """A message and its place, for errors."""
@@ -24,6 +32,49 @@ _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 _READ = frozenset({UNREAD, "role", "content", "tool_calls", "function_call", "tool_call_id", "name", "id"})
 _ACTS = re.compile(r"tool|call|function|invocation|^parts$|(?:^|_)actions?$", re.IGNORECASE)
 """Names of fields and kinds of parts that may hold an agent's calls."""
+
+
+class ChatConversation(RecordedConversation):
+    """A row of chat messages."""
+
+    format = "chat"
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """What was said and done; what is not read is counted."""
+        given = chat_messages(items(self.value, "messages", self.place), self.left_out.lost, self.left_out.unread)
+        return tuple(_message_of(m, p) for m, p in given)
+
+    @property
+    def exact_messages(self) -> tuple[Message, ...]:
+        """The same of a file that is no log but was written for this: what is not as it should be is a DataError."""
+        return tuple(read_message(m, p) for m, p in items(self.value, "messages", self.place))
+
+
+class ChatRows(Format):
+    """Rows of chat messages: what no other format claims."""
+
+    def of_row(self, row: PlacedRow) -> Iterable[RecordedConversation]:
+        """The row's conversation."""
+        return (ChatConversation(row, self.left_out),)
+
+
+def row_of(
+    file: str, episode: Episode, system: str | None = None, tools: Sequence[ToolSpec] | None = None
+) -> dict[str, Any]:
+    """An episode as such a row: what the agent was told, saw and said, its tools, and the reward.
+
+    ``file``: of episodes, such as ``train-0010``; ``system`` and ``tools``: None if unknown.
+    """
+    told = [] if system is None else [{"role": "system", "content": system}]
+    return {
+        "id": episode.id,
+        "task_id": episode.task_id,
+        "file": file,
+        "reward": None if episode.verdict is None else episode.verdict.reward,
+        "messages": [*told, *map(to_openai, visible_to_agent(episode.messages))],
+        "tools": None if tools is None else [tool.to_openai() for tool in tools],
+    }
 
 
 def chat_messages(messages: Iterable[Located], lost: Counter[str], unread: Counter[str]) -> Iterator[Located]:
@@ -137,3 +188,48 @@ def _note_unread(row: Mapping[str, Any], unread: Counter[str]) -> None:
     for name, value in {**row, **inner}.items():
         if name not in _READ and isinstance(value, (list, Mapping)) and value and _ACTS.search(name.split(".")[-1]):
             unread[f"fields {name} of a message of the agent"] += 1
+
+
+def _message_of(value: Mapping[str, Any], place: str) -> Message:
+    """A message of a log, which may have its calls' arguments broken, and errors unmarked."""
+    row = dict(value)
+    if row.get("role") in ("developer", "function"):
+        row["role"] = "system" if row["role"] == "developer" else "tool"
+    if row.get("role") == "tool":
+        row.setdefault("tool_call_id", "")
+        message = read_message(row, place)
+        return replace(message, name=value.get("name"), error=message.error or _is_error(message.content or ""))
+    broken: dict[int, ToolCall] = {}
+    calls = row.get("tool_calls")
+    for i, call in enumerate(calls if isinstance(calls, list) else []):
+        made = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(made, Mapping) and isinstance(made.get("arguments"), str) and not _is_object(made["arguments"]):
+            name, raw = str(made.get("name", "")), made["arguments"]
+            broken[i] = ToolCall(str(call.get("id", "")), name, invalid="its arguments are no JSON object", raw=raw)
+    if broken:
+        row["tool_calls"] = [{"name": "", "arguments": {}} if i in broken else c for i, c in enumerate(calls or [])]
+    message = read_message(row, place)
+    if not broken:
+        return message
+    return replace(message, tool_calls=tuple(broken.get(i, c) for i, c in enumerate(message.tool_calls)))
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(parse_json(text), dict)
+    except ValueError:
+        return False
+
+
+def _is_error(text: str) -> bool:
+    """Whether a result is an error: logs of the OpenAI form do not mark them otherwise than in the text."""
+    start = text.lstrip()[:200].lower()
+    if start.startswith(("error", "exception", "traceback")):
+        return True
+    if not start.startswith("{"):
+        return False
+    try:
+        found = parse_json(text)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and (bool(found.get("error")) or found.get("status") == "error")

@@ -13,29 +13,26 @@ from typer.testing import CliRunner
 
 from muarl.cli.main import app
 from muarl.observe.rundir import RunDirectory
-from muarl.records.formats import tau2
 from muarl.types.chat import GREETING, Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl_worlds import data, install
 from muarl_worlds.tau.tau2_benchmark import task_rows
-from muarl_worlds.tau.tau2_benchmark.results import TERMINATIONS, is_results, results
+from muarl_worlds.tau.tau2_results import TERMINATIONS, WRITTEN, Tau2Run, is_results, results, results_of
 from support.episodes import episodes
 from support.other_side import TAU2, ask
 
-RUN = tau2.Tau2Run(
-    "retail", "Be kind.", [{"id": "task-1"}], "m", "u", "2026-11-22T20:00:00+00:00", 200, 10, seeds=(7, 8)
-)
+RUN = Tau2Run("retail", "Be kind.", [{"id": "task-1"}], "m", "u", "2026-11-22T20:00:00+00:00", 200, 10, seeds=(7, 8))
 
 
 @given(episodes())
 def test_what_was_said_and_done_is_read_back(episode: Episode) -> None:
-    made = json.loads(json.dumps(tau2.results_of(RUN, [episode])))
+    made = json.loads(json.dumps(results_of(RUN, [episode])))
     assert is_results(made)
     back = results(made, Path("results.json"))
     (simulation,) = back.simulations
     assert (back.domain, back.agent, back.user, back.solo) == ("retail", "m", "u", False)
     assert simulation.reward == (None if episode.verdict is None else episode.verdict.reward)
-    assert simulation.termination_reason == tau2.TERMINATIONS[episode.stop]
+    assert simulation.termination_reason == WRITTEN[episode.stop]
     for read, message in zip(simulation.messages, episode.messages, strict=True):
         calls = tuple(replace(c, invalid=None, raw=None) for c in message.tool_calls)
         assert (read.role, read.content, read.tool_calls) == (message.role, message.content, calls)
@@ -44,13 +41,13 @@ def test_what_was_said_and_done_is_read_back(episode: Episode) -> None:
 
 
 def test_every_end_has_a_name_there() -> None:
-    assert set(tau2.TERMINATIONS) == set(StopReason)
-    assert set(tau2.TERMINATIONS.values()) <= set(TERMINATIONS)
+    assert set(WRITTEN) == set(StopReason)
+    assert set(WRITTEN.values()) <= set(TERMINATIONS)
 
 
 def test_trials_are_told_by_their_seeds() -> None:
     one = Episode("a", "task-1", "retail", [Turn(Message("user", "Hi"), 1.5)], StopReason.USER_STOP, 8)
-    made = tau2.results_of(RUN, [one, replace(one, id="b", seed=7)])
+    made = results_of(RUN, [one, replace(one, id="b", seed=7)])
     assert [(s["trial"], s["seed"]) for s in made["simulations"]] == [(1, 8), (0, 7)]
     assert made["info"]["num_trials"] == 2
     assert made["simulations"][0]["end_time"] == "2026-11-22T20:00:01.500000+00:00"

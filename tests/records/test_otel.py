@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from loop_kit import small_tokenizer
 from muarl.basics.errors import DataError
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.records.formats.logs import LogRow, conversations
-from muarl.records.formats.otel import SpanLog
+from muarl.records.conversation import LeftOut
+from muarl.records.otel import SpanLog
+from muarl.records.reading import RecordReader
+from muarl.records.rows import PlacedRow
 from support.chat_server import TOKEN, TellingSampler, serving
 from support.logged import TOOL, Messages, any_value, chats, export, otel_message, span, spans_of
 from support.other_side import OTEL, ask
@@ -26,8 +28,10 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 def read(*exports: Any, lost: Counter[str] | None = None) -> list[dict[str, Any]]:
-    rows = [LogRow(value, f"spans.jsonl, line {n}", n) for n, value in enumerate(exports, 1)]
-    return [dict(row.value) for row in conversations(rows, Counter() if lost is None else lost)]
+    path = Path("spans.jsonl")
+    rows = [PlacedRow(value, f"{path}, line {n}", n, path) for n, value in enumerate(exports, 1)]
+    left_out = LeftOut(Counter() if lost is None else lost)
+    return [dict(one.value) for one in RecordReader(left_out).of_rows(rows)]
 
 
 @given(st.lists(chats(), min_size=1, max_size=3), st.randoms(use_true_random=False))
@@ -145,7 +149,7 @@ def test_exports_that_are_malformed_are_named() -> None:
     former = {"eventName": "gen_ai.user.message", "attributes": []}
     with pytest.raises(DataError, match="earlier form of the GenAI conventions; have the instrumentation"):
         read({"resourceLogs": [{"scopeLogs": [{"logRecords": [former]}]}]})
-    assert not list(SpanLog(Counter()).conversations())
+    assert not list(SpanLog(LeftOut()).rest(0))
 
 
 INSTRUMENTED = """

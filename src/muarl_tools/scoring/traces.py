@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from muarl.basics.errors import ConfigError
-from muarl_tools.commands.recorded import rows
+from muarl.records.rows import PlacedRow, json_lines
 
 BENCHMARKS = ("bfcl-v3", "bfcl-v4", "acebench")
 
@@ -19,7 +18,7 @@ Read = Callable[[Mapping[str, Any], str], Line]
 
 def replay_lines(bench: str, path: Path) -> list[Line]:
     """Every line's calls run in a world of its own, with what the tools answer and the state they leave."""
-    return list(_each(_reader(bench, "replay_row"), rows(path)))
+    return list(_each(_reader(bench, "replay_row"), json_lines(path)))
 
 
 def score_lines(bench: str, path: Path) -> tuple[list[Line], str]:
@@ -32,22 +31,22 @@ def score_lines(bench: str, path: Path) -> tuple[list[Line], str]:
 
     results = path.is_dir() or path.name.endswith("_result.json")
     if bench != "acebench":
-        found = bfcl.read_results(path) if results else rows(path)
+        found = bfcl.read_results(path) if results else json_lines(path)
         lines = list(_each(_reader(bench, "score_row"), found))
         return lines, _bfcl_report(lines)
     if results:
         read = acebench.read_results([path])
         lost = f"; {len(read.missing)} tasks have no line" if read.missing else ""
         return list(read.rows), f"{len(read.rows)} entries: {_figures(read.figures)}{lost}"
-    lines = list(_each(_reader(bench, "score_row"), rows(path)))
+    lines = list(_each(_reader(bench, "score_row"), json_lines(path)))
     languages = sorted({str(line["language"]) for line in lines})
     shown = [f"{name}: {_figures(_ace_figures([x for x in lines if x['language'] == name]))}" for name in languages]
     return lines, "; ".join([f"{len(lines)} entries", *shown])
 
 
-def _each(read: Read, lines: Iterable[tuple[Mapping[str, Any], str]]) -> Iterator[Line]:
-    for row, place in lines:
-        yield read(row, place)
+def _each(read: Read, lines: Iterable[PlacedRow]) -> Iterator[Line]:
+    for row in lines:
+        yield read(row.value, row.place)
 
 
 def _reader(bench: str, name: str) -> Read:
@@ -59,13 +58,6 @@ def _reader(bench: str, name: str) -> Read:
     revision: Any = bench.removeprefix("bfcl-")
     function = bfcl.replay_row if name == "replay_row" else bfcl.score_row
     return partial(function, revision=revision)
-
-
-def options_are_default(bench: str, set_options: Mapping[str, bool]) -> None:
-    """ConfigError names the first option that says nothing about such traces."""
-    for name, changed in set_options.items():
-        if changed:
-            raise ConfigError(f"{name}: {bench} is scored in one way only, from the calls")
 
 
 def replay_report(lines: Sequence[Line]) -> str:

@@ -8,9 +8,13 @@ get each other's keys in an Arrow table.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muarl.basics.errors import DataError
+from muarl.basics.extras import require
+from muarl.records.rows import PlacedRow
 from muarl.types.chat import Message, ToolSpec, to_openai, visible_to_agent
 from muarl.types.episode import Episode
 
@@ -97,13 +101,21 @@ def write_parquet(rows: Iterable[Mapping[str, Any]], file: Any, *, batch: int = 
         writer.write_table(pyarrow.Table.from_pylist(waiting, schema=kinds))
 
 
-def read_parquet(path: Any) -> Iterable[dict[str, Any]]:
-    """The rows of a Parquet file, without the fields that are null. ImportError without pyarrow."""
+def parquet_rows(path: Path) -> Iterator[PlacedRow]:
+    """The rows of a Parquet file, without the fields that are null. ConfigError without pyarrow."""
+    require("parquet", f"reading {path.name}")
+    import pyarrow
     import pyarrow.parquet
 
-    with pyarrow.parquet.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=256):
-            yield from map(_without_nulls, batch.to_pylist())
+    number = 0
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=256):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield PlacedRow(_without_nulls(row), f"{path}, row {number}", number, path)
+    except pyarrow.ArrowException as problem:
+        raise DataError(f"{path}: not a Parquet file that can be read: {problem}") from None
 
 
 def _without_nulls(value: Any) -> Any:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.basics.errors import DataError
-from muarl.records.formats.chat_forms import UNREAD
-
-Located = tuple[Mapping[str, Any], str]
-"""A row and its place, for errors."""
+from muarl.records.chat import UNREAD, ChatConversation
+from muarl.records.conversation import Format, LeftOut, RecordedConversation
+from muarl.records.rows import PlacedRow
 
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _ROLES = ("system", "developer", "user", "assistant")
@@ -155,41 +154,48 @@ def _holds_items(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(v, Mapping) for v in value)
 
 
-@dataclass
-class ResponseLog:
+class ResponseLog(Format):
     """Logged responses, put together to conversations.
 
     A row is ``input`` (or ``items``), ``output``, and if you like ``instructions``, ``tools``, ``id``; a row with
     ``previous_response_id`` goes on from the row of that id. The conversations are those rows from which none goes on.
     """
 
-    lost: Counter[str]
-    _rows: list[Located] = field(default_factory=list)
+    def __init__(self, left_out: LeftOut) -> None:
+        super().__init__(left_out)
+        self.lost = left_out.lost
+        self._rows: list[PlacedRow] = []
 
-    def add(self, row: Mapping[str, Any], place: str) -> None:
+    def of_row(self, row: PlacedRow) -> Iterable[RecordedConversation] | None:
         """One more row."""
-        self._rows.append((row, place))
+        if not is_logged(row.value):
+            return None
+        self._rows.append(row)
+        return ()
 
-    def conversations(self) -> Iterator[Located]:
-        """The conversations as rows of chat messages, in order. DataError for a row that is malformed, or goes on from
-        one that is not there."""
+    def rest(self, number: int) -> Iterator[RecordedConversation]:
+        """The conversations of all rows, in order. DataError for a row that is malformed, or goes on from one that is
+        not there."""
         known: dict[str, list[dict[str, Any]]] = {}
-        continued = {str(row["previous_response_id"]) for row, _ in self._rows if row.get("previous_response_id")}
-        for row, place in self._rows:
+        values = [row.value for row in self._rows]
+        continued = {str(value["previous_response_id"]) for value in values if value.get("previous_response_id")}
+        for row in self._rows:
             past: list[dict[str, Any]] = []
-            if before := row.get("previous_response_id"):
+            if before := row.value.get("previous_response_id"):
                 if str(before) not in known:
                     raise DataError(
-                        f"{place}: it goes on from the response {before!r}, which no line before has: add that line, "
-                        "or give all of the conversation as input and remove previous_response_id"
+                        f"{row.place}: it goes on from the response {before!r}, which no line before has: add that "
+                        "line, or give all of the conversation as input and remove previous_response_id"
                     )
                 past = known[str(before)]
-            messages = [*past, *self._new(row, place)]
-            identity = row.get("id")
+            messages = [*past, *self._new(row.value, row.place)]
+            identity = row.value.get("id")
             if isinstance(identity, str):
                 known[identity] = messages
             if identity not in continued:
-                yield self._row(row, messages, place), place
+                number += 1
+                value = self._row(row.value, messages, row.place)
+                yield ChatConversation(PlacedRow(value, row.place, number, row.path), self.left_out)
 
     def _new(self, row: Mapping[str, Any], place: str) -> Iterable[dict[str, Any]]:
         given = row.get("items", row.get("input", []))

@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.records.formats import rows
+from muarl.records import parquet
 from muarl.types.chat import Message, to_openai, visible_to_agent
 from muarl.types.episode import Episode, StopReason, TokenTrace, Turn
 from support.episodes import TOOLS, episodes
 from support.other_side import DATASETS, ask
 
-parquet = pytest.importorskip("pyarrow.parquet", reason="rows are written by pyarrow (muarl[parquet])")
+arrow = pytest.importorskip("pyarrow.parquet", reason="rows are written by pyarrow (muarl[parquet])")
 
 
 def through(found: list[Episode], *, batch: int = 256) -> list[dict[str, Any]]:
     out = io.BytesIO()
-    rows.write_parquet((rows.row_of("train-0001", e, "Be kind.", TOOLS) for e in found), out, batch=batch)
-    return list(parquet.read_table(io.BytesIO(out.getvalue())).to_pylist())
+    parquet.write_parquet((parquet.row_of("train-0001", e, "Be kind.", TOOLS) for e in found), out, batch=batch)
+    return list(arrow.read_table(io.BytesIO(out.getvalue())).to_pylist())
 
 
 @given(st.lists(episodes(), max_size=3), st.sampled_from([1, 2, 256]))
@@ -32,7 +32,7 @@ def test_rows_come_back_through_arrow(found: list[Episode], batch: int) -> None:
     back = through(found, batch=batch)
     assert len(back) == len(found)
     for row, episode in zip(back, found, strict=True):
-        assert tuple(row) == rows.COLUMNS
+        assert tuple(row) == parquet.COLUMNS
         seen = [{k: v for k, v in m.items() if v is not None or k == "content"} for m in row["messages"]]
         for message, original in zip(seen[1:], visible_to_agent(episode.messages), strict=True):
             assert message.pop("reasoning_content", None) == original.reasoning
@@ -51,8 +51,8 @@ def test_a_file_of_rows_is_read_without_what_arrow_filled_up(tmp_path: Path) -> 
     file = tmp_path / "rows.parquet"
     episode = Episode("e", "t", "retail", [Turn(Message("user", "Hi"))], StopReason.USER_STOP)
     with open(file, "wb") as out:
-        rows.write_parquet([rows.row_of("eval", episode, "Be kind.")], out)
-    (row,) = rows.read_parquet(file)
+        parquet.write_parquet([parquet.row_of("eval", episode, "Be kind.")], out)
+    (row,) = (row.value for row in parquet.parquet_rows(file))
     assert row["messages"] == [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]
     assert "tools" not in row
 
@@ -71,9 +71,9 @@ def test_hugging_face_datasets_read_them(tmp_path: Path) -> None:
     trace.append_sampled([3], [-0.5], 0)
     played = Episode("e", "t", "retail", [Turn(Message("user", "Hi"))], StopReason.USER_STOP, tokens=trace)
     with open(tmp_path / "rows.parquet", "wb") as out:
-        rows.write_parquet(
-            [rows.row_of("eval", e, "Be kind.", TOOLS) for e in (played, replace(played, tokens=None))], out
+        parquet.write_parquet(
+            [parquet.row_of("eval", e, "Be kind.", TOOLS) for e in (played, replace(played, tokens=None))], out
         )
     columns, read = ask(DATASETS, "-c", READ, tmp_path / "rows.parquet", tmp_path).splitlines()[-2:]
-    assert columns == str(list(rows.COLUMNS))
+    assert columns == str(list(parquet.COLUMNS))
     assert read == str([("e", "system", [1, 2, 3], [0, 0, 1]), ("e", "system", None, None)])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from muarl.basics.errors import DataError
-from muarl.records.formats import atif
+from muarl.records import atif
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Verdict
 from support.episodes import TOOLS, episodes

@@ -8,11 +8,16 @@ of the conversation, its calls and results, and its tools are read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from muarl.basics.errors import DataError
 from muarl.basics.version import __version__
+from muarl.records.chat import ChatConversation
+from muarl.records.conversation import Format, RecordedConversation
+from muarl.records.episodes import EpisodeConversation
+from muarl.records.rows import PlacedRow
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import Episode, Turn
 
@@ -121,6 +126,18 @@ def _kept(turn: Turn, covered: set[str]) -> dict[str, Any]:
 
 
 # ---- and back
+
+
+class Trajectories(Format):
+    """Trajectories: episodes of ours, chat messages of others."""
+
+    def of_row(self, row: PlacedRow) -> Iterable[RecordedConversation] | None:
+        """The trajectory's conversation."""
+        if not is_trajectory(row.value):
+            return None
+        made = row_of(row.value, row.place, self.left_out.lost)
+        kind = EpisodeConversation if "turns" in made else ChatConversation
+        return (kind(replace(row, value=made), self.left_out),)
 
 
 def is_trajectory(value: Any) -> bool:
@@ -259,6 +276,3 @@ def episode_of(trajectory: Mapping[str, Any], place: str = "trajectory") -> Epis
     if "turns" not in row:
         raise DataError(f"{place}: it has no extra.{OWN}, so that muarl did not write it")
     return Episode.from_json(row)
-
-
-__all__ = ["OWN", "READABLE", "VERSION", "episode_of", "is_trajectory", "row_of", "trajectory_of"]
