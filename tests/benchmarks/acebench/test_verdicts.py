@@ -223,5 +223,5 @@ def test_files_that_are_not_upstreams_are_named(official_acebench, tmp_path, nam
     file.write_text(text)
     with pytest.raises(DataError, match=problem):
         ab.read_results([file])
-    with pytest.raises(DataError, match="No such file"):
+    with pytest.raises(DataError, match="no such file"):
         ab.read_results([tmp_path / "nothing"], language="zh")
