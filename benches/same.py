@@ -16,7 +16,9 @@ Seconds, dates, processes, versions and paths are left out of what is compared.
 from __future__ import annotations
 
 import argparse
+import csv
 import hashlib
+import io
 import json
 import lzma
 import os
@@ -47,7 +49,8 @@ CLOCKS = ("time/", "seconds", "per_second")
 """Fields of JSON that differ from run to run, and what is in the names of others that do."""
 CLOCK = re.compile(
     r"\d+(\.\d+)?(e-?\d+)? (ms|s|seconds|minutes|hours|CPU seconds)\b|\b\d+(\.\d+)? s/\w+|\d+:\d\d(:\d\d)?|"
-    r"[\d,.]+ (steps|episodes|conversations|dialogues)/s|20\d\d-\d\d-\d\d[T ]?[\d:.+Z]*"
+    r"[\d,.]+ (steps|episodes|conversations|dialogues)/s|20\d\d-\d\d-\d\d[T ]?[\d:.+Z]*|\b(\d+m )?\d+s\b|"
+    r"at most [\d.]+ GiB of memory|Peak memory</th><td class=\"n\">[\d.]+ GiB"
 )
 SMALL = ("rl.tasks_per_step=4", "rl.group_size=4", "rl.steps=3", "rl.eval_every=0", "eval.tasks=8", "rl.warmup=0")
 TRAINED = {
@@ -126,6 +129,8 @@ class Same:
         if file.suffix == ".safetensors":
             return hashlib.sha256(file.read_bytes()).hexdigest()
         text = file.read_text(errors="surrogateescape")
+        if file.suffix == ".csv":
+            return self.plain("\n".join(json.dumps(without(row)) for row in csv.DictReader(io.StringIO(text))))
         if file.suffix == ".json":
             return self.plain(json.dumps(without(json.loads(text)), sort_keys=True))
         if file.suffix == ".jsonl":
