@@ -45,11 +45,8 @@ from starlette.routing import Route
 from muarl.agents.expert import ExpertAgent
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
-from muarl.environments.playing import make_runner
 from muarl.environments.registry import find
-from muarl.environments.usual import configured, usual_users
 from muarl.rewards.judge import FixedJudge
-from muarl.rollouts.rollout import EpisodeRunner
 from muarl.types.chat import Message, ToolCall, to_openai
 from muarl.types.episode import Episode
 from muarl.users.scripted import ScriptedUserFactory
@@ -76,14 +73,13 @@ def scripts(environment: Environment, count: int) -> list[Script]:
     """The scripts of the first tasks, played once without waiting."""
     split = "base" if environment.is_benchmark else "test"
     tasks = environment.make_tasks(split, count)
-    place = configured(environment, judge=FixedJudge(True))
+    place = environment.place(judge=FixedJudge(True))
     if environment.is_benchmark:
         users: Any = ScriptedUserFactory({task.id: _lines(task) for task in tasks})
         agent: Any = _Gold({task.id: task for task in tasks})
     else:
-        users, agent = usual_users(place), ExpertAgent(make=environment.needed_expert())
-    runner = make_runner(place, agent, users)
-    assert isinstance(runner, EpisodeRunner)
+        users, agent = place.users(), ExpertAgent(make=environment.needed_expert())
+    runner = place.runner(agent, users)
 
     async def played() -> list[Episode]:
         return [await runner.play(place.requests([task], 1, 0, "")[0]) for task in tasks]

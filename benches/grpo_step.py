@@ -51,8 +51,8 @@ from muarl.basics.event_loop import event_loop
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.config import RunConfig, load_config
 from muarl.config.parts import Compute
-from muarl.environments.configure import configure_environment
-from muarl.environments.playing import make_runner
+from muarl.environments.configure import places_of
+from muarl.environments.play import Player
 from muarl.environments.registry import approve
 from muarl.learning.checkpoints import load_policy, save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
@@ -198,20 +198,20 @@ def run_muarl(start: Path, tasks: int, options: argparse.Namespace, processes: i
     domain = Shop()
     prompt = Qwen3Format(policy.tokenizer).prompt(domain.policy_text, domain.tool_specs(), opening)
     config = config_for(start, tasks, len(prompt), options, processes)
-    environment = configure_environment(config)
+    places = places_of(config)
     learner = TorchLearner(
         policy.model, policy.tokenizer, learner_settings(Compute.of(config), learner_config(config.rl, config.model))
     )
     backend = Backend.of(config)
     engine = backend.sampler(policy)
     agent = backend.agent(policy, temperature=config.rl.temperature, engine=engine)
-    runner = make_runner(environment, agent, make_users(config.user, environment))
-    executor = backend.executor(runner, environment.name)
+    player = Player.of(places, agent, make_users(config.user, places))
+    executor = backend.executor(player)
     steps = []
     with event_loop() as loop, closing(backend):
         for step in range(options.warmup + options.steps):
             wall, cpu = time.perf_counter(), cpu_seconds()
-            drawn = environment.draw("train", tasks, options.seed, step * tasks)
+            drawn = places.draw("train", tasks, options.seed, step * tasks)
             requests = requests_for(drawn, options.group, seed=options.seed, label=str(step))
             played = loop.run(rollout(requests, executor)).episodes
             rollout_wall, rollout_cpu = time.perf_counter() - wall, cpu_seconds() - cpu

@@ -28,9 +28,9 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import MuarlError
 from muarl.config import load_config
 from muarl.domains.base import Task
-from muarl.environments.playing import play
+from muarl.environments.places import Places
+from muarl.environments.play import play_in
 from muarl.environments.registry import find, names
-from muarl.environments.usual import configured
 from muarl.language.coherence import COMMON_WORDS, EDGE, classes, tokens
 from muarl.rewards.user_conduct import find_conduct
 from muarl.types.chat import Message
@@ -50,18 +50,19 @@ def talks(
 ) -> Iterator[tuple[str, Talk]]:
     """Conversations of rule-based users in all generated domains that can be played here, with (domain and traits)."""
     for name in (n for n in names() if n.endswith("-generated")):
-        place = configured(find(name))
+        place = find(name).place()
+        places = Places([place])
         drawn = list(find(name).make_tasks(split, tasks, seed=seed))
-        expert = place.experts()
+        expert = place.expert_agent()
         plain = name == "bfcl-generated"  # its users follow a script
         levels = [f"eval_user.traits={level}" for level in traits]
         levels += ["eval_user.traits.foreign_language=0.6"] if foreign else []
         for level in [""] if plain else levels:
             users = make_users(
-                load_config("quickstart", [f"domain.name={name}", *filter(None, [level])]).eval_user, place
+                load_config("quickstart", [f"domain.name={name}", *filter(None, [level])]).eval_user, places
             )
             for agent in (expert, InquisitiveAgent(expert)):
-                played = asyncio.run(play(place, agent, users, drawn, 1, seed=seed)).episodes
+                played = asyncio.run(play_in(places, agent, users, drawn, 1, seed=seed)).episodes
                 for task, episode in zip(drawn, played, strict=True):
                     if episode.error:
                         raise MuarlError(f"{name}: {episode.error}")

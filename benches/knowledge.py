@@ -31,7 +31,7 @@ from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.environments.environment import Environment
-from muarl.environments.episodes import evaluate
+from muarl.environments.play import evaluate
 from muarl.environments.registry import find
 from muarl.types.chat import ToolCall
 from muarl_worlds.companies import finding

@@ -47,7 +47,7 @@ from muarl.backends.models import model_format
 from muarl.backends.users import make_users
 from muarl.config import load_config
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 from muarl.inference.vllm.engine import VllmEngine
@@ -240,12 +240,12 @@ def medians(taken: Sequence[tuple[float, float]]) -> tuple[float, float]:
 def conversations(folder: Path, policy: Policy, count: int) -> list[Sample]:
     """Demonstrations of the quickstart's expert in retail, in this model's chat format."""
     config = load_config("smollm2", [f"model.checkpoint={folder}"])
-    environment = configure_environment(config)
-    users = make_users(config.user, environment)
-    tasks = environment.draw("train", count, 0, 0)
-    shown = demonstrate(environment, users, tasks, ErrorProfile(**config.sft.error_profile.model_dump()), seed=0)
+    places = places_of(config)
+    users = make_users(config.user, places)
+    tasks = places.draw("train", count, 0, 0)
+    shown = demonstrate(places, users, tasks, ErrorProfile(**config.sft.error_profile.model_dump()), seed=0)
     chat = model_format(policy.tokenizer, config.model)
-    return [sample for segments in supervised_samples(shown, environment, chat) for sample in segments]
+    return [sample for segments in supervised_samples(shown, places, chat) for sample in segments]
 
 
 def learner_config(tokens: int) -> LearnerConfig:

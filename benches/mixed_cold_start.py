@@ -28,7 +28,7 @@ from muarl.backends.users import make_users
 from muarl.chat_formats.base import ChatFormat
 from muarl.config import RunConfig, load_config
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.learning.checkpoints import save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
@@ -72,11 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     again: list[Sample] = []
     if count < options.batch:
         cold = planned[f"cold-{options.seed}"]
-        environment = configure_environment(cold, with_rl=False)
-        tasks = environment.draw("train", options.demonstrations, 4242 + options.seed, 0)
+        places = places_of(cold, with_rl=False)
+        tasks = places.draw("train", options.demonstrations, 4242 + options.seed, 0)
         profile = ErrorProfile(**cold.sft.error_profile.model_dump())
-        episodes = demonstrate(environment, make_users(cold.user, environment), tasks, profile, seed=options.seed)
-        shown = [sample for segments in supervised_samples(episodes, environment, chat) for sample in segments]
+        episodes = demonstrate(places, make_users(cold.user, places), tasks, profile, seed=options.seed)
+        shown = [sample for segments in supervised_samples(episodes, places, chat) for sample in segments]
     if count:
         again = read_again(planned["base"], options.seed, chat)
     schedule = ScheduleConfig("linear", 5, options.steps, 0.3)
@@ -100,10 +100,10 @@ def read_again(config: RunConfig, seed: int, chat: ChatFormat) -> list[Sample]:
     """Conversations of the base's kind that the base has not read, weighted as there."""
     own = config.base.model_copy(update={"conversations": OTHERS, "seed": 77 + seed})
     config = config.model_copy(update={"base": own})
-    environment = configure_environment(config, with_rl=False)
+    places = places_of(config, with_rl=False)
     with Progress() as progress:
-        episodes = base_recipe.conversations(config, environment, progress)
-    read = supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT)
+        episodes = base_recipe.conversations(config, places, progress)
+    read = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
     return [sample for segments in base_recipe.thinned(read, 7) for sample in segments]
 
 

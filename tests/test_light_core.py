@@ -138,7 +138,7 @@ def test_the_light_modules_import_nothing_of_the_extras(tmp_path: Path) -> None:
         "muarl.audit",
         "muarl_tools.view.server",
     }
-    expected |= {"muarl.runs.context", "muarl.environments.one_task", "muarl_tools.serve_environments.http"}
+    expected |= {"muarl.runs.context", "muarl.environments.play", "muarl_tools.serve_environments.http"}
     assert expected <= set(imported)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 TRAINING = """
 import sys
 from muarl.config import load_config
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 import muarl.recipes.rl
-configure_environment(load_config("quickstart"))
+places_of(load_config("quickstart"))
 print(*sorted(name for name in sys.modules if name.startswith("muarl_")))
 """
 

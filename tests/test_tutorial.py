@@ -16,7 +16,7 @@ from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent
 from muarl.cli.main import app
 from muarl.environments import registry
-from muarl.environments.episodes import evaluate
+from muarl.environments.play import evaluate
 
 
 @pytest.fixture(autouse=True)

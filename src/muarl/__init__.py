@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     from muarl.domains.tooling import tool
     from muarl.endpoints.client import Endpoint
     from muarl.environments.environment import Environment
-    from muarl.environments.episodes import evaluate, play_tasks
-    from muarl.environments.one_task import play
+    from muarl.environments.play import evaluate, play, play_tasks
     from muarl.environments.registry import load_environment, load_task
     from muarl.environments.results import PlayResult
-    from muarl.environments.sessions import Session
+    from muarl.environments.session import Session
     from muarl.inference.base import Sampler
     from muarl.inference.torch_engine import TorchEngine
     from muarl.learning.groups import group_samples
@@ -127,7 +126,7 @@ _HOMES = {
     "Rules": "muarl.rollouts.rules",
     "SampledAgent": "muarl.agents.sampled",
     "Sampler": "muarl.inference.base",
-    "Session": "muarl.environments.sessions",
+    "Session": "muarl.environments.session",
     "SqlDatabase": "muarl.domains.sql.declared",
     "Task": "muarl.domains.tasks",
     "ToolCall": "muarl.types.chat",
@@ -137,13 +136,13 @@ _HOMES = {
     "World": "muarl.domains.base",
     "audit_episode": "muarl.audit.episodes",
     "discoverable": "muarl.domains.knowledge.discovery",
-    "evaluate": "muarl.environments.episodes",
+    "evaluate": "muarl.environments.play",
     "group_samples": "muarl.learning.groups",
     "load_checkpoint": "muarl.backends.models",
     "load_environment": "muarl.environments.registry",
     "load_task": "muarl.environments.registry",
-    "play": "muarl.environments.one_task",
-    "play_tasks": "muarl.environments.episodes",
+    "play": "muarl.environments.play",
+    "play_tasks": "muarl.environments.play",
     "run_episode": "muarl.rollouts.conversation",
     "score": "muarl.rewards.outcome",
     "tool": "muarl.domains.tooling",

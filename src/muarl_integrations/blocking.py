@@ -17,7 +17,7 @@ from muarl.domains.base import Task
 from muarl.endpoints.connections import close_all
 from muarl.environments.registry import load_task
 from muarl.environments.results import PlayResult
-from muarl.environments.sessions import Observation, Session
+from muarl.environments.session import Observation, Session
 from muarl.types.chat import ToolSpec
 from muarl_integrations.conversations import Conversations
 

@@ -12,11 +12,10 @@ from typing import Any
 from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
 from muarl.endpoints.connections import shared_connections
-from muarl.environments.one_task import play
+from muarl.environments.play import named_users, play
 from muarl.environments.registry import load_task
 from muarl.environments.results import PlayResult
-from muarl.environments.sessions import Session
-from muarl.environments.usual import named_users
+from muarl.environments.session import Session
 from muarl.rewards.judge import make_judge
 
 ONCE: Mapping[str, Any] = {"attempts": 1, "timeout": 3600.0, "deadline": 3600.0}

@@ -18,7 +18,7 @@ from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
 from muarl.environments.environment import Environment
 from muarl.environments.registry import load_environment
-from muarl.environments.sessions import Session
+from muarl.environments.session import Session
 from muarl.environments.task_addresses import TaskAddress
 from muarl_integrations.blocking import close_with, opened, submit
 

@@ -17,7 +17,7 @@ from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
 from muarl.basics.seeds import derive_seed
 from muarl.endpoints import Endpoint
-from muarl.environments.sessions import Observation
+from muarl.environments.session import Observation
 from muarl.rewards.judge import Judge
 from muarl.rollouts.conversation import Limits
 from muarl.types.chat import Message, ToolCall, to_openai

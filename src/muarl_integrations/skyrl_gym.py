@@ -16,8 +16,7 @@ from muarl.basics.errors import ConfigError
 from muarl.basics.extras import missing_extra
 from muarl.environments.registry import load_environment
 from muarl.environments.results import PlayResult, tools_json
-from muarl.environments.sessions import Session
-from muarl.environments.usual import configured
+from muarl.environments.session import Session
 from muarl.types.chat import Message
 from muarl_integrations.blocking import run
 from muarl_integrations.conversations import Conversations
@@ -52,7 +51,7 @@ def rows(
 
 def template_tools(environment: str, size: str | None = None) -> list[dict[str, Any]]:
     """The tools of an environment's tasks in OpenAI's form, for ``generator.chat_template_kwargs.tools``."""
-    place = configured(load_environment(environment), size)
+    place = load_environment(environment).place(size)
     return tools_json(place.tools(place.example_task("train")))
 
 

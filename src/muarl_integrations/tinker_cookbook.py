@@ -14,7 +14,7 @@ from typing import Any
 from muarl.basics.extras import missing_extra
 from muarl.environments.registry import load_environment
 from muarl.environments.results import PlayResult
-from muarl.environments.sessions import Session
+from muarl.environments.session import Session
 from muarl.types.chat import Message, ToolCall
 from muarl_integrations.conversations import Conversations
 from muarl_integrations.spoken import read_hermes, read_parsed

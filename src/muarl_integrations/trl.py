@@ -19,11 +19,10 @@ from muarl.basics.extras import require
 from muarl.basics.seeds import derive_seed
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
-from muarl.environments.configured import ConfiguredEnvironment
+from muarl.environments.place import Place
 from muarl.environments.registry import load_environment
 from muarl.environments.results import PlayResult, conversation_json
-from muarl.environments.sessions import Observation
-from muarl.environments.usual import configured
+from muarl.environments.session import Observation
 from muarl.rewards.judge import Judge
 from muarl.rollouts.conversation import Limits, agent_view
 from muarl.types.chat import Message, ToolCall
@@ -71,7 +70,7 @@ class UserAsTool:
         conversation; ``task``, its address; ``environment``, which says to TRL whose tools a row has where there are
         several. ``seed``: of generated tasks. ConfigError for tasks that cannot begin in this form."""
         environment = load_environment(self.environment)
-        place = configured(environment, self.size, self.limits, self.judge, mode=_mode(environment))
+        place = environment.place(self.size, limits=self.limits, judge=self.judge, mode=_mode(environment))
         tasks = environment.make_tasks(split, count, size=self.size, seed=seed, start=start)
         assert all(task.origin is not None for task in tasks)
         return [
@@ -153,7 +152,7 @@ def _read(seen: Observation) -> str:
     return "\n".join([*texts, OVER] if seen.done else texts)
 
 
-def _prompt(place: ConfiguredEnvironment, task: Task) -> list[dict[str, Any]]:
+def _prompt(place: Place, task: Task) -> list[dict[str, Any]]:
     """What a conversation begins with, up to a message of the customer's that is still empty."""
     before, first = place.rules.opening(task)
     seen = agent_view(before, place.rules)
@@ -168,7 +167,7 @@ def _prompt(place: ConfiguredEnvironment, task: Task) -> list[dict[str, Any]]:
 def _class(name: str, size: str | None, user_tool: str) -> type[LedByTools]:
     """The environment's class, whose methods are its tools."""
     environment = load_environment(name)
-    place = configured(environment, size, mode=_mode(environment))
+    place = environment.place(size, mode=_mode(environment))
     specs = list(place.tools(environment.task(environment.splits[0], 0, size=size)))
     taken = {"reset", "get_reward", "result", "offered"}
     for spec in specs:

@@ -28,11 +28,9 @@ from muarl.agents.sampled import SampledAgent
 from muarl.basics.errors import ConfigError
 from muarl.basics.seeds import derive_seed
 from muarl.endpoints import Endpoint
-from muarl.environments.configured import ConfiguredEnvironment
-from muarl.environments.playing import make_runner
+from muarl.environments.place import Place
 from muarl.environments.registry import load_task
 from muarl.environments.results import EpisodeFailure, PlayResult
-from muarl.environments.usual import check_playable, configured, usual_users
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.rewards.judge import Judge
 from muarl.rollouts.conversation import Limits
@@ -43,7 +41,7 @@ from muarl_integrations.blocking import submit
 
 log = logging.getLogger(__name__)
 
-_Place = tuple[ConfiguredEnvironment, EpisodeRunner]
+_Place = tuple[Place, EpisodeRunner]
 _Play = tuple[EpisodeRunner, RolloutRequest]
 Generate = Callable[[list[list[int]]], tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]]
 """Completions of prompts, with their log-probabilities where there are any."""
@@ -135,13 +133,12 @@ class UserTurns:
         found = places.get(f"{environment.name}?{size}")
         if found is None:
             mode = "native" if environment.is_benchmark else "auto"
-            place = configured(environment, size, self.limits, self.judge, mode=mode)
-            runner = make_runner(place, place.sampled_agent(agent), usual_users(place, self.users))
-            assert isinstance(runner, EpisodeRunner)
-            found = places[f"{environment.name}?{size}"] = (place, replace(runner, retries=self.retries))
+            place = environment.place(size, limits=self.limits, judge=self.judge, mode=mode)
+            runner = place.runner(place.sampled_agent(agent), place.users(self.users), retries=self.retries)
+            found = places[f"{environment.name}?{size}"] = (place, runner)
         place, runner = found
-        check_playable(place, task)
-        (request,) = place.requests([task], 1, derive_seed(self.seed, self._batches, number), "")
+        place.check_playable(task)
+        request = place.request(task, derive_seed(self.seed, self._batches, number))
         return runner, replace(request, group=f"{number:06d}/{request.group}")
 
 

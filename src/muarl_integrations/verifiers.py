@@ -15,7 +15,7 @@ from muarl.agents.outside import as_message
 from muarl.basics.errors import InfrastructureError
 from muarl.basics.extras import missing_extra
 from muarl.environments.registry import load_environment
-from muarl.environments.sessions import Session
+from muarl.environments.session import Session
 from muarl_integrations.conversations import Conversations
 
 try:

@@ -20,7 +20,7 @@ from uuid import uuid4
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.extras import missing_extra
 from muarl.domains.base import Task
-from muarl.environments.sessions import Session
+from muarl.environments.session import Session
 from muarl.types.chat import Message, ToolSpec, to_openai
 from muarl_integrations.conversations import Conversations
 from muarl_integrations.spoken import read_hermes, read_parsed

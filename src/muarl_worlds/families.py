@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-NAMES = ("tau2", "tau1", "bfcl", "acebench")
+from muarl.environments.registry import find
+
+_ONE_OF = {"tau2": "tau2-mock", "tau1": "tau1-retail", "bfcl": "bfcl-v4", "acebench": "acebench-en"}
+"""An environment of each."""
 
 
 def family(name: str) -> Any:
     """A benchmark's module, with ``DOMAINS``, ``domain(name)``, ``tasks(name, split)`` and the rest. KeyError if there
-    is none of that name (``NAMES``)."""
-    if name == "tau2":
-        from muarl_worlds.tau import tau2_benchmark
-
-        return tau2_benchmark
-    if name == "tau1":
-        from muarl_worlds.tau import tau1_benchmark
-
-        return tau1_benchmark
-    if name == "bfcl":
-        from muarl_worlds.bfcl import official
-
-        return official
-    if name == "acebench":
-        from muarl_worlds.acebench import official as acebench
-
-        return acebench
-    raise KeyError(name)
+    is none of that name."""
+    return find(_ONE_OF[name]).official().module

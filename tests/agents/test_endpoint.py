@@ -11,8 +11,8 @@ from muarl.agents.endpoint import NOT_RUN, EndpointAgent
 from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Domain, Task, tool
 from muarl.endpoints import Endpoint, EndpointSettings
-from muarl.environments.official.base import LenientRules
 from muarl.rollouts.conversation import Rules, run_episode
+from muarl.rollouts.rules import LenientRules
 from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.types.episode import StopReason
 from muarl.users.scripted import ScriptedUser

@@ -18,8 +18,8 @@ from muarl.agents.prompted import PromptedAgent
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.endpoints import Endpoint, EndpointSettings
-from muarl.environments.official.base import LenientRules
 from muarl.rollouts.conversation import Limits, Rules, run_episode
+from muarl.rollouts.rules import LenientRules
 from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason, Usage
 from support.fake_openai import FakeOpenAI, completion, text

@@ -20,7 +20,7 @@ from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import AuditRules, Obligation, Occasion, Resource
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.error_profile import SLOPPY, ErrorProfile
-from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.rewards.outcome import score
 from muarl.rollouts.conversation import Limits, run_episode

@@ -3,7 +3,6 @@ budget is ever spent."""
 
 from __future__ import annotations
 
-import functools
 import json
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from muarl.endpoints import client
-from muarl.environments import playing
+from muarl.environments import place
 from support.fake_openai import BROKEN_OFF, CUT, Answer, FakeOpenAI, call, completion, nonsense, slow, status
 from support.library import everybody, own_folder, role_of
 
@@ -63,7 +62,8 @@ class Faulty:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits before trying again."""
-    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0, retries=1))
+    usual = place.EpisodeRunner
+    monkeypatch.setattr(place, "EpisodeRunner", lambda **given: usual(**{**given, "backoff": 0.0, "retries": 1}))
     defaults = dict(client.Endpoint.__init__.__kwdefaults__ or {})
     monkeypatch.setattr(client.Endpoint.__init__, "__kwdefaults__", {**defaults, "sleep": _no_wait})
     monkeypatch.setenv("OPENAI_API_KEY", "sk-key")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from muarl.coldstart import dataset
-from muarl.environments import playing
+from muarl.environments import place
 from muarl.environments.registry import find
 from muarl.observe.progress import Phase
 from muarl.types.chat import Message
@@ -26,7 +26,7 @@ KEY = "sk-the-right-key"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
+    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import World
-from muarl.environments import playing
+from muarl.environments import place, play
 from muarl.observe.listing import list_runs
 from muarl.observe.rundir import RunDirectory
 from muarl.rollouts.rollout import LocalExecutor, Requests
@@ -34,7 +34,7 @@ class Backwards(LocalExecutor):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
+    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
 
 
 def options(tmp_path: Path, name: str) -> list[str]:
@@ -64,7 +64,7 @@ def test_it_does_not_matter_which_conversation_ends_first(
 ) -> None:
     found = killing.dataset(whole)
     assert len(found["episodes.jsonl"]) == 8 and found["dropped.jsonl"], "some are dropped"
-    monkeypatch.setattr(playing, "LocalExecutor", Backwards)
+    monkeypatch.setattr(play, "LocalExecutor", Backwards)
     muarl("coldstart", *options(tmp_path, "again"), ok=True)
     same(tmp_path / "again", whole)
 

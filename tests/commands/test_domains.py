@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.environments import registry
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import place_of
 from muarl.environments.registry import find
 from support.environments import MADE
 
@@ -32,17 +32,15 @@ def test_policy_and_tools_are_those_of_a_run(name: str, size: str) -> None:
     if size not in find(name).sizes:
         assert "--size" in domains("show", name, "--size", size).stderr
         return
-    environment = configure_environment(
-        load_config("cpu", [f"domain.name={name}", f"domain.size={size}"]), measuring=True
-    )
-    task = environment.example_task("test")
-    tools = [spec.to_openai() for spec in environment.tools(task)]
-    assert domains("show", name, "--size", size, "--policy").stdout == environment.system_prompt(task)
+    place = place_of(load_config("cpu", [f"domain.name={name}", f"domain.size={size}"]), measuring=True)
+    task = place.example_task("test")
+    tools = [spec.to_openai() for spec in place.tools(task)]
+    assert domains("show", name, "--size", size, "--policy").stdout == place.system_prompt(task)
     assert json.loads(domains("show", name, "--size", size, "--tools").stdout) == tools
     both = json.loads(domains("show", name, "--size", size, "--json").stdout)
-    assert both == {"policy": environment.system_prompt(task), "tools": tools}
+    assert both == {"policy": place.system_prompt(task), "tools": tools}
     shown = domains("show", name, "--size", size).stdout
-    assert environment.system_prompt(task) in shown and all(tool["function"]["name"] in shown for tool in tools)
+    assert place.system_prompt(task) in shown and all(tool["function"]["name"] in shown for tool in tools)
 
 
 @pytest.mark.data

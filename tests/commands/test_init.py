@@ -17,7 +17,7 @@ from muarl.agents.idle import IdleAgent
 from muarl.cli import init
 from muarl.cli.main import app
 from muarl.environments import registry
-from muarl.environments.episodes import evaluate
+from muarl.environments.play import evaluate
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ WORK = {
     "doctor": ("muarl_tools.commands.doctor.checks", "--no-speed"),
     "domains check": ("muarl_tools.check_environment.run_checks", "retail-generated"),
     "domains list": ("muarl.environments.registry.find", ""),
-    "domains show": ("muarl.environments.briefing.briefing", "retail-generated"),
+    "domains show": ("muarl.environments.configure.briefing", "retail-generated"),
     "env serve": ("muarl_tools.commands.env._check", "retail-generated"),
     "eval": (BEFOREHAND, "retail-generated --agent expert"),
     "export": ("muarl_tools.export.export", "base"),
@@ -66,7 +66,7 @@ WORK = {
     "tasks practise": ("muarl_tools.commands.tasks_practise._episodes", "RUN --out OUT"),
     "train": (BEFOREHAND, "--checkpoint base"),
     "user check": ("muarl_tools.commands.user._config", "agenda"),
-    "user fit": ("muarl.environments.usual.configured", "FILE --out settings.yaml"),
+    "user fit": ("muarl.environments.environment.Environment.place", "FILE --out settings.yaml"),
     "view": ("muarl_tools.view.runs.Library.__init__", "RUN"),
 }
 """By command, where its work begins, and arguments that lead there."""

@@ -15,9 +15,8 @@ from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, tool
 from muarl.environments import registry
 from muarl.environments.audit_rules import RulesOfRuns, domain_with_tools, known_names, rules_named, rules_recorded
-from muarl.environments.by_domain import by_domain, environment_of
 from muarl.environments.environment import Environment
-from muarl.environments.registry import find, names
+from muarl.environments.registry import by_domain, environment_of, find, names
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn
 from muarl_worlds.environments.hotel import HOTEL

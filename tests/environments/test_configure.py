@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from loop_kit import Puppet
-from muarl.audit import keep_rules
 from muarl.audit.rules_file import FILE, read_rules
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError, InfrastructureError
@@ -19,16 +18,12 @@ from muarl.config import load_config
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments import configured
-from muarl.environments.configure import (
-    GENERATED_RULES,
-    ConfiguredEnvironment,
-    EnvironmentTasks,
-    ImaginedTools,
-    configure_environment,
-)
+from muarl.environments import place as place_module
+from muarl.environments.configure import place_of
 from muarl.environments.draws import draw_made
-from muarl.environments.environment import Environment
+from muarl.environments.environment import GENERATED_RULES, Environment
+from muarl.environments.place import Draw, ImaginedPlace, Place
+from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl
@@ -36,7 +31,8 @@ from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.rewards import outcome
 from muarl.rewards.judge import FixedJudge
-from muarl.rollouts.conversation import Limits, Rules, run_episode
+from muarl.rollouts.conversation import Rules, run_episode
+from muarl.runs.context import keep_own_rules
 from muarl.runs.roles import Cast, check_fits
 from muarl.runs.tasks import check_gold
 from muarl.types.episode import Verdict
@@ -46,42 +42,47 @@ from support.toy_shop import Lines
 NAMES = ("retail-generated", "airline-generated", "telecom-generated", "bfcl-generated", "acebench-generated")
 
 
-def environment_of(*overrides: str, measuring: bool = False) -> ConfiguredEnvironment:
-    return configure_environment(load_config("cpu", overrides), measuring=measuring)
+def environment_of(*overrides: str, measuring: bool = False) -> Place:
+    return place_of(load_config("cpu", overrides), measuring=measuring)
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def environment(request: pytest.FixtureRequest) -> ConfiguredEnvironment:
+def place(request: pytest.FixtureRequest) -> Place:
     return environment_of(f"domain.name={request.param}", "domain.size=tiny")
 
 
-def test_agents_are_told_what_the_domain_says_of_the_task(environment: ConfiguredEnvironment) -> None:
-    task = environment.example_task("train")
-    assert type(environment) is EnvironmentTasks and environment.environment is find(environment.name)
-    assert environment.system_prompt(task) == environment.domain.policy_for(task) != ""
-    assert tuple(environment.tools(task)) == tuple(environment.domain.specs_for(task)) != ()
-    assert DONE not in environment.tools(task)
-    assert environment.rules == GENERATED_RULES and environment.checkable
+def test_agents_are_told_what_the_domain_says_of_the_task(place: Place) -> None:
+    task = place.example_task("train")
+    assert type(place) is Place and place.expert is find(place.name).expert
+    assert place.system_prompt(task) == place.domain.policy_for(task) != ""
+    assert tuple(place.tools(task)) == tuple(place.domain.specs_for(task)) != ()
+    assert DONE not in place.tools(task)
+    assert place.rules == GENERATED_RULES and place.checkable
 
 
-def test_some_task_is_one_of_the_split_and_always_the_same(environment: ConfiguredEnvironment) -> None:
+def test_some_task_is_one_of_the_split_and_always_the_same(place: Place) -> None:
     for split in ("train", "validation", "test"):
-        task = environment.example_task(split)
-        others = environment.example_task(split), environment.draw(split, 3, 0, 0)[0]
+        task = place.example_task(split)
+        others = place.example_task(split), place.draw(split, 3, 0, 0)[0]
         assert all((t.id, t.scenario, t.actions) == (task.id, task.scenario, task.actions) for t in others)
-    assert environment.example_task("train").id != environment.example_task("test").id
+    assert place.example_task("train").id != place.example_task("test").id
     with pytest.raises((ValueError, ConfigError)):
-        environment.example_task("base")
+        place.example_task("base")
 
 
-def test_what_is_told_reaches_the_agent(environment: ConfiguredEnvironment) -> None:
-    task = environment.example_task("test")
+def test_what_is_told_reaches_the_agent(place: Place) -> None:
+    task = place.example_task("test")
     agent = Puppet("Hello.")
-    told, tools = environment.system_prompt(task), environment.tools(task)
-    asyncio.run(run_episode(task, environment.domain.world(task), agent, Lines("a"), system=told, tools=tools))
-    asyncio.run(run_episode(task, environment.domain.world(task), agent, Lines("a")))
+    told, tools = place.system_prompt(task), place.tools(task)
+    asyncio.run(run_episode(task, place.domain.world(task), agent, Lines("a"), system=told, tools=tools))
+    asyncio.run(run_episode(task, place.domain.world(task), agent, Lines("a")))
     given = [(s.system, tuple(s.tools)) for s in agent.sessions]
     assert given == [(told, tuple(tools))] * 2, "and is what an agent is told that nobody tells anything else"
+
+
+def own_place(domain: Domain, draw: Draw) -> Place:
+    """A place that a program makes itself."""
+    return Place(name=domain.name, domain=domain, draw=draw, rules=Rules(), judge=FixedJudge(True))
 
 
 class Shelf(Domain):
@@ -105,39 +106,40 @@ def test_tasks_of_ones_own_are_replayed_before_anything_is_made_or_played(tmp_pa
         books = {n: "c" if (split, n) == ("train", 5) else "b" for n in numbers}
         return [Task(f"{split}-{n}", "shelf", "", (Action("lend", {"book": books[n]}),)) for n in numbers]
 
-    environment = ConfiguredEnvironment(Shelf(), draw, Rules(), Limits(), judge=FixedJudge(True))
+    place = own_place(Shelf(), draw)
+    places = Places([place])
     overrides = ["rl.steps=3", "rl.tasks_per_step=2", "rl.seed=4", "seed=1", f"runs_dir={tmp_path}"]
     config = load_config("cpu", overrides)
     cause = r"task train-5: actions\[0\], lend\(.*\): raises KeyError"
     with pytest.raises(DataError, match=cause):
-        check_gold(config.rl, config.eval, config.seed, environment)
+        check_gold(config.rl, config.eval, config.seed, places)
     seed = 4 + 1000 + 500_000
     assert drawn == [("validation", 100, config.eval.seed, 0), *(("train", 2, seed, start) for start in (0, 2, 4))]
     with pytest.raises(DataError, match=cause):  # nothing else of what it is given is looked at before
-        rl.train(None, config, environment, None)  # type: ignore[arg-type]
+        rl.train(None, config, places, None)  # type: ignore[arg-type]
     wrong = draw("train", 1, 0, 5)
     with pytest.raises(DataError, match=cause):
-        evaluate(config.eval, environment, wrong, None, None, label="x")  # type: ignore[arg-type]
+        evaluate(config.eval, places, wrong, None, None, label="x")  # type: ignore[arg-type]
     with pytest.raises(DataError, match=cause):
-        demonstrate(environment, None, wrong, ErrorProfile(), seed=0)  # type: ignore[arg-type]
-    environment.check(draw("train", 5, 0, 0))
+        demonstrate(places, None, wrong, ErrorProfile(), seed=0)  # type: ignore[arg-type]
+    place.check(draw("train", 5, 0, 0))
 
 
 def test_what_generators_and_benchmarks_have_made_is_not_replayed_again(
-    environment: ConfiguredEnvironment, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(configured, "check_tasks", None)
-    environment.check(environment.draw("train", 2, 0, 0))
+    monkeypatch.setattr(place_module, "check_tasks", None)
+    place.check(place.draw("train", 2, 0, 0))
     config = load_config("cpu")
-    check_gold(config.rl, config.eval, config.seed, environment)
-    assert not environment.unchecked
+    check_gold(config.rl, config.eval, config.seed, Places([place]))
+    assert place.replayed
 
 
 def test_users_have_the_tools_that_their_task_allows() -> None:
-    environment = environment_of("domain.name=telecom-generated")
-    task = environment.example_task("train")
-    named = [t.name for t in environment.user_tools(task)]
-    everything = [t.name for t in environment.domain.tool_specs("user")]
+    place = environment_of("domain.name=telecom-generated")
+    task = place.example_task("train")
+    named = [t.name for t in place.user_tools(task)]
+    everything = [t.name for t in place.domain.tool_specs("user")]
     assert named == [n for n in everything if task.user_tools is None or n in task.user_tools] != []
     assert not environment_of("domain.name=retail-generated").user_tools(task)
 
@@ -145,9 +147,9 @@ def test_users_have_the_tools_that_their_task_allows() -> None:
 def test_a_policy_of_ones_own_is_told_in_every_task(tmp_path: Path) -> None:
     path = tmp_path / "policy.md"
     path.write_text("Sei freundlich. {ticket}\n", encoding="utf-8")
-    environment = environment_of("domain.name=retail-generated", f"domain.policy={path}")
-    for task in environment.draw("train", 2, 0, 0):
-        assert environment.system_prompt(task) == "Sei freundlich. {ticket}\n", "a ticket is for those who work alone"
+    place = environment_of("domain.name=retail-generated", f"domain.policy={path}")
+    for task in place.draw("train", 2, 0, 0):
+        assert place.system_prompt(task) == "Sei freundlich. {ticket}\n", "a ticket is for those who work alone"
     path.write_bytes(b"\xff\xfe")
     for bad in (path, tmp_path / "none.md"):
         with pytest.raises(ConfigError, match=r"domain\.policy"):
@@ -180,27 +182,25 @@ def test_draws_of_the_plain_kind_follow_each_other() -> None:
 # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def score(environment: ConfiguredEnvironment, task: Any) -> Verdict:
-    world = environment.domain.world(task)
+def score(place: Place, task: Any) -> Verdict:
+    world = place.domain.world(task)
     episode = asyncio.run(run_episode(task, world, Puppet("Hello."), Lines("a")))
-    return asyncio.run(environment.score(task, world, episode))
+    return asyncio.run(place.score(task, world, episode))
 
 
 def test_where_the_world_has_no_state_everything_that_ends_is_unscored() -> None:
-    environment = environment_of()
-    task = environment.example_task("train")
-    assert score(environment, task).breakdown != {"unscored": 0.0}
-    imagined = ImaginedTools(
-        environment.domain, environment.draw, environment.rules, environment.limits, environment.judge
-    )
+    place = environment_of()
+    task = place.example_task("train")
+    assert score(place, task).breakdown != {"unscored": 0.0}
+    imagined = ImaginedPlace(name="imagined", domain=place.domain, draw=place.draw, rules=place.rules)
     assert score(imagined, task) == Verdict(0.0, {"unscored": 0.0}) and not imagined.checkable
 
 
 def test_scoring_that_breaks_off_is_infrastructure_and_what_a_person_can_mend_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    environment = environment_of()
-    task = environment.example_task("train")
+    place = environment_of()
+    task = place.example_task("train")
 
     def failing(problem: Exception) -> Any:
         async def broken(*args: Any, **kwargs: Any) -> Verdict:
@@ -210,15 +210,15 @@ def test_scoring_that_breaks_off_is_infrastructure_and_what_a_person_can_mend_is
 
     monkeypatch.setattr(outcome, "score", failing(ZeroDivisionError("x")))
     with pytest.raises(InfrastructureError, match=f"task {task.id} cannot be scored: ZeroDivisionError: x") as caught:
-        score(environment, task)
+        score(place, task)
     assert caught.value.boundary == "world"
     monkeypatch.setattr(outcome, "score", failing(DataError("db.json: gone")))
     with pytest.raises(DataError, match="gone"):
-        score(environment, task)
+        score(place, task)
 
 
 def test_a_setting_need_not_be_a_configurations() -> None:
-    environment = environment_of()
+    place = environment_of()
 
     class Shop(Domain):
         name = "shop"
@@ -227,7 +227,7 @@ def test_a_setting_need_not_be_a_configurations() -> None:
         def policy_for(self, task: Task) -> str:
             return f"Be kind to {task.id}."
 
-    made = ConfiguredEnvironment(Shop(), environment.draw, environment.rules, environment.limits, FixedJudge(True))
+    made = own_place(Shop(), place.draw)
     task = Task("t", "shop", "", ())
     assert made.system_prompt(task) == "Be kind to t." and tuple(made.tools(task)) == ()
 
@@ -253,7 +253,7 @@ def test_training_keeps_the_rules_that_an_own_domain_declares(tmp_path: Path) ->
     run = RunDirectory(tmp_path, "cellar")
     context = SimpleNamespace(folder=run, progress=None, backend=Backend())
     with pytest.raises(Enough):
-        rl.train(context, config, ConfiguredEnvironment(Cellar(), draw, Rules(), Limits(), FixedJudge(True)), None)  # type: ignore[arg-type]
+        rl.train(context, config, Places([own_place(Cellar(), draw)]), None)  # type: ignore[arg-type]
     assert read_rules(run.path / FILE).rules.auth_tools == {"lend"}
 
 
@@ -268,7 +268,7 @@ def lent(split: str, index: int) -> Task:
 def configure(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes an environment as a run configures it, as if its name stood in the configuration."""
 
-    def made(environment: Environment, *overrides: str, measuring: bool = False) -> ConfiguredEnvironment:
+    def made(environment: Environment, *overrides: str, measuring: bool = False) -> Place:
         monkeypatch.setattr("muarl.environments.configure.find", lambda name: environment)
         monkeypatch.setattr("muarl.runs.roles.find", lambda name: environment)
         return environment_of(*overrides, measuring=measuring)
@@ -277,42 +277,43 @@ def configure(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_what_an_environment_of_ones_own_lacks_is_told_before_any_work(configure: Any) -> None:
-    environment = configure(Environment(name="library", domain=Shelf, tasks=lent))
-    assert environment.unchecked and environment.name == "library"
+    place = configure(Environment(name="library", domain=Shelf, tasks=lent))
+    assert not place.replayed and place.name == "library"
     config = load_config("cpu", ["eval.agent=expert"])
     with pytest.raises(ConfigError, match="library has no rule-based user: give --user endpoint:MODEL"):
         check_fits(Cast.of(config), "user")
     with pytest.raises(ConfigError, match="library has no scripted expert"):
         check_fits(Cast.of(config), "agent")
     with pytest.raises(ConfigError, match="library has no rule-based user"):
-        make_users(config.user, environment)
+        make_users(config.user, Places([place]))
 
 
 def test_a_fixed_set_of_tasks_is_drawn_in_rounds_and_evaluated_whole(configure: Any) -> None:
     tasks = {split: [lent(split, n) for n in range(4)] for split in ("train", "test")}
-    environment = configure(Environment(name="library", domain=Shelf, tasks=tasks))
-    rounds = [[t.id for t in environment.draw("train", 2, 0, start)] for start in (0, 2, 4, 6)]
+    place = configure(Environment(name="library", domain=Shelf, tasks=tasks))
+    rounds = [[t.id for t in place.draw("train", 2, 0, start)] for start in (0, 2, 4, 6)]
     assert sorted(rounds[0] + rounds[1]) == sorted(rounds[2] + rounds[3]) == sorted(t.id for t in tasks["train"])
-    assert len(environment.eval_tasks(load_config("cpu", ["eval.tasks=null"]).eval)) == 4
-    assert len(environment.eval_tasks(load_config("cpu", ["eval.tasks=200"]).eval)) == 4
-    assert len(environment.eval_tasks(load_config("cpu", ["eval.tasks=3"]).eval)) == 3
+    assert len(place.eval_tasks("test", None, seed=0)) == 4
+    assert len(place.eval_tasks("test", 200, seed=0)) == 4
+    assert len(place.eval_tasks("test", 3, seed=0)) == 3
     with pytest.raises(ConfigError, match="library has 4 tasks for train, and 5 are asked for at once: lower rl.tasks"):
-        environment.draw("train", 5, 0, 0)
+        place.draw("train", 5, 0, 0)
     assert configure(Environment(name="library", domain=Shelf, tasks=lent), "domain.intents=[borrow]").draw
     with pytest.raises(ConfigError, match="there is no intent 'return'; known: borrow"):
         configure(Environment(name="library", domain=Shelf, tasks=tasks), "domain.intents=[return]")
 
 
 def test_endless_tasks_need_a_number(configure: Any) -> None:
-    environment = configure(Environment(name="library", domain=Shelf, tasks=lent))
+    place = configure(Environment(name="library", domain=Shelf, tasks=lent))
     with pytest.raises(ConfigError, match="library has tasks without end: say how many"):
-        environment.eval_tasks(load_config("cpu", ["eval.tasks=null"]).eval)
+        place.eval_tasks("test", None, seed=0)
 
 
 def test_an_environments_own_rules_audit_it_and_are_kept(configure: Any, tmp_path: Path) -> None:
     rules = AuditRules(consent=False, auth_tools=frozenset({"lend"}))
-    environment = configure(Environment(name="library", domain=Shelf, tasks=lent, audit=rules))
-    assert environment.audit_rules(environment.example_task("train")).auth_tools == {"lend"}
-    keep_rules(tmp_path, environment.domain, environment.own_rules)
-    assert read_rules(tmp_path / FILE).rules.auth_tools == {"lend"}
-    assert replace(environment, environment=find("retail-generated")).own_rules is None
+    place = configure(Environment(name="library", domain=Shelf, tasks=lent, audit=rules))
+    assert place.audit_rules(place.example_task("train")).auth_tools == {"lend"}
+    keep_own_rules(RunDirectory(tmp_path, "own"), Places([place]))
+    assert read_rules(tmp_path / "own" / FILE).rules.auth_tools == {"lend"}
+    keep_own_rules(RunDirectory(tmp_path, "known"), Places([replace(place, name="retail-generated")]))
+    assert not (tmp_path / "known" / FILE).exists()

@@ -14,7 +14,7 @@ from muarl.basics.errors import ConfigError, DataError, MuarlError, OwnCodeError
 from muarl.domains.auditing import UNDECLARED, AuditRules
 from muarl.domains.base import Action, Domain, Task, tool
 from muarl.environments.environment import Environment
-from muarl.environments.episodes import play_tasks
+from muarl.environments.play import play_tasks
 from muarl.environments.registry import find
 from muarl.environments.task_files import FiledTask, write_tasks
 from muarl.rollouts.rules import Rules
@@ -22,6 +22,7 @@ from muarl.types.chat import Message
 from muarl.types.episode import StopReason
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import User
+from muarl_worlds.bfcl.protocol import BfclOfficial
 
 
 class Library(Domain):
@@ -137,9 +138,9 @@ def test_what_it_offers_is_given() -> None:
     assert retail.needed_user() is retail.rule_based_user and retail.needed_expert() is retail.expert
     telecom = find("tau2-telecom")
     assert telecom.needed_expert() is find("telecom-generated").expert and telecom.is_benchmark
-    assert telecom.splits[0] == "base" and find("bfcl-v3").official(sampled=True).mode == "qwen"
+    assert telecom.splits[0] == "base" and BfclOfficial.chosen_mode("auto", "bfcl-v3", sampled=True) == "qwen"
     with pytest.raises(ConfigError, match="bfcl-v3 is played in mode native or qwen or text, not text-api"):
-        find("bfcl-v3").official("text-api")
+        find("bfcl-v3").place(mode="text-api")
 
 
 def test_audit_rules_are_its_own_or_else_the_domains() -> None:

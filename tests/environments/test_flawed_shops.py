@@ -18,8 +18,8 @@ from muarl.domains.base import Action, Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments import registry
 from muarl.environments.environment import Environment
-from muarl.environments.playing import play
-from muarl.environments.usual import configured, usual_users
+from muarl.environments.places import Places
+from muarl.environments.play import play_in
 from muarl.rewards.outcome import score
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import StopReason
@@ -57,8 +57,8 @@ def tasks_of(shop: Environment) -> list[Task]:
 
 def earned(shop: Environment, agent: Agent) -> int:
     """How many tasks an agent earns with the shop's own users."""
-    place = configured(shop)
-    played = asyncio.run(play(place, agent, usual_users(place), tasks_of(shop), 1, seed=0))
+    place = shop.place()
+    played = asyncio.run(play_in(Places([place]), agent, place.users(), tasks_of(shop), 1, seed=0))
     return sum(e.reward == 1 for e in played.episodes)
 
 

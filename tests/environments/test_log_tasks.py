@@ -21,9 +21,11 @@ from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.domains.authoring import AuthoringWarning
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import place_of
 from muarl.environments.log_tasks import CHANGED_NOTHING, Dropped, snapshot, task_of
-from muarl.environments.playing import play
+from muarl.environments.place import Place
+from muarl.environments.places import Places
+from muarl.environments.play import play_in
 from muarl.environments.registry import find
 from muarl.environments.task_files import FiledTask, TaskFile, read_tasks, split_of, write_tasks
 from muarl.runs.roles import Cast, check_fits
@@ -59,28 +61,30 @@ class Again:
 
 
 @lru_cache
-def played(name: str, count: int = 12) -> tuple[ConfiguredEnvironment, list[Any], list[Episode]]:
+def played(name: str, count: int = 12) -> tuple[Place, list[Any], list[Episode]]:
     """A setting at full size, tasks, and how the expert served them."""
     config = load_config("quickstart", [f"domain.name={name}", "domain.size=official"])
-    environment = configure_environment(config)
-    tasks = list(environment.draw("train", count, 0, 0))
+    place = place_of(config)
+    tasks = list(place.draw("train", count, 0, 0))
     agent = ExpertAgent(make=find(name).expert)
     return (
-        environment,
+        place,
         tasks,
-        asyncio.run(play(environment, agent, make_users(config.eval_user, environment), tasks, 1, seed=0)).episodes,
+        asyncio.run(
+            play_in(Places([place]), agent, make_users(config.eval_user, Places([place])), tasks, 1, seed=0)
+        ).episodes,
     )
 
 
-def made_of(episode: Episode, environment: ConfiguredEnvironment, name: str, **options: Any) -> FiledTask:
+def made_of(episode: Episode, place: Place, name: str, **options: Any) -> FiledTask:
     own = "retail" if name.startswith("retail") else "airline"
-    found = task_of(episode.messages, environment.domain, own, observer=find(name).observer, **options)
+    found = task_of(episode.messages, place.domain, own, observer=find(name).observer, **options)
     assert isinstance(found, FiledTask), found
     return found
 
 
-def after(environment: ConfiguredEnvironment, task: Any, actions: Sequence[Any]) -> str:
-    world = environment.domain.world(task)
+def after(place: Place, task: Any, actions: Sequence[Any]) -> str:
+    world = place.domain.world(task)
     for n, action in enumerate(actions):
         assert not world.call(action.requestor, ToolCall(f"c{n}", action.name, dict(action.arguments))).error
     return world.digest()
@@ -93,44 +97,44 @@ def log_line(episode: Episode) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_goal_and_world_of_a_good_conversation(name: str) -> None:
-    environment, tasks, episodes = played(name)
+    place, tasks, episodes = played(name)
     by_id = {t.id: t for t in tasks}
     reproduced = 0
     for episode in episodes:
         original = by_id[episode.task_id]
-        filed = made_of(episode, environment, name)
+        filed = made_of(episode, place, name)
         assert not filed.confirmed
-        assert after(environment, original, filed.task.actions or ()) == after(
-            environment, original, original.actions or ()
-        )
+        assert after(place, original, filed.task.actions or ()) == after(place, original, original.actions or ())
         reproduced += not any("in this task's world" in note for note in filed.notes)
     assert reproduced >= len(episodes) - 2, "what tools answered is enough to put nearly every world together"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_agent_of_the_log_earns_the_reward_and_doing_nothing_does_not(name: str) -> None:
-    environment, _, episodes = played(name)
+    place, _, episodes = played(name)
     users = ScriptedUserFactory()
     tried = 0
     for episode in episodes:
-        filed = made_of(episode, environment, name)
+        filed = made_of(episode, place, name)
         if filed.notes or not filed.task.actions:
             continue
         tried += 1
-        good = asyncio.run(play(environment, Again(episode.messages), users, [filed.task], 1, seed=0)).episodes[0]
-        idle = asyncio.run(play(environment, IdleAgent(), users, [filed.task], 1, seed=0)).episodes[0]
+        good = asyncio.run(play_in(Places([place]), Again(episode.messages), users, [filed.task], 1, seed=0)).episodes[
+            0
+        ]
+        idle = asyncio.run(play_in(Places([place]), IdleAgent(), users, [filed.task], 1, seed=0)).episodes[0]
         assert (good.reward, idle.reward) == (1.0, 0.0), filed.task.id
     assert tried >= 4
 
 
 @pytest.mark.slow
 def test_a_snapshot_fills_in_what_the_log_does_not_show() -> None:
-    environment, tasks, episodes = played("retail-generated")
+    place, tasks, episodes = played("retail-generated")
     by_id = {t.id: t for t in tasks}
     for episode in episodes:
         tables = by_id[episode.task_id].database.to_tables()
         whole = snapshot(json.loads(json.dumps(tables)), find("retail-generated").observer, "db.json")
-        filed = made_of(episode, environment, "retail-generated", database=whole)
+        filed = made_of(episode, place, "retail-generated", database=whole)
         assert not any("in this task's world" in note for note in filed.notes)
         assert filed.task.database is not None
         assert filed.task.database.digest() == by_id[episode.task_id].database.digest()
@@ -139,39 +143,39 @@ def test_a_snapshot_fills_in_what_the_log_does_not_show() -> None:
 @pytest.mark.slow
 def test_a_snapshot_that_has_moved_on_is_put_back() -> None:
     """The operator's database is of today; what the log has seen before its writes counts."""
-    environment, tasks, episodes = played("retail-generated")
+    place, tasks, episodes = played("retail-generated")
     for episode in episodes:
         task = next(t for t in tasks if t.id == episode.task_id)
-        if not task.actions or not made_of(episode, environment, "retail-generated").task.actions:
+        if not task.actions or not made_of(episode, place, "retail-generated").task.actions:
             continue
-        world = environment.domain.world(task)
+        world = place.domain.world(task)
         for n, action in enumerate(task.actions):
             world.call("assistant", ToolCall(f"c{n}", action.name, dict(action.arguments)))
         today = snapshot(world.toolkit().db.to_tables(), find("retail-generated").observer, "db.json")
-        filed = made_of(episode, environment, "retail-generated", database=today)
-        if any("in this task's world" in note for note in made_of(episode, environment, "retail-generated").notes):
+        filed = made_of(episode, place, "retail-generated", database=today)
+        if any("in this task's world" in note for note in made_of(episode, place, "retail-generated").notes):
             continue
         assert not any("cannot be reached" in note for note in filed.notes), filed.notes
 
 
 def test_what_a_person_should_look_at() -> None:
-    environment, _, episodes = played("retail-generated")
+    place, _, episodes = played("retail-generated")
     cancelled = next(
         (e, filed)
         for e in episodes
-        for filed in [made_of(e, environment, "retail-generated")]
+        for filed in [made_of(e, place, "retail-generated")]
         if filed.task.actions and not filed.notes
     )
     messages = list(cancelled[0].messages)
     # Without the customer's answers nobody has agreed to anything.
     silent = [Message("user", "Hm.") if m.role == "user" and n > 2 else m for n, m in enumerate(messages)]
-    filed = task_of(silent, environment.domain, "retail", observer=find("retail-generated").observer)
+    filed = task_of(silent, place.domain, "retail", observer=find("retail-generated").observer)
     assert isinstance(filed, FiledTask) and any("did not agree" in note for note in filed.notes)
     # An answer that the new world cannot give.
     wrong = [
         Message("tool", "pending, of course", tool_call_id=m.tool_call_id) if m.role == "tool" else m for m in messages
     ]
-    filed = task_of(wrong, environment.domain, "retail", observer=find("retail-generated").observer)
+    filed = task_of(wrong, place.domain, "retail", observer=find("retail-generated").observer)
     assert isinstance(filed, FiledTask) and any("the goal cannot be reached" in note for note in filed.notes)
     # A conversation in which nothing was changed.
     order = ToolCall("c1", "get_user_details", {"user_id": "a_b_1"})
@@ -181,35 +185,35 @@ def test_what_a_person_should_look_at() -> None:
         Message("tool", json.dumps({"user_id": "a_b_1", "orders": []}), tool_call_id="c1"),
         Message("assistant", "On its way."),
     )
-    filed = task_of(idle, environment.domain, "retail", observer=find("retail-generated").observer)
+    filed = task_of(idle, place.domain, "retail", observer=find("retail-generated").observer)
     assert isinstance(filed, FiledTask) and CHANGED_NOTHING in filed.notes
     assert "Where is my order?" in filed.task.scenario and "STOP" not in filed.task.scenario
-    assert isinstance(task_of(idle[1:], environment.domain, "retail"), Dropped)
+    assert isinstance(task_of(idle[1:], place.domain, "retail"), Dropped)
 
 
 def test_a_failed_write_is_noted_and_is_no_goal() -> None:
-    environment, _, episodes = played("retail-generated")
+    place, _, episodes = played("retail-generated")
     call = ToolCall("c9", "cancel_pending_order", {"order_id": "#W0000000", "reason": "no longer needed"})
     messages = (
         *episodes[0].messages,
         Message("assistant", None, (call,)),
         Message("tool", "Error: Order not found", tool_call_id="c9"),
     )
-    plain = made_of(episodes[0], environment, "retail-generated")
-    filed = task_of(messages, environment.domain, "retail", observer=find("retail-generated").observer)
+    plain = made_of(episodes[0], place, "retail-generated")
+    filed = task_of(messages, place.domain, "retail", observer=find("retail-generated").observer)
     assert isinstance(filed, FiledTask) and filed.task.actions == plain.task.actions
     assert any("cancel_pending_order" in n and "failed" in n for n in filed.notes)
 
 
 def test_the_same_conversation_is_the_same_task() -> None:
-    environment, _, episodes = played("retail-generated")
-    ids = [made_of(e, environment, "retail-generated").task.id for e in episodes]
-    assert ids == [made_of(e, environment, "retail-generated").task.id for e in episodes] and len(set(ids)) == len(ids)
+    place, _, episodes = played("retail-generated")
+    ids = [made_of(e, place, "retail-generated").task.id for e in episodes]
+    assert ids == [made_of(e, place, "retail-generated").task.id for e in episodes] and len(set(ids)) == len(ids)
 
 
 def test_files_keep_everything(tmp_path: Path) -> None:
-    environment, _, episodes = played("airline-generated")
-    tasks = [made_of(e, environment, "airline-generated", source=f"log, line {n}") for n, e in enumerate(episodes)]
+    place, _, episodes = played("airline-generated")
+    tasks = [made_of(e, place, "airline-generated", source=f"log, line {n}") for n, e in enumerate(episodes)]
     write_tasks(tmp_path / "tasks.jsonl", tasks)
     for old, new in zip(tasks, read_tasks(tmp_path / "tasks.jsonl"), strict=True):
         assert (new.confirmed, new.notes, new.source) == (old.confirmed, old.notes, old.source)
@@ -222,8 +226,8 @@ def test_files_keep_everything(tmp_path: Path) -> None:
 
 
 def file_of(tmp_path: Path, count: int = 12, confirmed: bool = True) -> Path:
-    environment, _, episodes = played("retail-generated")
-    tasks = [made_of(e, environment, "retail-generated") for e in episodes]
+    place, _, episodes = played("retail-generated")
+    tasks = [made_of(e, place, "retail-generated") for e in episodes]
     good = [FiledTask(t.task, confirmed) for t in tasks if not any("cannot be reached" in n for n in t.notes)]
     write_tasks(tmp_path / "tasks.jsonl", good[:count])
     return tmp_path / "tasks.jsonl"
@@ -296,11 +300,11 @@ def test_tasks_with_failing_gold_actions_are_played_where_that_is_asked_for(tmp_
     spoil(path, actions=[{"name": "fly", "arguments": {}}])
     settings = [f"domain.tasks={path}", "domain.size=small", "user.kind=scripted", "eval_user.kind=scripted"]
     with pytest.raises(DataError, match="unknown tool"):
-        configure_environment(load_config("quickstart", settings))
+        place_of(load_config("quickstart", settings))
     with pytest.warns(AuthoringWarning, match=r"1 of \d+ confirmed tasks .* line 2: task .*: actions\[0\], fly"):
-        environment = configure_environment(load_config("quickstart", [*settings, "domain.allow_failing_gold=true"]))
-    assert environment.domain.allow_failing_gold
-    assert not configure_environment(load_config("quickstart", [])).domain.allow_failing_gold
+        place = place_of(load_config("quickstart", [*settings, "domain.allow_failing_gold=true"]))
+    assert place.domain.allow_failing_gold
+    assert not place_of(load_config("quickstart", [])).domain.allow_failing_gold
 
 
 def test_the_commands(tmp_path: Path) -> None:
@@ -350,9 +354,9 @@ def test_a_run_of_logged_tasks_needs_users_that_can_play_them(tmp_path: Path) ->
     )  # who alone plays in an eval
     scripted = ["user.kind=scripted", "eval_user.kind=scripted"]
     with pytest.raises(ConfigError, match="a task file cannot be used with the benchmark tau2-retail"):
-        configure_environment(load_config("quickstart", [file, "domain.name=tau2-retail", *scripted]))
-    environment = configure_environment(load_config("quickstart", [file, "domain.size=official", *scripted]))
-    assert environment.example_task("train").id.startswith("log-")
+        place_of(load_config("quickstart", [file, "domain.name=tau2-retail", *scripted]))
+    place = place_of(load_config("quickstart", [file, "domain.size=official", *scripted]))
+    assert place.example_task("train").id.startswith("log-")
 
 
 def test_a_run_trains_on_logged_tasks(tmp_path: Path) -> None:
@@ -360,12 +364,12 @@ def test_a_run_trains_on_logged_tasks(tmp_path: Path) -> None:
     from muarl.recipes import rl
 
     config = load_config("quickstart", [])
-    environment = configure_environment(config)
-    users = make_users(config.eval_user, environment)
-    task = next(t for t in environment.draw("train", 50, 0, 0) if t.tags["intent"] == "cancel")
+    place = place_of(config)
+    users = make_users(config.eval_user, Places([place]))
+    task = next(t for t in place.draw("train", 50, 0, 0) if t.tags["intent"] == "cancel")
     agent = ExpertAgent(make=find("retail-generated").expert)
-    episodes = asyncio.run(play(environment, agent, users, [task], 8, seed=0)).episodes
-    made = [made_of(e, environment, "retail-generated", database=task.database) for e in episodes]
+    episodes = asyncio.run(play_in(Places([place]), agent, users, [task], 8, seed=0)).episodes
+    made = [made_of(e, place, "retail-generated", database=task.database) for e in episodes]
     assert all(not f.notes and f.task.actions for f in made)
     path = tmp_path / "tasks.jsonl"
     write_tasks(path, [FiledTask(t.task, True) for t in {f.task.id: f for f in made}.values()])

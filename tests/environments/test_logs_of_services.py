@@ -21,13 +21,13 @@ from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.environments.configured import ConfiguredEnvironment
 from muarl.environments.environment import Environment
 from muarl.environments.log_tasks import Dropped, shown_by_all, task_of
-from muarl.environments.playing import play
+from muarl.environments.place import Place
+from muarl.environments.places import Places
+from muarl.environments.play import play_in
 from muarl.environments.registry import find
 from muarl.environments.task_files import FiledTask, read_tasks
-from muarl.environments.usual import configured, usual_users
 from muarl.kit import environment
 from muarl.types.chat import Message, ToolCall, ToolSpec, to_openai
 from muarl.types.episode import Episode
@@ -56,16 +56,16 @@ class Again:
         """Nothing is held."""
 
 
-def served(where: Environment, size: str | None, count: int) -> tuple[ConfiguredEnvironment, list[Episode]]:
+def served(where: Environment, size: str | None, count: int) -> tuple[Place, list[Episode]]:
     """Conversations of the expert's with rule-based users."""
-    place = configured(where, size)
+    place = where.place(size)
     tasks = where.make_tasks("train", count, size=size)
     agent = ExpertAgent(make=where.expert)  # type: ignore[arg-type]
-    return place, asyncio.run(play(place, agent, usual_users(place), tasks, 1, seed=0)).episodes
+    return place, asyncio.run(play_in(Places([place]), agent, place.users(), tasks, 1, seed=0)).episodes
 
 
 @cache
-def clinic() -> tuple[ConfiguredEnvironment, list[Episode]]:
+def clinic() -> tuple[Place, list[Episode]]:
     return served(find(CLINIC), "medium", 12)
 
 
@@ -75,12 +75,12 @@ def log_line(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
     return json.dumps({"messages": spoken, "tools": specs}) + "\n"
 
 
-def check_round_trip(place: ConfiguredEnvironment, made: Sequence[tuple[Any, Sequence[Message]]]) -> int:
+def check_round_trip(place: Place, made: Sequence[tuple[Any, Sequence[Message]]]) -> int:
     """Doing what the log's agent did earns everything, doing nothing does not; how many tasks there are."""
     for task, messages in made:
         users = ScriptedUserFactory()
-        good = asyncio.run(play(place, Again(messages), users, [task], 1, seed=0)).episodes[0]
-        idle = asyncio.run(play(place, IdleAgent(), users, [task], 1, seed=0)).episodes[0]
+        good = asyncio.run(play_in(Places([place]), Again(messages), users, [task], 1, seed=0)).episodes[0]
+        idle = asyncio.run(play_in(Places([place]), IdleAgent(), users, [task], 1, seed=0)).episodes[0]
         assert (good.reward, idle.reward) == (1.0, 0.0), (task.id, good.error)
     return len(made)
 
@@ -194,7 +194,7 @@ def test_a_service_on_a_sql_database(tmp_path: Path) -> None:
     assert library_tasks(shop, place, episodes) >= 4
 
 
-def library_tasks(where: Environment, place: ConfiguredEnvironment, episodes: Sequence[Episode]) -> int:
+def library_tasks(where: Environment, place: Place, episodes: Sequence[Episode]) -> int:
     observer = where.seen_in_logs()
     name = where.make_tasks("train", 1)[0].domain
     filed = [task_of(e.messages, place.domain, name, observer=observer) for e in episodes]
@@ -206,6 +206,6 @@ def library_tasks(where: Environment, place: ConfiguredEnvironment, episodes: Se
 def test_a_domain_of_which_nothing_is_declared_says_what_must_be_given() -> None:
     from muarl.environments.log_tasks import check_own
 
-    place = configured(find("bank-knowledge-generated"))
+    place = find("bank-knowledge-generated").place()
     with pytest.raises(ConfigError, match=r"give the database as it was.*JSON object of tables.*kit\.md.*observer"):
         check_own("bank", place.domain, find("bank-knowledge-generated").seen_in_logs(), None)

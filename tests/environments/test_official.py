@@ -19,7 +19,7 @@ from muarl.agents.endpoint import EndpointAgent
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.base import Domain, Task, tool
 from muarl.endpoints import Endpoint, EndpointSettings
-from muarl.environments.official.base import Official, has_ticket
+from muarl.environments.benchmark import BenchmarkPlace, Mode
 from muarl.environments.registry import find, names
 from muarl.rollouts.conversation import run_episode
 from muarl.rollouts.rollout import Budget, Usage
@@ -31,7 +31,12 @@ from support.fake_openai import FakeOpenAI, completion, text
 from support.fake_openai import call as sent_call
 from support.toy_shop import Lines, Toy, toy_task
 
-TAU2, TAU1 = find("tau2-retail").official(), find("tau1-retail").official()
+TAU2, TAU1 = "tau2-retail", "tau1-retail"
+
+
+def place_of(name: str, domain: Domain, mode: Mode = "native", **more: Any) -> BenchmarkPlace:
+    """A benchmark's place without its data."""
+    return find(name).official().measured(domain, mode, policy="Be kind.", name=name, **more)
 
 
 class Phone(Domain):
@@ -61,14 +66,14 @@ def test_bfcls_tools_for_qwen_outlive_the_file_that_an_episode_is_kept_in() -> N
         def specs_for(self, task: Task) -> tuple[Any, ...]:
             return tuple(replace(s, doc={"name": s.name, "own": "words"}) for s in super().specs_for(task))
 
-    domain, source = Documented(), find("bfcl-v4").official("qwen")
-    offered = tuple(source.offered(domain, toy_task()))
+    domain = Documented()
+    offered = tuple(place_of("bfcl-v4", domain, "qwen").tools(toy_task()))
     assert [t.to_openai() for t in offered] == [{"name": t.name, "own": "words"} for t in offered]
     episode = asyncio.run(run_episode(toy_task(), domain.world(), Puppet("Hi."), Lines("a"), tools=offered))
     again = Episode.from_json(json.loads(json.dumps(episode.to_json(context=True))))
     assert again == episode and again.tools is not None
     assert [t.to_openai() for t in again.tools] == [t.to_openai() for t in offered]
-    usual = find("bfcl-v4").official("native").offered(domain, toy_task())
+    usual = place_of("bfcl-v4", domain).tools(toy_task())
     assert all(t.to_openai()["type"] == "function" for t in usual)
 
 
@@ -76,11 +81,10 @@ WORLD = Both(semantics="official")
 LOOK, BAD = call("look", order_id="#W12"), call("no_such_tool")
 
 
-def play(agent: Any, user: Any, source: Official = TAU2, *, task: Task | None = None, **more: Any) -> Episode:
-    solo = more.pop("solo", False)
-    limits = source.limits(steps=more.pop("steps", None), errors=more.pop("errors", None))
-    world, rules = more.pop("world", None) or WORLD.world(), source.rules(solo=solo)
-    return asyncio.run(run_episode(task or toy_task(), world, agent, user, limits, rules=rules, **more))
+def play(agent: Any, user: Any, name: str = TAU2, *, task: Task | None = None, **more: Any) -> Episode:
+    settings = {key: more.pop(key) for key in ("solo", "steps", "errors") if key in more}
+    place, world = place_of(name, WORLD, **settings), more.pop("world", None) or WORLD.world()
+    return asyncio.run(run_episode(task or toy_task(), world, agent, user, place.limits, rules=place.rules, **more))
 
 
 def roles(episode: Episode) -> str:
@@ -277,13 +281,14 @@ def test_an_agent_alone_that_speaks_voids_the_attempt(act: Message) -> None:
     ],
 )
 def test_which_tasks_an_agent_can_work_on_alone(fields: dict[str, Any], fits: bool) -> None:
-    assert has_ticket(Task(id="t", domain="d", scenario="", **fields)) is fits
+    assert place_of(TAU2, WORLD).has_ticket(Task(id="t", domain="d", scenario="", **fields)) is fits
 
 
 def test_only_some_domains_have_a_mode_for_an_agent_alone() -> None:
     with pytest.raises(ConfigError, match="tau2-retail has no solo mode; tau2-telecom"):
-        find("tau2-retail").official().solo_policy()
-    prompt = find("tau2-telecom").official().prompt("Be {kind}.", solo=True)
+        find("tau2-retail").official().measured(WORLD, "native", solo=True, name="tau2-retail")
+    telecom = find("tau2-telecom").official()
+    prompt = telecom.measured(WORLD, "native", solo=True, policy="Be {kind}.", name="tau2-telecom").system or ""
     assert "<policy>\nBe {kind}.\n</policy>\n<ticket>\n{ticket}\n</ticket>" in prompt
     assert DONE.to_openai()["function"]["parameters"] == {"properties": {}, "title": "parameters", "type": "object"}
 
@@ -343,7 +348,9 @@ async def test_an_endpoint_agent_of_tau1_forgets_the_calls_that_were_not_run() -
     with FakeOpenAI([completion(None, tool_calls=calls), text("Done.", finish_reason="length")]) as server:
         async with Endpoint(EndpointSettings(model="m", base_url=server.url)) as client:
             agent = EndpointAgent(client, one_call=True, send_seed=False, keep_cut=True)
-            episode = await run_episode(toy_task(), WORLD.world(), agent, Lines("Hi."), rules=TAU1.rules())
+            episode = await run_episode(
+                toy_task(), WORLD.world(), agent, Lines("Hi."), rules=place_of(TAU1, WORLD).rules
+            )
     assert episode.stop is StopReason.USER_STOP, "a reply that the server cut is taken as it is"
     assert [c["id"] for c in server.bodies[1]["messages"][2]["tool_calls"]] == ["a"]
     assert "seed" not in server.bodies[0]
@@ -355,7 +362,7 @@ async def test_an_endpoint_agent_of_tau1_forgets_the_calls_that_were_not_run() -
 
 def test_the_seeds_of_trials_are_the_benchmarks_own() -> None:
     assert trial_seeds(300, 4) == [626729, 373753, 361454, 1567]
-    requests = TAU2.requests([toy_task("a"), toy_task("b")], 2, 300, "evaluation")
+    requests = place_of(TAU2, WORLD).requests([toy_task("a"), toy_task("b")], 2, 300, "evaluation")
     assert [(r.task.id, r.number, r.seed) for r in requests] == [
         ("a", 0, 626729), ("b", 0, 626729), ("a", 1, 373753), ("b", 1, 373753),
     ]  # fmt: skip
@@ -363,7 +370,7 @@ def test_the_seeds_of_trials_are_the_benchmarks_own() -> None:
 
 
 def test_tau1_has_no_seeds_so_each_episode_has_its_own() -> None:
-    requests = TAU1.requests([toy_task("a"), toy_task("b")], 2, 0, "evaluation")
+    requests = place_of(TAU1, WORLD).requests([toy_task("a"), toy_task("b")], 2, 0, "evaluation")
     assert [(r.task.id, r.number) for r in requests] == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
     assert len({r.seed for r in requests}) == 4
 
@@ -383,7 +390,7 @@ def test_a_budget_counts_what_was_used_besides() -> None:
 
 
 def test_greeting_is_the_benchmarks() -> None:
-    assert TAU2.rules().greeting == GREETING == "Hi! How can I help you today?"
+    assert place_of(TAU2, WORLD).rules.greeting == GREETING == "Hi! How can I help you today?"
     nobody = Nobody()(toy_task(), seed=0)
     with pytest.raises(InfrastructureError, match="no user to talk to"):
         asyncio.run(nobody.reply([]))

@@ -18,8 +18,10 @@ from muarl.backends.users import make_users
 from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.environments.playing import local_executor
+from muarl.environments.configure import place_of
+from muarl.environments.place import Place
+from muarl.environments.places import Places
+from muarl.environments.play import local_executor
 from muarl.environments.registry import find
 from muarl.rollouts.rollout import RolloutRequest, rollout
 from muarl.runs.tasks import check_may_train
@@ -88,17 +90,17 @@ class _GoldSession:
         pass
 
 
-def environment_of(name: str, *overrides: str, measuring: bool = True) -> ConfiguredEnvironment:
+def environment_of(name: str, *overrides: str, measuring: bool = True) -> Place:
     config = load_config(
         "cpu", [f"domain.name={name}", "eval.tasks=8", "eval.agent=endpoint", "eval.endpoint.model=m", *overrides]
     )
-    return configure_environment(config, measuring=measuring)
+    return place_of(config, measuring=measuring)
 
 
-def play(environment: ConfiguredEnvironment, agent: Any, tasks: Sequence[Task]) -> list[Episode]:
+def play(place: Place, agent: Any, tasks: Sequence[Task]) -> list[Episode]:
     requests = [RolloutRequest(t, 1, f"gold/{t.id}", 0) for t in tasks]
-    users = make_users(load_config("cpu").eval_user, environment)
-    return asyncio.run(rollout(requests, local_executor(environment, agent, users))).episodes
+    users = make_users(load_config("cpu").eval_user, Places([place]))
+    return asyncio.run(rollout(requests, local_executor(Places([place]), agent, users))).episodes
 
 
 @pytest.fixture(params=["bfcl-v3", "bfcl-v4"])
@@ -107,22 +109,22 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def test_gold_agents_by_function_calling_earn_everything(name: str) -> None:
-    environment = environment_of(name)
+    place = environment_of(name)
     tasks = find(name).official().tasks("test")
-    episodes = play(environment, Gold(tasks), tasks)
+    episodes = play(place, Gold(tasks), tasks)
     wrong = [e.id for e in episodes if e.reward < 1]
     assert wrong == (["gold/multi_turn_base_154#0"] if name == "bfcl-v3" else [])
     assert all(e.verdict is not None and e.verdict.audit["strict"] == e.reward for e in episodes)
-    figures = find(name).official().figures(episodes)
+    figures = place.figures(episodes)
     assert figures["overall"] == pytest.approx(1.0 if name == "bfcl-v4" else (3 + 199 / 200) / 4)
 
 
 def test_missing_functions_come_as_tools_with_the_benchmarks_own_sentence(name: str) -> None:
-    environment = environment_of(name)
+    place = environment_of(name)
     task = next(t for t in find(name).official().tasks("miss_func"))
     ((turn, names),) = (task.agenda or {})["brings"].items()
     agent = Gold([task])
-    (episode,) = play(environment, agent, [task])
+    (episode,) = play(place, agent, [task])
     _, offered = agent.told[0]
     assert set(names).isdisjoint(t.name for t in offered)
     said = [m.content for m in episode.messages if m.role == "user"]
@@ -131,14 +133,14 @@ def test_missing_functions_come_as_tools_with_the_benchmarks_own_sentence(name: 
 
 
 def test_in_words_the_documents_stand_in_the_message(name: str) -> None:
-    environment = environment_of(name, "eval.mode=text")
+    place = environment_of(name, "eval.mode=text")
     named = re.compile(r"\w+\((\w+\s*=.*)?\)")  # BFCL's decoding drops positional arguments
     entries = find(name).official().tasks("miss_func")
     task = next(t for t in entries if all(named.fullmatch(c) for turn in bfcl.ground_truth(t) for c in turn))
     ((turn, names),) = (task.agenda or {})["brings"].items()
     inner = Gold([task], text=True)
     agent = PromptedAgent(inner, bfcl.PromptCodec(name.removeprefix("bfcl-")))  # type: ignore[arg-type]
-    (episode,) = play(environment, agent, [task])
+    (episode,) = play(place, agent, [task])
     assert episode.reward == 1.0
     system, tools = inner.told[0]
     assert not tools and "multi_turn" not in system and names[0] not in system
@@ -187,16 +189,16 @@ def test_training_is_scored_strictly_and_needs_a_flag(name: str) -> None:
     config = load_config("cpu", [f"domain.name={name}"])
     with pytest.raises(Exception, match="train_on_benchmark"):
         check_may_train(config.domains, on_benchmark=config.train_on_benchmark)
-    environment = environment_of(name, "train_on_benchmark=true", measuring=False)
-    assert environment.domain.semantics == "fixed"
-    tasks = environment.draw("train", 6, 0, 0)
-    assert all(e.reward == 1.0 for e in play(environment, Gold(tasks), tasks))
+    place = environment_of(name, "train_on_benchmark=true", measuring=False)
+    assert place.domain.semantics == "fixed"
+    tasks = place.draw("train", 6, 0, 0)
+    assert all(e.reward == 1.0 for e in play(place, Gold(tasks), tasks))
 
 
 def test_a_checkpoint_is_told_the_documents_as_they_are(name: str) -> None:
-    environment = environment_of(name, "eval.agent=sampled")
+    place = environment_of(name, "eval.agent=sampled")
     task = find(name).official().tasks("base")[0]
-    told = [t.to_openai() for t in environment.tools(task)]
+    told = [t.to_openai() for t in place.tools(task)]
     assert told[0]["parameters"]["type"] == "dict" and "function" not in told[0]
 
 

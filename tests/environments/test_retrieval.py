@@ -10,13 +10,12 @@ from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig, load_config
 from muarl.config.retrieval import RetrievalConfig
 from muarl.domains.tasks import Task
-from muarl.environments.benchmark import own_prompt
 from muarl.environments.registry import find
 from muarl.environments.retrieval import as_recorded, models_of, searched, with_models
 from muarl.retrieval import EndpointReranker, HashedEmbedder, RatingReranker
 from muarl.runs.prices import Bounds, check_prices, with_prices
 from muarl.runs.roles import Cast
-from muarl_worlds.tau.protocol import Tau2
+from muarl_worlds.tau.protocol import tau2
 from support.small_bank import bank, use
 
 
@@ -149,12 +148,12 @@ def test_a_policy_of_each_task_stands_in_the_benchmarks_frame(monkeypatch):
     files = {"required_docs.md": "Rules. {{required_documents}}"}
     monkeypatch.setattr("muarl_worlds.tau.banking.domain._prompt", files.__getitem__)
     domain = bank(retrieval="bm25").with_retrieval("golden_retrieval")
-    protocol = Tau2("tau2-banking_knowledge")
-    assert own_prompt(protocol, domain) is None and own_prompt(protocol, domain, "Other") is not None
+    benchmark = tau2("banking_knowledge")
+    assert benchmark.prompt_around(domain) is None and benchmark.prompt_around(domain, "Other") is not None
     task = Task("t", "banking_knowledge", "", (), tags={"required_documents": ["Loans"]})
-    shown = protocol.system_prompt(domain, task)
+    shown = benchmark.measured(domain, "native", name=benchmark.name).system_prompt(task)
     assert "Rules. ## Loans\n\nNothing to see here." in shown and "<policy>" in shown
-    assert own_prompt(protocol, bank(policy="Be kind.")) is not None
+    assert benchmark.prompt_around(bank(policy="Be kind.")) is not None
 
 
 def test_the_models_of_searches_are_asked_before_the_run():

@@ -21,8 +21,8 @@ from muarl.backends.models import load_model
 from muarl.backends.users import make_users
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.config import load_config
-from muarl.environments.configure import configure_environment
-from muarl.environments.playing import play
+from muarl.environments.configure import places_of
+from muarl.environments.play import play_in
 from muarl.inference.base import SamplingParams
 from muarl.types.episode import StopReason
 from support.likelihood import gap
@@ -251,14 +251,14 @@ def test_episodes_of_a_killed_server_are_played_again_on_the_one_that_takes_its_
         def close_session(self, session):
             sampler.close_session(session)
 
-    environment = configure_environment(config)
+    places = places_of(config)
     agent = Backend.of(config).agent(policy, temperature=1.0, engine=Killing())
     assert isinstance(agent, SampledAgent)
 
     async def run():
         await sampler.update(other.named_parameters, 4)
-        tasks = environment.draw("train", 4, 1, 0)
-        return await play(environment, agent, make_users(config.user, environment), tasks, 4, seed=0)
+        tasks = places.draw("train", 4, 1, 0)
+        return await play_in(places, agent, make_users(config.user, places), tasks, 4, seed=0)
 
     result = asyncio.run(run())
     assert len(result.episodes) == 16

@@ -17,7 +17,6 @@ from muarl.basics.seeds import derive_seed
 from muarl.domains.base import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.environments.usual import configured
 from muarl.types.chat import Message
 from support.scripted_replies import Outcome
 from support.trainers import GENERATED, TAU2, BrokenUsers, as_if_installed, generated, native_outcome, of_tau2
@@ -88,7 +87,7 @@ def test_conversations_of_tau2_are_the_same_as_natively(
 @pytest.mark.parametrize("name", GENERATED)
 def test_transformers_reads_the_schemas_of_the_tools(name: str) -> None:
     get_json_schema = pytest.importorskip("transformers.utils").get_json_schema
-    place = configured(find(name))
+    place = find(name).place()
     led = UserAsTool(name)()
     for spec in place.tools(place.example_task("train")):
         read = get_json_schema(getattr(led, spec.name))["function"]

@@ -134,28 +134,28 @@ def test_whole_conversations_of_a_generated_domain(
     from muarl.agents.expert import ExpertAgent
     from muarl.backends.users import make_users
     from muarl.config import load_config
-    from muarl.environments.configure import configure_environment
-    from muarl.environments.playing import play
+    from muarl.environments.configure import places_of
+    from muarl.environments.play import play_in
 
     config = load_config("quickstart")
-    environment = configure_environment(config)
-    tasks = environment.draw("train", 8, 0, 0)
-    agent = ExpertAgent(make=environment.expert())
-    episodes = asyncio.run(play(environment, agent, make_users(config.user, environment), tasks, 1, seed=0)).episodes
+    (place,) = places = places_of(config)
+    tasks = places.draw("train", 8, 0, 0)
+    agent = ExpertAgent(make=place.needed_expert())
+    episodes = asyncio.run(play_in(places, agent, make_users(config.user, places), tasks, 1, seed=0)).episodes
     chat = Qwen3Format(qwen_like)
     for task, episode in zip(tasks, episodes, strict=True):
         messages = [m for m in episode.messages if m.role != "system"]
         last = max(i for i, m in enumerate(messages) if m.role == "assistant")
         messages = messages[1 : last + 1]  # without the greeting, up to the agent's last words
-        trace = chat.training_tokens(environment.system_prompt(task), environment.tools(task), messages)
+        trace = chat.training_tokens(place.system_prompt(task), place.tools(task), messages)
         theirs = qwen_like.apply_chat_template(
-            rows(environment.system_prompt(task), messages), tools=[t.to_openai() for t in environment.tools(task)],
+            rows(place.system_prompt(task), messages), tools=[t.to_openai() for t in place.tools(task)],
             chat_template=own_template(), return_dict=False,
         )  # fmt: skip
         assert theirs[: len(trace.ids)] == trace.ids
         assert qwen_like.decode(theirs[len(trace.ids) :]) == "\n"
         # The tiny model's tokenizer has pieces across the borders at which muarl cuts; the text is the same.
-        own = Qwen3Format(shipped).training_tokens(environment.system_prompt(task), environment.tools(task), messages)
+        own = Qwen3Format(shipped).training_tokens(place.system_prompt(task), place.tools(task), messages)
         assert shipped.decode(own.ids) + "\n" == qwen_like.decode(theirs)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.config import load_config
 from muarl.config.parts import Compute, PlannedRun
-from muarl.environments.configure import configure_environment
-from muarl.environments.playing import make_runner
+from muarl.environments.configure import places_of
+from muarl.environments.places import Places
+from muarl.environments.play import Player
 from muarl.rollouts.episode_runner import requests_for
 from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.runs import room
@@ -36,11 +38,11 @@ class Scene:
     def __init__(self, processes: int, *more: str) -> None:
         words = ["threads=2", "model.device=cpu", "rollout.max_turns=3", "rollout.tokens_per_turn=24"]
         self.config = load_config("quickstart", [*words, f"engine.processes={processes}", *more])
-        self.environment = configure_environment(self.config)
+        self.places = places_of(self.config)
         self.policy = load_model(self.config.model)
         self.backend = Backend.of(self.config)
         self.start = {name: p.detach().clone() for name, p in self.policy.model.named_parameters()}
-        self.users = make_users(self.config.user, self.environment)
+        self.users = make_users(self.config.user, self.places)
         self.begin()
 
     def begin(self) -> None:
@@ -61,9 +63,9 @@ class Scene:
 
     async def train(self, label: str, kill: bool = False) -> list[Episode]:
         """Two groups of training episodes. ``kill``: a child dies as soon as the first one is finished."""
-        runner = make_runner(self.environment, self.agent, self.users)
-        executor = self.backend.executor(runner, self.environment.name)
-        asked = requests_for(self.environment.draw("train", 2, 3, 0), 3, seed=5, label=label)
+        player = Player.of(self.places, self.agent, self.users)
+        executor = self.backend.executor(player)
+        asked = requests_for(self.places.draw("train", 2, 3, 0), 3, seed=5, label=label)
 
         def finished(episode: Episode, done: int, total: int) -> None:
             if kill and done == 1:
@@ -75,10 +77,10 @@ class Scene:
             return (await rollout(asked, executor, progress=finished)).episodes
 
     async def evaluate(self) -> list[Episode]:
-        users = make_users(self.config.eval_user, self.environment)
-        executor = policy_executor(Compute.of(self.config), self.environment, self.agent, users, 4)
+        users = make_users(self.config.eval_user, self.places)
+        executor = policy_executor(Compute.of(self.config), self.places, self.agent, users, 4)
         assert isinstance(executor, LocalExecutor if self.config.process_count == 1 else PoolExecutor)
-        asked = requests_for(self.environment.draw("test", 2, 3, 0), 1, seed=5, label="evaluation")
+        asked = requests_for(self.places.draw("test", 2, 3, 0), 1, seed=5, label="evaluation")
         async with asyncio.timeout(LIMIT):
             return (await rollout(asked, executor)).episodes
 
@@ -154,15 +156,15 @@ def test_what_is_sampled_here_comes_from_the_same_weights(scene: Scene, loop: as
 
 
 def test_agents_of_no_policy_play_here(scene: Scene) -> None:
-    executor = policy_executor(Compute.of(scene.config), scene.environment, IdleAgent(), scene.users, 4)
+    executor = policy_executor(Compute.of(scene.config), scene.places, IdleAgent(), scene.users, 4)
     assert isinstance(executor, LocalExecutor)
 
 
 def test_another_environment_than_the_configured_one_is_refused(scene: Scene, loop: asyncio.Runner) -> None:
     scene.begin()
-    runner = make_runner(scene.environment, scene.agent, scene.users)
-    executor = scene.backend.executor(runner, "my-shop")
-    asked = requests_for(scene.environment.draw("train", 1, 3, 0), 1, seed=5)
+    places = Places([replace(place, name="my-shop") for place in scene.places])
+    executor = scene.backend.executor(Player.of(places, scene.agent, scene.users.each["retail-generated"]))
+    asked = requests_for(scene.places.draw("train", 1, 3, 0), 1, seed=5)
     with pytest.raises(MuarlError, match=r"retail-generated, and this run's is my-shop: set engine\.processes=1"):
         loop.run(rollout(asked, executor))
 

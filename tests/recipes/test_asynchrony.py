@@ -22,8 +22,8 @@ from muarl.backends.users import make_users
 from muarl.config import load_config
 from muarl.config.parts import Compute
 from muarl.config.rl import RlConfig
-from muarl.environments.configure import configure_environment
-from muarl.environments.playing import play
+from muarl.environments.configure import places_of
+from muarl.environments.play import play_in
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import checkpoint_path, load_policy
 from muarl.learning.learner import PolicyLossConfig, TorchLearner
@@ -79,7 +79,7 @@ def test_taking_turns_is_a_plain_loop(configure: Configure) -> None:
     assert not any("staleness" in name for row in rows(run) for name in row)
 
     prepare(config)
-    environment, policy = configure_environment(config), load_model(config.model)
+    places, policy = places_of(config), load_model(config.model)
     learner = TorchLearner(
         policy.model,
         policy.tokenizer,
@@ -87,13 +87,13 @@ def test_taking_turns_is_a_plain_loop(configure: Configure) -> None:
     )
     engine = TorchEngine(policy.model, max_slots=config.rollout.concurrency, max_context=config.model.max_context)
     agent = Backend.of(config).agent(policy, temperature=config.rl.temperature, engine=engine)
-    users = make_users(config.user, environment)
+    users = make_users(config.user, places)
     seen = []
     for step in range(2):
         mixed = []
         for draw in range(4):
-            tasks = environment.draw("train", 2, config.rl.seed + 500_000, (4 * step + draw) * 2)
-            played = asyncio.run(play(environment, agent, users, tasks, 4, seed=0, label=f"{step}.{draw}"))
+            tasks = places.draw("train", 2, config.rl.seed + 500_000, (4 * step + draw) * 2)
+            played = asyncio.run(play_in(places, agent, users, tasks, 4, seed=0, label=f"{step}.{draw}"))
             mixed += [g for g in collect_groups(played.episodes, 4).kept if len(set(g.rewards)) > 1]
             if len(mixed) >= 2:
                 break

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.environments import playing
+from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.users.llm import LLMUser
 from support.fake_openai import FakeOpenAI, call, completion, json_answer, status, text
@@ -28,7 +28,7 @@ PRICE = 20e-6
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
+    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muarl.environments import playing
+from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import StopReason
 from support.eval_servers import brief, cast, digest, flaky, moody, polite
@@ -25,7 +25,7 @@ KEY = "sk-a-key"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
+    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

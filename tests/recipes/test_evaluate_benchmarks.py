@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.cli.main import app
-from muarl.environments import playing
-from muarl.environments.configure import configure_environment
+from muarl.environments import place as place_module
+from muarl.environments.configure import places_of
 from muarl_worlds import data, install
 from support.eval_servers import READY, alone, brief, cast, polite
 from support.fake_openai import Answer, FakeOpenAI, text
@@ -39,7 +39,7 @@ def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def place(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUARL_DATA", str(installed))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key")
-    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
+    monkeypatch.setattr(place_module, "EpisodeRunner", functools.partial(place_module.EpisodeRunner, backoff=0.0))
 
 
 @pytest.fixture
@@ -169,9 +169,11 @@ def test_what_doing_nothing_earns(evaluate: Callable[..., Any], name: str, split
 
     options = [f"domain.name={name}", f"eval.split={split}", "eval.tasks=null", "eval_user.kind=llm"]
     config = load_config("cpu", [*options, "eval_user.endpoint.model=m"])
-    environment = configure_environment(config, measuring=True)
+    places = places_of(config, measuring=True)
     with Progress() as progress:
-        overall, by_domain = baseline_scores(config, environment, environment.eval_tasks(config.eval), progress)
+        overall, by_domain = baseline_scores(
+            config, places, places.eval_tasks(config.eval.split, config.eval.tasks, seed=config.eval.seed), progress
+        )
     assert overall["do_nothing"] == pytest.approx(floor) and set(overall) == {"do_nothing", "do_nothing_completion"}
     assert by_domain == {name: overall}
 

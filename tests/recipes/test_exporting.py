@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.cli.main import app
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes.chatting import chat_config
 from muarl.runs.eval_agent import make_eval_agent
@@ -35,14 +35,14 @@ def test_another_program_says_what_muarl_says(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert str(out) in result.output.replace("\n", "")
     config, _ = chat_config("base", None, None)
-    environment = configure_environment(config)
+    (place,) = places = places_of(config)
     tokenizer = AutoTokenizer.from_pretrained(out)
     model = AutoModelForCausalLM.from_pretrained(out, dtype="auto")
     assert model.dtype == torch.float32
-    for task in environment.draw("test", 4, 0, 0):
+    for task in places.draw("test", 4, 0, 0):
         opening = "I need to swap the kettle in order #W1783723 to a blue one."
-        system, tools = environment.system_prompt(task), environment.tools(task)
-        session = make_eval_agent(config, environment).open(system, tools, seed=0, session="s")
+        system, tools = place.system_prompt(task), place.tools(task)
+        session = make_eval_agent(config, places).at(place).open(system, tools, seed=0, session="s")
         ours = asyncio.run(session.act([Message("user", opening)]))
         assert session.tokens is not None
         ids = tokenizer.apply_chat_template(

@@ -11,7 +11,8 @@ import pytest
 from muarl.backends.models import load_model
 from muarl.basics.errors import DataError
 from muarl.domains.base import Action, Task
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import place_of
+from muarl.environments.places import Places
 from muarl.learning.checkpoints import latest_checkpoint
 from muarl.recipes import rl
 from muarl.runs import tasks
@@ -24,16 +25,14 @@ def test_training_ends_with_a_checkpoint(
 ) -> None:
     monkeypatch.setattr(tasks, "AHEAD", 0)  # the run is longer than what is looked at beforehand
     config = configure("rl.steps=4", f"rl.asynchrony={asynchrony}", "rl.checkpoint_every=0")
-    made = configure_environment(config)
+    made = place_of(config)
 
     def draw(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
         tasks = made.draw(split, count, seed, start)
         wrong = (Action("cancel_order", {}),)
         return [replace(t, id=f"late-{start + n}", actions=wrong) if start + n >= 4 else t for n, t in enumerate(tasks)]
 
-    assert made.environment is not None
-    unchecked = replace(made.environment, replayed=False)  # nobody has replayed its gold actions
-    own = replace(made, draw=draw, environment=unchecked)
+    own = Places([replace(made, draw=draw, replayed=False)])  # nobody has replayed its gold actions
     policy = load_model(config.model)
     with open_context(config) as context:
         with pytest.raises(DataError, match=r"task late-\d+: actions\[0\], cancel_order\(\{\}\): unknown tool"):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
 from muarl.config import load_config
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests
 
@@ -28,12 +28,12 @@ def test_a_grid_is_several_attempts(text: str) -> None:
 
 
 def test_every_seed_of_the_agent_meets_every_seed_of_the_user() -> None:
-    environment = configure_environment(load_config("cpu", ["domain.name=retail-generated", "domain.size=tiny"]))
-    tasks = environment.draw("test", 2, 0, 0)
+    places = places_of(load_config("cpu", ["domain.name=retail-generated", "domain.size=tiny"]))
+    tasks = places.draw("test", 2, 0, 0)
     grid = NoiseGrid.of("2x3x2")
-    made = noise_requests(environment, tasks, grid, 5, "evaluation")
+    made = noise_requests(places, tasks, grid, 5, "evaluation")
     assert (grid.attempts, len(made), len({r.episode_id for r in made})) == (12, 24, 24)
-    trials = environment.requests(tasks, 3, 5, "evaluation")
+    trials = places.requests(tasks, 3, 5, "evaluation")
     for task in tasks:
         own = [r for r in made if r.task is task]
         usual = [r for r in trials if r.task is task]

@@ -18,7 +18,7 @@ from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.basics.system import usable_cores
 from muarl.config import load_config
 from muarl.environments import registry
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.learning.checkpoints import load_policy
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
@@ -209,9 +209,7 @@ def test_quickstart_leaves_everything_the_summary_promises(
     run = quickstart.run(configure("rl.steps=2", "rl.eval_every=0"))
     said = capsys.readouterr().err
     begun = [line for line in said.splitlines() if " · stage " in line]
-    assert [line.partition(":")[0] for line in begun] == list(
-        quickstart.stages(configure(), configure_environment(configure()))
-    )
+    assert [line.partition(":")[0] for line in begun] == list(quickstart.stages(configure(), places_of(configure())))
     assert all(f"stage {n} of {len(begun)}" in line for n, line in enumerate(begun, 1))
     assert "Before and after reinforcement learning" in said and "after the cold start" in said
     summary = json.loads((run / "summary.json").read_text())

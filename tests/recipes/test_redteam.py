@@ -11,7 +11,7 @@ from muarl.audit import read_findings
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
 from muarl.config import load_config
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.environments.registry import find
 from muarl.recipes import evaluate, redteam
 from muarl.rewards.traps import SAFE
@@ -108,12 +108,12 @@ def test_what_cannot_be_played_is_told_before_there_is_a_folder(tmp_path, settin
 def test_a_model_plays_them_by_guidelines_of_their_own(tmp_path):
     asked = ["eval_user.kind=llm", "eval_user.endpoint.model=m", "eval.red_team=[angry]"]
     chosen = config(tmp_path, *asked)
-    users = redteam.make_red_team_users(chosen, configure_environment(chosen, measuring=True))
+    users = redteam.make_red_team_users(chosen, places_of(chosen, measuring=True)).same
     assert isinstance(users, LLMUserFactory)
     assert "red-team guidelines" in users.name
     assert users(some("retail", "angry", 1)[0], seed=0).system.startswith(GUIDELINES.template[:40])
     named = config(tmp_path, *asked, "eval_user.guidelines=tau1")
-    assert "tau1" in redteam.make_red_team_users(named, configure_environment(named, measuring=True)).name
+    assert "tau1" in redteam.make_red_team_users(named, places_of(named, measuring=True)).name
 
 
 def test_the_command_line_takes_kinds_and_tasks_of_each(tmp_path):
@@ -126,14 +126,14 @@ def test_the_command_line_takes_kinds_and_tasks_of_each(tmp_path):
 
 
 def test_a_share_of_the_training_tasks_can_be_red_team_tasks():
-    plain, mixed = (configure_environment(load_config("cpu", s)) for s in ([], ["domain.red_team_share=0.3"]))
+    plain, mixed = (places_of(load_config("cpu", s)) for s in ([], ["domain.red_team_share=0.3"]))
     ordinary, tasks = plain.draw("train", 60, 2, 120), mixed.draw("train", 60, 2, 120)
     hostile = [n for n, t in enumerate(tasks) if "redteam" in t.tags]
     assert 8 <= len(hostile) <= 30
     assert all(t.id == o.id for n, (t, o) in enumerate(zip(tasks, ordinary, strict=True)) if n not in hostile)
     assert [t.id for t in mixed.draw("train", 20, 2, 140)] == [t.id for t in tasks[20:40]]
     assert not any("redteam" in t.tags for t in mixed.draw("validation", 30, 2, 0))
-    measuring = configure_environment(load_config("cpu", ["domain.red_team_share=0.3"]), measuring=True)
+    measuring = places_of(load_config("cpu", ["domain.red_team_share=0.3"]), measuring=True)
     assert not any("redteam" in t.tags for t in measuring.draw("train", 30, 2, 0))
     with pytest.raises(ConfigError, match="red_team_share"):
-        configure_environment(load_config("cpu", ["domain.name=bfcl-generated", "domain.red_team_share=0.3"]))
+        places_of(load_config("cpu", ["domain.name=bfcl-generated", "domain.red_team_share=0.3"]))

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.environments import playing
+from muarl.environments import place
 from muarl_tools.experiments import suite
 from muarl_worlds import data, install
 from support.eval_servers import brief, cast
@@ -35,7 +35,7 @@ def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key")
-    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
+    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     with FakeOpenAI(cast(agent=lambda body: text("Is there anything else?"), user=brief)) as fake:
         yield fake
 

@@ -13,9 +13,9 @@ from muarl.basics.errors import ConfigError
 from muarl.config import load_config
 from muarl.domains.base import Task
 from muarl.environments import draws
-from muarl.environments.configure import configure_environment
+from muarl.environments.benchmark import draw_of
+from muarl.environments.configure import place_of
 from muarl.environments.environment import Environment
-from muarl.environments.official.draws import draw_tasks
 from muarl.environments.registry import find
 from support.toy_shop import Toy
 
@@ -32,18 +32,18 @@ def tau2(shared_data: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatc
 
 
 def test_wished_intents_come_in_full_number_and_never_twice() -> None:
-    environment = configure_environment(load_config("quickstart", ["domain.intents=[cancel, exchange_unavailable]"]))
-    draws = [environment.draw("train", 6, 3, start) for start in (0, 6, 12)]
+    place = place_of(load_config("quickstart", ["domain.intents=[cancel, exchange_unavailable]"]))
+    draws = [place.draw("train", 6, 3, start) for start in (0, 6, 12)]
     assert {t.tags["intent"] for d in draws for t in d} <= {"cancel", "exchange_unavailable"}
     assert [len(d) for d in draws] == [6, 6, 6]
     assert len({t.id for d in draws for t in d}) == 18
-    assert [t.id for t in draws[1]] == [t.id for t in environment.draw("train", 6, 3, 6)]
+    assert [t.id for t in draws[1]] == [t.id for t in place.draw("train", 6, 3, 6)]
 
 
 def test_an_unknown_intent_is_told_with_the_known_ones() -> None:
     config = load_config("quickstart", ["domain.intents=[cancel, retrun]"])
     with pytest.raises(ConfigError, match=r"no intent 'retrun'; known: .*return, two_requests"):
-        configure_environment(config)
+        place_of(config)
 
 
 def test_intents_are_looked_for_until_all_are_seen() -> None:
@@ -65,24 +65,21 @@ def test_intents_are_looked_for_until_all_are_seen() -> None:
 def test_an_intent_that_hardly_occurs_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draws, "TRIES_PER_TASK", 2)
     monkeypatch.setattr(draws, "known_intents", lambda environment, size, wanted: {"outside"})
-    environment = configure_environment(load_config("quickstart", ["domain.intents=[outside]"]))
+    place = place_of(load_config("quickstart", ["domain.intents=[outside]"]))
     with pytest.raises(ConfigError, match="too seldom"):
-        environment.draw("train", 4, 0, 0)
+        place.draw("train", 4, 0, 0)
 
 
 def test_a_policy_file_replaces_the_policy_or_is_named(tmp_path: Path) -> None:
     (tmp_path / "policy.md").write_text("Be brief.")
-    assert (
-        configure_environment(load_config("quickstart", [f"domain.policy={tmp_path / 'policy.md'}"])).system
-        == "Be brief."
-    )
+    assert place_of(load_config("quickstart", [f"domain.policy={tmp_path / 'policy.md'}"])).system == "Be brief."
     with pytest.raises(ConfigError, match=r"domain.policy: .*absent.md: cannot be read"):
-        configure_environment(load_config("quickstart", [f"domain.policy={tmp_path / 'absent.md'}"]))
+        place_of(load_config("quickstart", [f"domain.policy={tmp_path / 'absent.md'}"]))
 
 
 def test_a_misspelt_judge_is_told_at_once() -> None:
     with pytest.raises(ConfigError, match="judge"):
-        configure_environment(load_config("quickstart", ["eval.judge=perhaps"]))
+        place_of(load_config("quickstart", ["eval.judge=perhaps"]))
 
 
 def test_benchmark_data_that_are_not_installed_are_told(
@@ -95,7 +92,7 @@ def test_benchmark_data_that_are_not_installed_are_told(
     assert not (tmp_path / "runs").exists()
 
 
-draw_official = draw_tasks(find("tau2-retail").official())
+draw_official = draw_of(find("tau2-retail").official())
 
 
 class FakeTasks:
@@ -129,7 +126,7 @@ def test_a_benchmark_without_validation_tasks_gives_some_of_its_training_tasks(m
     with pytest.raises(ConfigError, match="rl.eval_every=0"):
         draw_official("validation", 1, 0, 0)
     FakeTasks(monkeypatch)
-    validating = draw_tasks(find("tau2-retail").official(), validating=True)
+    validating = draw_of(find("tau2-retail").official(), validating=True)
     train, held = set(validating("train", 32, 0, 0)), set(validating("validation", 32, 0, 0))
     assert (len(train), len(held)) == (8, 2) and train | held == {f"t{i}" for i in range(10)}
     assert held == set(validating("validation", 32, 9, 0)), "the same ones in every run"

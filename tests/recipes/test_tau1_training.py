@@ -19,9 +19,10 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
 from muarl.config import load_config
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import place_of, places_of
 from muarl.environments.draws import by_database
-from muarl.environments.playing import play
+from muarl.environments.place import Place
+from muarl.environments.play import play_in
 from muarl.observe.rundir import RunDirectory
 from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import Message, ToolCall
@@ -50,28 +51,28 @@ def tau1(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUARL_DATA", str(installed))
 
 
-def environment_of(domain: str, *overrides: str) -> ConfiguredEnvironment:
-    return configure_environment(load_config("cpu", [f"domain.name={domain}", *ON_TEST, *overrides]))
+def environment_of(domain: str, *overrides: str) -> Place:
+    return place_of(load_config("cpu", [f"domain.name={domain}", *ON_TEST, *overrides]))
 
 
-def ids(environment: ConfiguredEnvironment, split: str, count: int = 1000) -> set[str]:
-    return {task.id for task in environment.draw(split, count, 7, 0)}
+def ids(place: Place, split: str, count: int = 1000) -> set[str]:
+    return {task.id for task in place.draw(split, count, 7, 0)}
 
 
 @pytest.mark.data
 @pytest.mark.usefixtures("tau1")
 def test_retail_trains_on_its_training_split_and_validates_on_dev() -> None:
-    environment = environment_of("tau1-retail", "rl.eval_every=5")
-    assert {i.partition("/")[0] for i in ids(environment, "train")} == {"train"}
-    assert {i.partition("/")[0] for i in ids(environment, "validation")} == {"dev"}
-    assert len(ids(environment, "train")) == 500 and len(ids(environment, "validation")) == 20
+    place = environment_of("tau1-retail", "rl.eval_every=5")
+    assert {i.partition("/")[0] for i in ids(place, "train")} == {"train"}
+    assert {i.partition("/")[0] for i in ids(place, "validation")} == {"dev"}
+    assert len(ids(place, "train")) == 500 and len(ids(place, "validation")) == 20
 
 
 @pytest.mark.data
 @pytest.mark.usefixtures("tau1")
 def test_the_airline_holds_out_a_fifth_of_its_only_split_where_training_validates() -> None:
-    environment = environment_of("tau1-airline", "rl.eval_every=5")
-    train, validation = ids(environment, "train"), ids(environment, "validation")
+    place = environment_of("tau1-airline", "rl.eval_every=5")
+    train, validation = ids(place, "train"), ids(place, "validation")
     assert (len(train), len(validation)) == (40, 10) and not train & validation
     assert validation == ids(environment_of("tau1-airline", "rl.eval_every=1", "seed=3"), "validation"), "in every run"
     alone = environment_of("tau1-airline", "rl.eval_every=0")
@@ -83,13 +84,13 @@ def test_the_airline_holds_out_a_fifth_of_its_only_split_where_training_validate
 @pytest.mark.data
 @pytest.mark.usefixtures("tau1")
 def test_episodes_are_played_as_the_paper_plays_them() -> None:
-    environment = environment_of("tau1-retail", "rollout.max_turns=30")
-    assert environment.limits.turns == 30 and environment_of("tau1-retail", "rollout.max_turns=12").limits.turns == 12
-    task = environment.example_task("train")
+    place = environment_of("tau1-retail", "rollout.max_turns=30")
+    assert place.limits.turns == 30 and environment_of("tau1-retail", "rollout.max_turns=12").limits.turns == 12
+    task = place.example_task("train")
 
     def play(agent: Puppet, *lines: str) -> Any:
-        world = environment.domain.world(task)
-        return asyncio.run(run_episode(task, world, agent, Lines(*lines), environment.limits, rules=environment.rules))
+        world = place.domain.world(task)
+        return asyncio.run(run_episode(task, world, agent, Lines(*lines), place.limits, rules=place.rules))
 
     agent = Puppet("How may I help?", "Goodbye.")
     episode = play(agent, "I want to return a lamp.", "Thanks. ###STOP###")
@@ -100,11 +101,9 @@ def test_episodes_are_played_as_the_paper_plays_them() -> None:
     transfer = Message("assistant", tool_calls=(ToolCall("1", "transfer_to_human_agents", {"summary": "x"}),))
     handed_over = play(Puppet(transfer, "Never said."), "I want to return a lamp.", "No.")
     assert handed_over.stop.chosen and handed_over.messages[-1].role == "tool"
-    cut = replace(environment.limits, turns=3)
+    cut = replace(place.limits, turns=3)
     endless = asyncio.run(
-        run_episode(
-            task, environment.domain.world(task), Puppet(*"abcdef"), Lines(*"uvwxyz"), cut, rules=environment.rules
-        )
+        run_episode(task, place.domain.world(task), Puppet(*"abcdef"), Lines(*"uvwxyz"), cut, rules=place.rules)
     )
     assert endless.stop is StopReason.MAX_TURNS
 
@@ -117,9 +116,9 @@ def test_users_are_prompted_as_tau1_prompts_them() -> None:
         section = config.user.model_copy(
             update={"endpoint": config.user.endpoint.model_copy(update={"base_url": server.url})}  # type: ignore[union-attr]
         )
-        environment = configure_environment(config)
-        task = environment.example_task("train")
-        user = make_users(section, environment)(task, seed=1)
+        (place,) = places = places_of(config)
+        task = place.example_task("train")
+        user = make_users(section, places).at(place)(task, seed=1)
         asyncio.run(user.reply([Message("assistant", "Hi! How can I help you today?")]))
     prompt = server.bodies[0]["messages"][0]["content"]
     assert prompt.startswith("You are a user interacting with an agent.") and task.scenario in prompt
@@ -141,8 +140,8 @@ def test_rewarding_the_database_alone_leaves_out_what_tasks_demand_of_words() ->
 @pytest.mark.slow
 def test_the_reward_basis_of_a_run_reaches_its_tasks() -> None:
     for basis, wanted in (("database", {("DB",)}), ("task", {("DB",), ("DB", "COMMUNICATE"), ("DB", "ACTION")})):
-        environment = configure_environment(load_config("cpu", ["domain.size=official", f"rl.reward_basis={basis}"]))
-        found = {t.reward_basis for t in environment.draw("train", 60, 0, 0)}
+        places = places_of(load_config("cpu", ["domain.size=official", f"rl.reward_basis={basis}"]))
+        found = {t.reward_basis for t in places.draw("train", 60, 0, 0)}
         assert found <= wanted and (basis == "task") == (len(found) > 1)
 
 
@@ -183,13 +182,14 @@ MIX = "domain=[{name: tau1-retail, weight: 115}, {name: tau1-airline, weight: 50
 @pytest.mark.data
 @pytest.mark.usefixtures("tau1")
 def test_both_domains_are_trained_on_mixed_as_the_paper_does() -> None:
-    environment = configure_environment(load_config("cpu", [MIX, *ON_TEST, "rl.eval_every=5"]))
-    tasks = environment.draw("train", 33, 7, 0)
+    places = places_of(load_config("cpu", [MIX, *ON_TEST, "rl.eval_every=5"]))
+    tasks = places.draw("train", 33, 7, 0)
     assert Counter(task.tags[DOMAIN] for task in tasks) == {"tau1-retail": 23, "tau1-airline": 10}
     for task in tasks[:4]:
         alone = environment_of(str(task.tags[DOMAIN]), "rl.eval_every=5")
-        assert environment.domain_task(task).id in ids(alone, "train")
-        assert environment.system_prompt(task) == alone.system_prompt(environment.domain_task(task))
+        own = places.own(task)
+        assert own.id in ids(alone, "train")
+        assert places.of(task).system_prompt(own) == alone.system_prompt(own)
 
 
 @pytest.mark.data
@@ -198,16 +198,16 @@ def test_both_domains_are_evaluated_at_once_each_by_its_own_protocol() -> None:
     with FakeOpenAI([text("I need help."), text("Thanks. ###STOP###")]) as server:
         given = [option.replace("http://127.0.0.1:9/v1", server.url) for option in ON_TEST]
         config = load_config("cpu", [MIX, *given, "eval.split=test", "eval.tasks=null"])
-        environment = configure_environment(config, measuring=True)
-        tasks = environment.eval_tasks(config.eval)
-        requests = environment.requests(tasks, 2, 0, "evaluation")
+        places = places_of(config, measuring=True)
+        tasks = places.eval_tasks(config.eval.split, config.eval.tasks, seed=config.eval.seed)
+        requests = places.requests(tasks, 2, 0, "evaluation")
         assert (len(tasks), len({r.episode_id for r in requests})) == (165, 330), "ids of both domains are numbers"
-        few = [next(task for task in tasks if task.tags[DOMAIN] == part.name) for part in environment.parts]
-        users = make_users(config.eval_user, environment)
-        episodes = asyncio.run(play(environment, IdleAgent(), users, few, 1, seed=0)).episodes
+        few = [next(task for task in tasks if task.tags[DOMAIN] == place.name) for place in places]
+        users = make_users(config.eval_user, places)
+        episodes = asyncio.run(play_in(places, IdleAgent(), users, few, 1, seed=0)).episodes
     assert [e.task_id for e in episodes] == [task.id for task in few]
     assert all(
-        e.verdict is not None and e.system == environment.system_prompt(t) for e, t in zip(episodes, few, strict=True)
+        e.verdict is not None and e.system == places.of(t).system_prompt(t) for e, t in zip(episodes, few, strict=True)
     )
 
 

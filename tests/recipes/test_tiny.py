@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
-from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.environment import GENERATED_RULES
 from muarl.recipes import tiny
 from muarl.rollouts.conversation import agent_view
 from muarl.types.chat import Message, ToolCall

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
-from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.recipes import tiny
 from muarl.rollouts.conversation import agent_view

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 from muarl.backends.users import make_users
 from muarl.config import load_config
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.environments.registry import find
 from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.tiny import SPARE, make_model, make_tokenizer, pieces_of, system_pieces
@@ -25,9 +25,9 @@ WORLDS = ("hotel-generated", "bank-generated", "food-delivery-generated")
 def texts_of(domain: str, seed: int, count: int) -> list[str]:
     """What is said and called in some conversations of a domain."""
     config = load_config("quickstart", [f"domain.name={domain}"])
-    environment = configure_environment(config, with_rl=False)
-    tasks = environment.draw("train", count, seed, 0)
-    episodes = demonstrate(environment, make_users(config.user, environment), tasks, ErrorProfile(), seed=seed)
+    places = places_of(config, with_rl=False)
+    tasks = places.draw("train", count, seed, 0)
+    episodes = demonstrate(places, make_users(config.user, places), tasks, ErrorProfile(), seed=seed)
     messages = [m for e in episodes for m in e.messages]
     return [m.content or "" for m in messages] + [json.dumps(dict(c.arguments)) for m in messages for c in m.tool_calls]
 

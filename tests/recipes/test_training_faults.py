@@ -21,7 +21,7 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics.files import read_lines
 from muarl.domains.base import World
 from muarl.endpoints import client
-from muarl.environments import playing
+from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import demonstrations
 from muarl.rollouts.episode_runner import EpisodeRunner
@@ -55,7 +55,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(seconds: float) -> None: ...
 
     monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
-    monkeypatch.setattr(playing, "EpisodeRunner", functools.partial(playing.EpisodeRunner, backoff=0.0))
+    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     defaults = dict(client.Endpoint.__init__.__kwdefaults__ or {})
     monkeypatch.setattr(client.Endpoint.__init__, "__kwdefaults__", {**defaults, "sleep": at_once})
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 from muarl.cli.main import app
 from muarl.config import load_config
 from muarl.environments.registry import find
-from muarl.environments.usual import configured
 from muarl.recipes.user_fit import check_traits, fit_traits
 from muarl.types.episode import write_episodes
 from muarl.users.traits.levels import TRAITS
@@ -20,7 +19,7 @@ KNOWN = {"withholding": 0.6, "impatience": 0.4, "wandering": 0.3, "mistakes": 0.
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["retail-generated", "hotel-generated"])
 def test_known_levels_are_recovered(name):
-    place = configured(find(name))
+    place = find(name).place()
     logs = [e.messages for e in talks(name, KNOWN, 80, seed=99)]
     found = fit_traits(logs, place, find(name).make_tasks("train", 60))
     for trait in TRAITS:
@@ -61,4 +60,4 @@ def test_what_cannot_be_fitted_is_refused_before_any_work(tmp_path, monkeypatch,
 
 def test_only_agenda_users_of_a_service_can_be_fitted():
     for name in ("retail-generated", "acebench-generated", "telecom-generated"):
-        check_traits(configured(find(name)), find(name).make_tasks("train", 1)[0])
+        check_traits(find(name).place(), find(name).make_tasks("train", 1)[0])

@@ -14,8 +14,10 @@ from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.backends.users import make_users
 from muarl.config import load_config
 from muarl.domains.base import Action, Task
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.environments.playing import play
+from muarl.environments.configure import place_of
+from muarl.environments.place import Place
+from muarl.environments.places import Places
+from muarl.environments.play import play_in
 from muarl.environments.registry import find
 from muarl.rewards.user_errors import find_user_errors
 from muarl.types.chat import GREETING, Message, ToolCall
@@ -102,28 +104,28 @@ class HastyFactory:
         return Hasty(self.factory(task, seed=seed), LEAVING[seed % len(LEAVING)])
 
 
-def _setting(domain: str) -> tuple[ConfiguredEnvironment, UserFactory]:
+def _setting(domain: str) -> tuple[Place, UserFactory]:
     config = load_config("quickstart", [f"domain.name={domain}"])
-    environment = configure_environment(config)
-    return environment, make_users(config.eval_user, environment)
+    place = place_of(config)
+    return place, make_users(config.eval_user, Places([place])).at(place)
 
 
-def _found(environment: ConfiguredEnvironment, agent: Agent, users: UserFactory) -> list[bool]:
+def _found(place: Place, agent: Agent, users: UserFactory) -> list[bool]:
     """By episode, whether the user is said to have left too soon; of tasks where the database is to change."""
-    tasks = [t for t in environment.draw("test", 40, 5, 0) if any(environment.domain.kind_of(a.name) == "write"
+    tasks = [t for t in place.draw("test", 40, 5, 0) if any(place.domain.kind_of(a.name) == "write"
              for a in t.actions or () if a.requestor == "assistant")]  # fmt: skip
-    played = asyncio.run(play(environment, agent, users, tasks, 1, seed=3))
+    played = asyncio.run(play_in(Places([place]), agent, users, tasks, 1, seed=3))
     found = []
     for task, episode in zip(tasks, played.episodes, strict=True):
-        errors = find_user_errors(task, episode.messages, user_tools=environment.user_tools(task))
+        errors = find_user_errors(task, episode.messages, user_tools=place.user_tools(task))
         found.append("stops_early" in {e.rule for e in errors})
     return found
 
 
 @pytest.mark.parametrize("domain", ["retail-generated", "airline-generated"])
 def test_users_who_leave_in_their_second_message_are_found_though_the_task_has_an_agenda(domain: str) -> None:
-    environment, users = _setting(domain)
-    found = _found(environment, ExpertAgent(make=find(domain).expert), HastyFactory(users))
+    place, users = _setting(domain)
+    found = _found(place, ExpertAgent(make=find(domain).expert), HastyFactory(users))
     assert len(found) > 20
     assert sum(found) / len(found) > 0.8
 
@@ -133,5 +135,5 @@ EXPERT = ExpertAgent(make=find("retail-generated").needed_expert())
 
 @pytest.mark.parametrize("agent", [EXPERT, IdleAgent(), TransferAgent()], ids=lambda a: a.name)
 def test_users_who_play_their_agenda_to_its_end_are_left_alone(agent: Agent) -> None:
-    environment, users = _setting("retail-generated")
-    assert not any(_found(environment, agent, users))
+    place, users = _setting("retail-generated")
+    assert not any(_found(place, agent, users))

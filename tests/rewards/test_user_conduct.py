@@ -15,10 +15,10 @@ from muarl.agents.idle import IdleAgent
 from muarl.agents.probes import STALLS, InquisitiveAgent, MistakenAgent
 from muarl.domains.base import Task
 from muarl.domains.error_profile import SLOPPY
-from muarl.environments.configure import ConfiguredEnvironment
-from muarl.environments.playing import play
+from muarl.environments.place import Place
+from muarl.environments.places import Places
+from muarl.environments.play import play_in
 from muarl.environments.registry import find
-from muarl.environments.usual import configured, usual_users
 from muarl.rewards.user_conduct import CONDUCT, RULES, find_all
 from support.faulty_users import WRONG, FaultyUsers
 
@@ -41,8 +41,8 @@ class Measured:
 
 
 @cache
-def place(name: str) -> ConfiguredEnvironment:
-    return configured(find(name))
+def place(name: str) -> Place:
+    return find(name).place()
 
 
 @cache
@@ -50,10 +50,10 @@ def drawn_tasks(name: str, count: int, seed: int) -> tuple[Task, ...]:
     return tuple(find(name).make_tasks("test", count, seed=seed))
 
 
-def agent_for(kind: str, where: ConfiguredEnvironment, monkeypatch: pytest.MonkeyPatch) -> Agent:
+def agent_for(kind: str, where: Place, monkeypatch: pytest.MonkeyPatch) -> Agent:
     """The agent against which a fault shows."""
     if kind != "agrees_wrongly":
-        return IdleAgent(STALLS) if kind == "never_stops" else where.experts()
+        return IdleAgent(STALLS) if kind == "never_stops" else where.expert_agent()
     right = probes.with_another_number
 
     def wrong(text: str) -> str:
@@ -63,15 +63,15 @@ def agent_for(kind: str, where: ConfiguredEnvironment, monkeypatch: pytest.Monke
         return made
 
     monkeypatch.setattr(probes, "with_another_number", wrong)
-    return MistakenAgent(where.experts())
+    return MistakenAgent(where.expert_agent())
 
 
 def measure(kind: str, name: str, tasks: int, monkeypatch: pytest.MonkeyPatch) -> Measured:
     """Play a user with a fault against an agent, and look for the fault."""
     where = place(name)
-    users = FaultyUsers(usual_users(where), kind, RATES.get(kind, 0.3))
+    users = FaultyUsers(where.users(), kind, RATES.get(kind, 0.3))
     drawn = drawn_tasks(name, tasks, 11)
-    played = asyncio.run(play(where, agent_for(kind, where, monkeypatch), users, drawn, 1, seed=2))
+    played = asyncio.run(play_in(Places([where]), agent_for(kind, where, monkeypatch), users, drawn, 1, seed=2))
     out = Measured()
     made: dict[str, set[int]] = {}
     for task_id, number in users.committed:
@@ -130,15 +130,15 @@ def test_seeded_faults_are_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_clean_users_are_left_alone(name: str) -> None:
     where = place(name)
     drawn = drawn_tasks(name, 10, 21)
-    expert = where.experts()
+    expert = where.expert_agent()
     agents = (
-        expert, where.experts(SLOPPY), InquisitiveAgent(expert), MistakenAgent(expert), IdleAgent(), IdleAgent(STALLS),
-        IdleAgent(probes.CLAIMS),
+        expert, where.expert_agent(SLOPPY), InquisitiveAgent(expert), MistakenAgent(expert),
+        IdleAgent(), IdleAgent(STALLS), IdleAgent(probes.CLAIMS),
     )  # fmt: skip
     alarms: Counter[str] = Counter()
     messages = 0
     for agent in agents:
-        played = asyncio.run(play(where, agent, usual_users(where), drawn, 1, seed=4))
+        played = asyncio.run(play_in(Places([where]), agent, where.users(), drawn, 1, seed=4))
         for task, episode in zip(drawn, played.episodes, strict=True):
             messages += sum(m.role == "user" for m in episode.messages)
             alarms.update(e.rule for e in find_all(task, episode.messages, user_tools=where.user_tools(task)))

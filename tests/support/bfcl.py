@@ -16,7 +16,7 @@ from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.kit.records import Record
 from muarl.domains.task_sampling import Infeasible
-from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.environment import GENERATED_RULES
 from muarl.rewards import outcome
 from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
 from muarl.types.episode import Episode

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from muarl.domains.auditing import AuditRules
-from muarl.environments.by_domain import environment_of
-from muarl.environments.registry import built_in, find
+from muarl.environments.registry import built_in, environment_of, find
 from muarl.users.agenda import AgendaUserFactory
 
 MADE = tuple(name for name in built_in() if name.endswith("-generated"))

@@ -19,7 +19,7 @@ from muarl.domains.mcp import servers
 from muarl.domains.mcp.domain import McpDomain, McpWorld
 from muarl.domains.mcp.launch import ServerLimits, over_stdio
 from muarl.domains.mcp.sdk import available
-from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.rewards import outcome
 from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout

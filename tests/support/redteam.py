@@ -11,7 +11,7 @@ from typing import Any
 from muarl.agents.base import AgentTurn
 from muarl.agents.expert import ExpertAgent
 from muarl.domains.base import Action, Domain, Task
-from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.rewards import outcome
 from muarl.rewards.traps import traps_of

@@ -13,8 +13,6 @@ from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.endpoints.replies import read_tool_call
 from muarl.environments.environment import Environment
-from muarl.environments.playing import make_runner
-from muarl.environments.usual import configured, usual_users
 from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.chat import Message, ToolCall, to_openai
 from muarl.types.episode import Episode
@@ -88,8 +86,8 @@ def natively(
 ) -> dict[str, Episode]:
     """The episodes of an agent, by task, as muarl's own evaluations play them."""
     size = tasks[0].origin.address.size
-    place = configured(environment, size, judge=judge, mode="native" if environment.is_benchmark else "auto")
-    runner = replace(make_runner(place, agent, usual_users(place, users)), retries=0)  # type: ignore[type-var]
+    place = environment.place(size, judge=judge, mode="native" if environment.is_benchmark else "auto")
+    runner = place.runner(agent, place.users(users), retries=0)
     requests = [request for task in tasks for request in place.requests([task], 1, seed, "")]
     played = asyncio.run(rollout(requests, LocalExecutor(runner.play))).episodes  # type: ignore[union-attr]
     return {episode.task_id: episode for episode in played}

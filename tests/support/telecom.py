@@ -9,7 +9,7 @@ from muarl.agents.expert import ExpertAgent
 from muarl.audit.metrics import audit
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.rewards import outcome
 from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.agents.expert import ExpertAgent
-from muarl.environments.playing import play
+from muarl.environments.places import Places
+from muarl.environments.play import play_in
 from muarl.environments.registry import find
-from muarl.environments.usual import configured
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import UserFactory
@@ -21,10 +21,10 @@ def talks(
 ) -> Sequence[Episode]:
     """The expert's episodes on so many test tasks of a domain. ``users``: None for those with these levels."""
     environment = find(name)
-    place = configured(environment)
+    place = environment.place()
     given = users or AgendaUserFactory(environment.rule_based_user, traits=TraitRanges.of(levels))
     tasks = environment.make_tasks("test", count)
-    played = asyncio.run(play(place, ExpertAgent(make=environment.expert), given, tasks, 1, seed=seed))
+    played = asyncio.run(play_in(Places([place]), ExpertAgent(make=environment.expert), given, tasks, 1, seed=seed))
     return played.episodes
 
 

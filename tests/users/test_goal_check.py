@@ -14,9 +14,8 @@ from muarl.agents.expert import ExpertAgent
 from muarl.backends.users import goal_checks
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.episodes import play_tasks
+from muarl.environments.play import play_tasks
 from muarl.environments.registry import find
-from muarl.environments.usual import configured
 from muarl.users.agenda_service import ServiceAgendaUser
 from muarl.users.goal_check import GoalCheck
 from muarl_worlds.tau.retail.intents import SERVICE
@@ -177,8 +176,7 @@ def test_what_a_faithful_user_says_is_hardly_ever_refused(name: str, errors: flo
 
 def test_an_environment_has_checks_for_its_own_tasks() -> None:
     (task,) = RETAIL.make_tasks("test", 1)
-    make = goal_checks(configured(RETAIL))
+    make = goal_checks(RETAIL.place())
     assert make is not None and isinstance(make(task), GoalCheck)
     assert make(replace(task, agenda=None)) is None
     assert make(replace(task, agenda={**(task.agenda or {}), "redteam": {}})) is None
-    assert goal_checks(None) is None

@@ -17,10 +17,10 @@ from muarl.config import load_config
 from muarl.config.section import GuardConfig, UserConfig, UserRule
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint, EndpointSettings, Price
-from muarl.environments.configure import configure_environment
-from muarl.environments.playing import play
+from muarl.environments.configure import places_of
+from muarl.environments.places import Places
+from muarl.environments.play import play_in
 from muarl.environments.registry import find
-from muarl.environments.usual import configured, usual_users
 from muarl.learning.groups import group_samples
 from muarl.rewards.user_conduct import RULES
 from muarl.rollouts.rollout import collect_groups
@@ -97,7 +97,7 @@ async def test_only_the_named_rules_count() -> None:
     _, user = guarded("It is 99999.", rules=("leaks",))
     assert (await user.reply(ASKED)).message.content == "It is 99999."
     with pytest.raises(ConfigError, match=r"guard\.rules: there is no rule 'lies'"):
-        GuardedUserFactory(usual_users(configured(find("retail-generated"))), rules=("lies",))
+        GuardedUserFactory(find("retail-generated").place().users(), rules=("lies",))
 
 
 async def test_a_failure_behind_a_fault_carries_what_the_fault_took() -> None:
@@ -172,21 +172,21 @@ def test_the_settings_are_off_by_default_and_know_all_rules() -> None:
     assert GuardConfig().rules == GUARDED
     off = load_config("cpu", ["user.kind=agenda"])
     on = load_config("cpu", ["user.guard.active=true", "user.guard.retries=1", 'user.guard.rules=["leaks"]'])
-    environment = configure_environment(on)
-    assert not isinstance(make_users(off.user, environment), GuardedUserFactory)
-    users = make_users(on.user, environment)
+    (place,) = places = places_of(on)
+    assert not isinstance(make_users(off.user, places).at(place), GuardedUserFactory)
+    users = make_users(on.user, places).at(place)
     assert isinstance(users, GuardedUserFactory)
     assert (users.retries, users.rules, users.exclude) == (1, ("leaks",), True)
     assert users.name.endswith(", guarded")
 
 
 def test_a_guard_changes_nothing_about_clean_users() -> None:
-    place = configured(find("retail-generated"))
+    place = find("retail-generated").place()
     tasks = find("retail-generated").make_tasks("test", 6)
-    plain = usual_users(place)
-    for agent in (place.experts(), IdleAgent()):
+    plain = place.users()
+    for agent in (place.expert_agent(), IdleAgent()):
         pairs = [
-            asyncio.run(play(place, agent, users, tasks, 1, seed=1)).episodes
+            asyncio.run(play_in(Places([place]), agent, users, tasks, 1, seed=1)).episodes
             for users in (plain, GuardedUserFactory(plain, tools=place.user_tools))
         ]
         for before, after in zip(*pairs, strict=True):

@@ -10,7 +10,7 @@ import pytest
 from muarl.backends.users import make_users
 from muarl.config import load_config
 from muarl.config.section import UserConfig
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.types.chat import Message
 from muarl.users.scripted import ScriptedUserFactory
 from muarl.users.slow import SlowUserFactory
@@ -80,8 +80,8 @@ def test_what_a_user_holds_is_freed() -> None:
 
 
 def test_any_kind_of_user_may_be_slow() -> None:
-    shop = configure_environment(load_config("quickstart"))
-    made = make_users(UserConfig(kind="agenda", delay=(0.5, 3.0)), shop)
+    (place,) = shop = places_of(load_config("quickstart"))
+    made = make_users(UserConfig(kind="agenda", delay=(0.5, 3.0)), shop).at(place)
     assert isinstance(made, SlowUserFactory)
     assert made.name == make_users(UserConfig(kind="agenda"), shop).name
     with pytest.raises(ValueError, match="low, high"):

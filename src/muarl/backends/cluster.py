@@ -28,8 +28,8 @@ from muarl.config.parts import Compute, PlannedRun
 from muarl.config.rl import RlConfig
 from muarl.config.scale import ClusterConfig, sends_adapter
 from muarl.config.sections import SftConfig
-from muarl.environments.configure import configure_environment
-from muarl.environments.playing import RunnerByDomain, make_runner
+from muarl.environments.configure import places_of
+from muarl.environments.play import Player
 from muarl.environments.registry import approve, approved
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoints import Policy, load_tokenizer
@@ -37,7 +37,7 @@ from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.memory import host_memory, learner_memory
 from muarl.planning.setup import learner_setup
 from muarl.planning.weight_transport import WeightTransport, cluster_transport
-from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
+from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.types.episode import Episode
 from muarl.workers.cluster.direct import DirectRoute
 from muarl.workers.cluster.learners import ClusterLearner, LearnerActor, make_learners
@@ -68,10 +68,10 @@ def build_runner(
     for reference in allowed:
         approve(reference)
     config = RunConfig.model_validate(values)
-    environment = configure_environment(config)
+    places = places_of(config)
     tokenizer = load_tokenizer(checkpoint_folder(config.model.checkpoint))
     agent = SampledAgent(sampler, model_format(tokenizer, config.model), sampling)
-    return make_runner(environment, agent, make_users(config.user, environment)).play
+    return Player.of(places, agent, make_users(config.user, places)).play
 
 
 def build_learner(values: Values, settings: LearnerConfig, rank: int, world: int, address: str) -> Learner:
@@ -212,12 +212,10 @@ def clustered_learner(
     return learner
 
 
-def clustered_executor(
-    compute: Compute, told: ToldRun, runner: EpisodeRunner | RunnerByDomain, cluster: Cluster
-) -> ClusterExecutor:
-    """The run's rollout workers, each of which makes a runner like this one; they and all others are then ready."""
+def clustered_executor(compute: Compute, told: ToldRun, player: Player, cluster: Cluster) -> ClusterExecutor:
+    """The run's rollout workers, each of which makes a player like this one; they and all others are then ready."""
     c = compute.cluster
-    agent = runner.agent
+    agent = player.agents.same
     if not isinstance(agent, SampledAgent) or not isinstance(agent.sampler, ClusterSampler):
         raise ConfigError(
             "cluster.address: rollout workers play episodes of the policy that the cluster's samplers hold"

@@ -20,20 +20,16 @@ from muarl.backends.model_notes import NotedRun
 from muarl.basics.errors import ConfigError
 from muarl.config import RunConfig
 from muarl.config.parts import Compute, PlannedRun
-from muarl.environments.playing import RunnerByDomain, local_executor
-from muarl.rollouts.episode_runner import EpisodeRunner
+from muarl.environments.play import Player, local_executor
 from muarl.rollouts.rollout import BoundedExecutor, Executor, LocalExecutor
 
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and the light core has none
-    from muarl.agents.base import Agent
     from muarl.agents.sampled import SampledAgent
     from muarl.backends.processes import RunProcesses
-    from muarl.environments.configure import ConfiguredEnvironment
+    from muarl.environments.places import Agents, Places, Users
     from muarl.inference.base import PolicySampler, Sampler
     from muarl.learning.checkpoints import Policy
     from muarl.learning.learner import Learner, LearnerConfig
-    from muarl.rollouts.episode_runner import EpisodeRunner
-    from muarl.users.base import UserFactory
     from muarl.workers.cluster.runtime import Cluster
 
 
@@ -115,21 +111,21 @@ class Backend:
             return clustered_learner(policy, self.compute, self.told, settings, cluster)
         return local_learner(policy, self.compute, settings)
 
-    def executor(self, runner: EpisodeRunner | RunnerByDomain, environment: str | None = None) -> Executor:
-        """Where ``runner``'s training episodes are played: by it, or by others who are made like it elsewhere.
-        ``environment``: the name of its environment, where that is to be checked there."""
+    def executor(self, player: Player) -> Executor:
+        """Where ``player``'s training episodes are played: by it, or by others who are made like it elsewhere."""
         cluster = self._joined()
         if cluster is not None:
             from muarl.backends.cluster import clustered_executor
 
-            return clustered_executor(self.compute, self.told, runner, cluster)
+            return clustered_executor(self.compute, self.told, player, cluster)
         if self.compute.processes > 1:
             from muarl.backends.processes import pool_executor
 
-            pooled = pool_executor(runner.agent, environment, self.compute.rollout.concurrency, section="user")
+            concurrency = self.compute.rollout.concurrency
+            pooled = pool_executor(player.agents.same, player.places.name, concurrency, section="user")
             if pooled is not None:
                 return pooled
-        return LocalExecutor(runner.play, self.compute.rollout.concurrency)
+        return LocalExecutor(player.play, self.compute.rollout.concurrency)
 
     def _joined(self) -> Cluster | None:
         if self.compute.cluster.address is not None and self.cluster is None:
@@ -143,24 +139,25 @@ def _on_cpu(policy: Policy) -> bool:
 
 def policy_executor(
     compute: Compute,
-    environment: ConfiguredEnvironment,
-    agent: Agent,
-    users: UserFactory,
+    places: Places,
+    agent: Agents,
+    users: Users,
     concurrency: int,
     *,
     measuring: bool = False,
 ) -> BoundedExecutor:
     """Plays the episodes of an evaluation on this machine: of the policy in the processes that its sampler has
     (``engine.processes``), else in this one, as those of an agent that a benchmark asks in a way of its own. ``users``:
-    those of ``eval_user``. ``measuring``: see ``configure_environment``."""
+    those of ``eval_user``. ``measuring``: see ``places_of``."""
     # Only a sampler of processes loads their module, and torch with it; scripted agents need neither.
     if compute.processes > 1 and compute.engine.kind == "torch" and "muarl.backends.processes" in sys.modules:
         from muarl.backends.processes import pool_executor
 
-        pooled = pool_executor(agent, environment.name, concurrency, section="eval_user", measuring=measuring)
+        one = places.everywhere(agent).same
+        pooled = pool_executor(one, places.name, concurrency, section="eval_user", measuring=measuring)
         if pooled is not None:
             return pooled
-    return local_executor(environment, agent, users, concurrency)
+    return local_executor(places, agent, users, concurrency)
 
 
 @contextmanager

@@ -14,7 +14,9 @@ from muarl.config.parts import Compute, PlannedRun
 from muarl.config.sections import SftConfig
 from muarl.domains.base import Task
 from muarl.domains.prompt_size import estimated_tokens
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import places_of
+from muarl.environments.place import Place
+from muarl.environments.places import Places
 from muarl.environments.registry import find, is_folder
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.learning import LearningPlan, plan_learning
@@ -78,15 +80,15 @@ def prompt_tokens(config: RunConfig) -> float | None:
     if any(find(wanted.name).on_server for wanted in config.domains):
         return None
     try:
-        return prompt_length(configure_environment(config))
+        return prompt_length(places_of(config))
     except DataError:
         return None
 
 
-def prompt_length(environment: ConfiguredEnvironment) -> float:
-    """The same of an environment, of several domains that of the longest. DataError if there are no tasks."""
-    return max(_length(environment, task) for task in environment.example_tasks("train"))
+def prompt_length(places: Places) -> float:
+    """The same of places, of several that of the longest. DataError if there are no tasks."""
+    return max(_length(place, place.example_task("train")) for place in places)
 
 
-def _length(environment: ConfiguredEnvironment, task: Task) -> float:
-    return float(estimated_tokens(environment.system_prompt(task), environment.tools(task)))
+def _length(place: Place, task: Task) -> float:
+    return float(estimated_tokens(place.system_prompt(task), place.tools(task)))

@@ -21,9 +21,9 @@ from muarl.basics.event_loop import Closable
 from muarl.basics.system import usable_cores
 from muarl.config import RunConfig
 from muarl.config.parts import Compute
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.environments.mixture import AgentByDomain
-from muarl.environments.playing import make_runner
+from muarl.environments.configure import places_of
+from muarl.environments.places import ByPlace, Places
+from muarl.environments.play import Player
 from muarl.environments.registry import approve, approved
 from muarl.rollouts.rollout import PlayEpisode
 from muarl.users.base import UserFactory
@@ -92,30 +92,21 @@ def _pool(compute: Compute, told: ToldRun, policy: Policy) -> ProcessPool:
 
 
 def pool_executor(
-    agent: Agent, environment: str | None, concurrency: int, *, section: str, measuring: bool = False
+    agent: Agent | None, places: str, concurrency: int, *, section: str, measuring: bool = False
 ) -> PoolExecutor | None:
-    """Plays an agent's episodes in the processes that its sampler has; None where it has none. ``environment``: its
-    name, which the children's must have, too. ``section``: that of the configuration which describes the users.
-    ``measuring``: see ``configure_environment``."""
-    policy = _one_agent(agent)
-    if not isinstance(policy, SampledAgent) or not isinstance(policy.sampler, PooledSampler):
+    """Plays an agent's episodes in the processes that its sampler has; None where it has none. ``places``: their name,
+    which the children's must have, too. ``section``: that of the configuration which describes the users.
+    ``measuring``: see ``places_of``."""
+    if not isinstance(agent, SampledAgent) or not isinstance(agent.sampler, PooledSampler):
         return None
     cast = {
-        "environment": environment,
+        "environment": places,
         "measuring": measuring,
         "users": section,
-        "agent": policy.name,
-        "sampling": asdict(policy.sampling),
+        "agent": agent.name,
+        "sampling": asdict(agent.sampling),
     }
-    return PoolExecutor(policy.sampler, cast, concurrency)
-
-
-def _one_agent(agent: Agent) -> Agent:
-    """The agent that a mixture's domains share, if they do."""
-    if isinstance(agent, AgentByDomain):
-        agents = [*agent.agents.values()]
-        return agents[0] if all(one is agents[0] for one in agents) else agent
-    return agent
+    return PoolExecutor(agent.sampler, cast, concurrency)
 
 
 # ---- in the children
@@ -138,8 +129,8 @@ class PolicyPlayers:
             parameter.data = shared[name]
         self._chat = model_format(self._policy.tokenizer, config.model)
         self._engine: TorchEngine | None = None
-        self._environments: dict[bool, ConfiguredEnvironment] = {}
-        self._users: dict[tuple[bool, str], UserFactory] = {}
+        self._places: dict[bool, Places] = {}
+        self._users: dict[tuple[bool, str], ByPlace[UserFactory]] = {}
         self._playing: dict[str, PlayEpisode] = {}
 
     async def take(self, version: int, *, fresh: bool) -> None:
@@ -161,30 +152,30 @@ class PolicyPlayers:
         name = json.dumps(cast, sort_keys=True)
         if name not in self._playing:
             measuring, section = bool(cast["measuring"]), str(cast["users"])
-            environment = self._environment(measuring)
-            if cast["environment"] not in (None, environment.name):
+            places = self._places_of(measuring)
+            if cast["environment"] != places.name:
                 raise ConfigError(
                     f"engine.processes: other processes make the environment that the configuration names, "
-                    f"{environment.name}, and this run's is {cast['environment']}: set engine.processes=1"
+                    f"{places.name}, and this run's is {cast['environment']}: set engine.processes=1"
                 )
             assert self._engine is not None
             agent = SampledAgent(self._engine, self._chat, Sampling(**cast["sampling"]), name=cast["agent"])
-            self._playing[name] = make_runner(environment, agent, self._users_of(measuring, section)).play
+            self._playing[name] = Player.of(places, agent, self._users_of(measuring, section)).play
         return self._playing[name]
 
-    def _environment(self, measuring: bool) -> ConfiguredEnvironment:
-        if measuring not in self._environments:
-            self._environments[measuring] = configure_environment(self._config, measuring=measuring)
-        return self._environments[measuring]
+    def _places_of(self, measuring: bool) -> Places:
+        if measuring not in self._places:
+            self._places[measuring] = places_of(self._config, measuring=measuring)
+        return self._places[measuring]
 
-    def _users_of(self, measuring: bool, section: str) -> UserFactory:
+    def _users_of(self, measuring: bool, section: str) -> ByPlace[UserFactory]:
         if (measuring, section) not in self._users:
             config = self._config.user if section == "user" else self._config.eval_user
-            self._users[measuring, section] = make_users(config, self._environment(measuring))
+            self._users[measuring, section] = make_users(config, self._places_of(measuring))
         return self._users[measuring, section]
 
     async def aclose(self) -> None:
         """See ``Players``."""
-        for part in (*self._users.values(), *self._environments.values()):
+        for part in (*self._users.values(), *self._places.values()):
             if isinstance(part, Closable):
                 await part.aclose()

@@ -11,9 +11,8 @@ from muarl.backends.models import make_endpoint
 from muarl.basics.errors import ConfigError
 from muarl.config.sections import UserConfig
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment
-from muarl.environments.mixture import Mixture, UsersByDomain
-from muarl.environments.usual import model_users
+from muarl.environments.place import Place
+from muarl.environments.places import ByPlace, Places
 from muarl.users.base import UserFactory
 from muarl.users.traits.levels import TraitRanges
 
@@ -27,16 +26,24 @@ USER_SLOTS = 256
 """Conversations that a user model holds at once."""
 
 
-def make_users(config: UserConfig, environment: ConfiguredEnvironment) -> UserFactory:
-    """The simulated users of one section of the configuration, with the tools that users have in this environment.
+def make_users(config: UserConfig, places: Places) -> ByPlace[UserFactory]:
+    """The simulated users of one section of the configuration, with the tools that users have in each place. The model
+    that plays them, if there is one, is one for all places.
 
     A benchmark's own users, where it has some, are made whatever the section says, but for the model that plays them,
     their guard and their ``delay``.
     """
-    if isinstance(environment, Mixture):
-        users = _mixed(config, environment)
-    else:
-        users = _guarded(config, _users(config, environment), environment)
+    client = None if config.endpoint is None else cache(partial(make_endpoint, config.endpoint))
+    sampled = cache(partial(sampled_users, config))
+
+    def made(place: Place) -> UserFactory:
+        return _slowed(config, _guarded(config, _users(config, place, client, sampled), place))
+
+    return places.by_place(made)
+
+
+def _slowed(config: UserConfig, users: UserFactory) -> UserFactory:
+    """The users with the section's ``delay``, if it has one."""
     if config.delay is None:
         return users
     from muarl.users.slow import SlowUserFactory
@@ -44,15 +51,7 @@ def make_users(config: UserConfig, environment: ConfiguredEnvironment) -> UserFa
     return SlowUserFactory(users, *config.delay)
 
 
-def _mixed(config: UserConfig, environment: Mixture) -> UserFactory:
-    """Each domain's own users. The model that plays them, if there is one, is one for all."""
-    client = None if config.endpoint is None else cache(partial(make_endpoint, config.endpoint))
-    sampled = cache(partial(sampled_users, config))
-    parts = environment.by_domain.items()
-    return UsersByDomain({name: _guarded(config, _users(config, part, client, sampled), part) for name, part in parts})
-
-
-def _guarded(config: UserConfig, users: UserFactory, environment: ConfiguredEnvironment) -> UserFactory:
+def _guarded(config: UserConfig, users: UserFactory, place: Place) -> UserFactory:
     """The users behind the section's guard, if it is active."""
     guard = config.guard
     if not guard.active:
@@ -61,7 +60,7 @@ def _guarded(config: UserConfig, users: UserFactory, environment: ConfiguredEnvi
 
     return GuardedUserFactory(
         users,
-        tools=environment.user_tools,
+        tools=place.user_tools,
         rules=guard.rules,
         retries=guard.retries,
         exclude=guard.exclude,
@@ -70,40 +69,38 @@ def _guarded(config: UserConfig, users: UserFactory, environment: ConfiguredEnvi
 
 def _users(
     config: UserConfig,
-    environment: ConfiguredEnvironment,
-    client: Callable[[], Endpoint] | None = None,
-    sampled: Callable[[], SampledUserFactory] | None = None,
+    place: Place,
+    client: Callable[[], Endpoint] | None,
+    sampled: Callable[[], SampledUserFactory],
 ) -> UserFactory:
     """``client``, ``sampled``: make the endpoint's client, and users of a model in this process."""
-    client = client or (None if config.endpoint is None else partial(make_endpoint, config.endpoint))
-    own = environment.own_users(client)
+    own = place.own_users(client)
     if own is not None:
         if trait_ranges(config):
             raise ConfigError(
-                f"user.traits: {environment.name} has users of its own, who have no traits: leave the setting out"
+                f"user.traits: {place.name} has users of its own, who have no traits: leave the setting out"
             )
         return own
     if config.kind == "agenda":
-        return rule_based_users(config, environment)
+        return rule_based_users(config, place)
     if config.kind == "scripted":
         from muarl.users.scripted import ScriptedUserFactory
 
         return ScriptedUserFactory()
     if config.kind == "sampled":
-        made = sampled_users(config) if sampled is None else sampled()
-        return made.checked(goal_checks(environment))
+        return sampled().checked(goal_checks(place))
     if client is None:
         raise ConfigError("user.endpoint: an llm user needs the model that plays it")
     guidelines = None if config.guidelines == "auto" else config.guidelines
-    return model_users(client(), environment, guidelines, trait_ranges(config))
+    return place.model_users(client(), guidelines, trait_ranges(config))
 
 
-def rule_based_users(config: UserConfig, environment: ConfiguredEnvironment) -> UserFactory:
+def rule_based_users(config: UserConfig, place: Place) -> UserFactory:
     """The users that play a task's goal and facts from rules, whatever kind the section names. ConfigError if the
-    environment has none."""
+    place has none."""
     from muarl.users.agenda import AgendaUserFactory
 
-    make, traits = environment.rule_based_user(), trait_ranges(config)
+    make, traits = place.needed_user(), trait_ranges(config)
     return AgendaUserFactory(make, seed=config.seed, persona=config.persona, traits=traits)
 
 
@@ -112,23 +109,18 @@ def trait_ranges(config: UserConfig) -> TraitRanges:
     return TraitRanges.of(config.traits.model_dump())
 
 
-def goal_checks(environment: ConfiguredEnvironment | None) -> MakeCheck | None:
-    """The checks of an environment's user models (users/goal_check.py); of a task, None where its requests are not
-    declared with the kit."""
+def goal_checks(place: Place) -> MakeCheck:
+    """The checks of a place's user models (users/goal_check.py); of a task, None where its requests are not declared
+    with the kit."""
     from muarl.users.agenda_service import ServiceAgendaUser
     from muarl.users.goal_check import GoalCheck
-
-    if environment is None:
-        return None
 
     def check(task: Task) -> GoalCheck | None:
         if task.agenda is None or "redteam" in task.agenda:
             return None
-        try:
-            make = environment.part_of(task).rule_based_user()
-        except ConfigError:
+        if place.rule_based_user is None:
             return None
-        user = make(task, seed=0)
+        user = place.rule_based_user(task, seed=0)
         return GoalCheck(task, user.service) if isinstance(user, ServiceAgendaUser) else None
 
     return check

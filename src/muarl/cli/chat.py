@@ -115,25 +115,25 @@ async def _chat(
     from muarl.agents.endpoint import EndpointAgent
     from muarl.basics.errors import ConfigError, InfrastructureError
     from muarl.cli.chat_screen import ShownAgent, conclude, introduce, show_speech
-    from muarl.environments.configure import configure_environment
+    from muarl.environments.configure import place_of
     from muarl.recipes.chatting import chat_agent
     from muarl.rollouts.conversation import Limits, run_episode
     from muarl.types.episode import StopReason, write_episodes
     from muarl.users.llm import LLMUserFactory
 
-    environment = configure_environment(config, with_rl=False)
+    place = place_of(config, with_rl=False)
     found = declared.make_tasks(config.eval.split, 1, size=config.domain.size, start=index)
     if not found:
         raise ConfigError(f"--task: the split {config.eval.split} of {declared.name} has no task number {index}")
     task = found[0]
-    agent = chat_agent(agent_spec, config, environment)
+    agent = chat_agent(agent_spec, config, place)
     person = user_spec == "human"
     endpoints: dict[str, Endpoint] = {}
     if isinstance(agent, EndpointAgent):
         endpoints["agent"] = agent.endpoint
     if isinstance(make_user, LLMUserFactory):
         endpoints["user"] = make_user.endpoint
-    world = environment.domain.world(task)
+    world = place.domain.world(task)
     try:
         # A wrong key or address should be known before anybody has typed a word.
         for boundary, endpoint in endpoints.items():
@@ -158,8 +158,8 @@ async def _chat(
             seed=seed,
             episode_id=f"chat-{task.id}",
             user_name=make_user.name,
-            rules=environment.rules,
-            system=environment.system_prompt(task),
+            rules=place.rules,
+            system=place.system_prompt(task),
         )
     finally:
         for endpoint in endpoints.values():
@@ -167,7 +167,7 @@ async def _chat(
     if not person and episode.messages[-1].role == "user":
         show_speech(console, "User", "green", episode.messages[-1].content)
     if episode.stop is not StopReason.INFRASTRUCTURE:
-        episode.verdict = await environment.score(task, world, episode)
+        episode.verdict = await place.score(task, world, episode)
     from muarl.config.parts import Compute
 
     conclude(console, episode, world, Compute.of(config) if limits else None)

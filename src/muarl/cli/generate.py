@@ -126,22 +126,22 @@ def baselines(tasks: Sequence[Task], name: str, size: str | None, *, seed: int =
     from muarl.backends.users import make_users
     from muarl.basics.event_loop import event_loop
     from muarl.config import load_config
-    from muarl.environments.configure import configure_environment
-    from muarl.environments.playing import play
+    from muarl.environments.configure import places_of
+    from muarl.environments.play import play_in
 
     config = load_config("quickstart", [f"domain.name={json.dumps(name)}", *([f"domain.size={size}"] if size else [])])
-    environment = configure_environment(config, with_rl=False)
-    users = make_users(config.eval_user, environment)
+    places = places_of(config, with_rl=False)
+    users = make_users(config.eval_user, places)
     agents: list[Agent] = [IdleAgent()]
-    if any(spec.name.startswith("transfer") for spec in environment.domain.tool_specs()):
+    if any(spec.name.startswith("transfer") for place in places for spec in place.domain.tool_specs()):
         agents.append(TransferAgent())
     if declared.expert is not None:
         agents.append(ExpertAgent(make=declared.expert))
     rewards = {}
     with event_loop() as loop:
-        loop.closes(environment, users)
+        loop.closes(places, users)
         for agent in agents:
-            episodes = loop.run(play(environment, agent, users, tasks, 1, seed=seed)).episodes
+            episodes = loop.run(play_in(places, agent, users, tasks, 1, seed=seed)).episodes
             lost = next((episode for episode in episodes if episode.verdict is None), None)
             if lost is not None:
                 raise ConfigError(

@@ -1,1 +1,1 @@
-"""Where episodes take place: a domain with its tasks, users and rules, as one run uses them."""
+"""Where episodes take place: an `Environment` is what is declared, a `Place` is one as a run plays it."""

@@ -12,10 +12,9 @@ from typing import Any
 
 from muarl.domains.auditing import UNDECLARED, AuditRules
 from muarl.domains.base import Domain, Task
-from muarl.environments.by_domain import by_domain, environment_of
 from muarl.environments.environment import Environment
 from muarl.environments.recorded import of_person, unavailable, usable
-from muarl.environments.registry import built_in, find, names
+from muarl.environments.registry import built_in, by_domain, environment_of, find, names
 from muarl.rewards.state_changes import Replayed
 from muarl.types.episode import Episode
 

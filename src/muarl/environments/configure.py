@@ -1,44 +1,33 @@
-"""Make a run's environment from its configuration: see ``configured`` and ``benchmark`` for the kinds."""
+"""From a run's configuration to its places."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import read_text
-from muarl.config import RlConfig, RunConfig
+from muarl.config import RlConfig, RunConfig, load_config
 from muarl.config.sections import DomainConfig
-from muarl.environments.benchmark import BenchmarkEvaluation, BenchmarkTraining, by_protocol, own_prompt
-from muarl.environments.configured import (
-    PLAYED,
-    ConfiguredEnvironment,
-    EnvironmentTasks,
-    FileTasks,
-    ImaginedTools,
-    RewardTerms,
-)
-from muarl.environments.draws import Draw, by_database, draw_of, with_red_team
-from muarl.environments.environment import GENERATED_RULES, Environment
-from muarl.environments.mixture import Mixture
-from muarl.environments.official.draws import draw_tasks
-from muarl.environments.practice_tasks import made_again
+from muarl.environments.benchmark import Benchmark
+from muarl.environments.benchmark import draw_of as official_draw
+from muarl.environments.draws import by_database, draw_of, made_again, with_red_team
+from muarl.environments.environment import Environment
+from muarl.environments.place import Place, RewardTerms
+from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.environments.retrieval import searched
-from muarl.environments.task_files import TaskFile
 from muarl.rewards.judge import Judge, make_judge
-from muarl.rollouts.conversation import Limits
-
-__all__ = [
-    "GENERATED_RULES", "PLAYED", "BenchmarkEvaluation", "BenchmarkTraining", "ConfiguredEnvironment", "Draw",
-    "EnvironmentTasks", "FileTasks", "ImaginedTools", "Mixture", "RewardTerms", "configure_environment",
-]  # fmt: skip
+from muarl.rollouts.rules import Limits
+from muarl.types.chat import ToolSpec
 
 
-def configure_environment(
+def places_of(
     config: RunConfig, *, measuring: bool = False, with_rl: bool = True, judge: Judge | None = None
-) -> ConfiguredEnvironment:
-    """The run's environment as it is configured. Whoever makes one closes it.
+) -> Places:
+    """The run's places, as they are configured. Whoever makes some closes them.
 
     ``judge``: of tasks' assertions about words; None opens the one that the configuration names.
     ``measuring``: a benchmark's tasks are played by its own protocol and in its own semantics, rather than trained on.
@@ -47,30 +36,29 @@ def configure_environment(
     or a policy file that cannot be read.
     """
     judge = make_judge(config.eval.judge, config.eval.prices) if judge is None else judge
-    if len(config.domains) == 1:
-        return _one(config, judge, measuring, with_rl)
-    parts = [_one(config.model_copy(update={"domain": domain}), judge, measuring, with_rl) for domain in config.domains]
-    return Mixture(parts, [domain.weight for domain in config.domains])
+    each = [config.model_copy(update={"domain": domain}) for domain in config.domains]
+    places = [place_of(own, measuring=measuring, with_rl=with_rl, judge=judge) for own in each]
+    return Places(places, [domain.weight for domain in config.domains])
 
 
-def _one(config: RunConfig, judge: Judge, measuring: bool, with_rl: bool) -> ConfiguredEnvironment:
+def place_of(config: RunConfig, *, measuring: bool = False, with_rl: bool = True, judge: Judge | None = None) -> Place:
+    """The place of a configuration with one domain; see ``places_of``."""
+    judge = make_judge(config.eval.judge, config.eval.prices) if judge is None else judge
     environment, rl = find(config.domain.name), config.rl if with_rl and not measuring else None
-    if environment.is_benchmark:
+    if environment.protocol is not None:
         if config.domain.tasks is not None:
             raise ConfigError(f"domain.tasks: a task file cannot be used with the benchmark {environment.name}")
         policy = _policy_text(config.domain)
         if measuring:
-            return _evaluation(config, environment, judge, policy)
-        return _training(config, rl, environment, judge, policy)
+            return _measured(config, environment, environment.protocol, judge, policy)
+        return _trained_on(config, rl, environment, environment.protocol, judge, policy)
     if measuring and config.eval.solo:
         raise ConfigError(f"eval.solo: {environment.name} has no solo mode")
-    return _tasks(config, rl, environment, judge, measuring)
+    return _made(config, rl, environment, judge, measuring)
 
 
-def _tasks(
-    config: RunConfig, rl: RlConfig | None, environment: Environment, judge: Judge, measuring: bool
-) -> ConfiguredEnvironment:
-    wanted, kind, policy = config.domain, EnvironmentTasks, _policy_text(config.domain)
+def _made(config: RunConfig, rl: RlConfig | None, environment: Environment, judge: Judge, measuring: bool) -> Place:
+    wanted, policy, replayed = config.domain, _policy_text(config.domain), environment.replayed
     environment.check_size(wanted.size)
     draw = draw_of(environment, wanted)
     domain = searched(environment.make_domain(wanted.size), config.retrieval)
@@ -78,53 +66,70 @@ def _tasks(
         domain = copy(domain)
         domain.allow_failing_gold = True
     if wanted.tasks is not None:
+        from muarl.environments.task_files import TaskFile  # most runs have none
+
         again = partial(made_again, environment, wanted.size)
-        kind, draw = FileTasks, TaskFile(wanted.tasks.expanduser(), domain, environment.task_domain, again).draw
+        draw = TaskFile(wanted.tasks.expanduser(), domain, environment.task_domain, again).draw
+        replayed = True
     if wanted.red_team_share and not measuring:
         draw = with_red_team(environment, wanted, draw)
     if rl is not None and rl.reward_basis == "database":
         draw = by_database(draw)
-    return kind(domain, draw, environment.rules, _limits(config), judge, policy, environment, _terms(rl))
+    return Place(
+        domain=domain,
+        draw=draw,
+        rules=environment.rules,
+        limits=_limits(config),
+        judge=judge,
+        system=policy,
+        terms=_terms(rl),
+        replayed=replayed,
+        **environment.as_declared(),
+    )
 
 
-def _training(
-    config: RunConfig, rl: RlConfig | None, environment: Environment, judge: Judge, policy: str | None
-) -> ConfiguredEnvironment:
-    protocol = environment.official(config.eval.mode, training=True)
-    domain = searched(protocol.domain("fixed"), config.retrieval)
-    draw = draw_tasks(protocol, validating=rl is None or rl.eval_every > 0)
+def _trained_on(
+    config: RunConfig,
+    rl: RlConfig | None,
+    environment: Environment,
+    benchmark: Benchmark,
+    judge: Judge,
+    policy: str | None,
+) -> Place:
+    domain = searched(benchmark.domain("fixed"), config.retrieval)
+    draw = official_draw(benchmark, validating=rl is None or rl.eval_every > 0)
     if rl is not None and rl.reward_basis == "database":
-        if protocol.own_score:
+        if benchmark.place.own_score:
             raise ConfigError(
                 f"rl.reward_basis: {environment.name} is scored by its own rules, not by parts: set "
                 "rl.reward_basis=task"
             )
         draw = by_database(draw)
-    return BenchmarkTraining(
+    return benchmark.trained_on(
         domain,
-        draw,
-        protocol.training_rules(),
-        protocol.training_limits(_limits(config)),
-        judge,
-        own_prompt(protocol, domain, policy),
-        environment,
-        _terms(rl),
-        protocol=protocol,
+        _limits(config),
+        policy=policy,
+        draw=draw,
+        judge=judge,
+        terms=_terms(rl),
+        **environment.as_declared(),
     )
 
 
-def _evaluation(config: RunConfig, environment: Environment, judge: Judge, policy: str | None) -> ConfiguredEnvironment:
+def _measured(
+    config: RunConfig, environment: Environment, benchmark: Benchmark, judge: Judge, policy: str | None
+) -> Place:
     wanted = config.eval
-    return by_protocol(
-        environment,
-        judge,
-        mode=wanted.mode,
-        sampled=wanted.agent == "sampled",
+    mode = benchmark.place.chosen_mode(wanted.mode, environment.name, sampled=wanted.agent == "sampled")
+    return benchmark.measured(
+        searched(benchmark.domain(benchmark.place.semantics_of(mode)), config.retrieval),
+        mode,
         solo=wanted.solo,
         policy=policy,
         steps=wanted.max_steps,
         errors=wanted.max_errors,
-        retrieval=config.retrieval,
+        judge=judge,
+        **environment.as_declared(),
     )
 
 
@@ -143,3 +148,31 @@ def _policy_text(domain: DomainConfig) -> str | None:
         return read_text(domain.policy.expanduser())
     except DataError as problem:
         raise ConfigError(f"domain.policy: {problem}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """What an agent is told before a conversation begins: for those who serve it by other means.
+
+    ``policy``: the system message; ``tools``: in the order in which the agent sees them; ``size``: empty for an
+    environment that comes in one."""
+
+    policy: str
+    tools: Sequence[ToolSpec]
+    size: str = ""
+
+
+def briefing(name: str, size: str | None = None) -> Briefing:
+    """The policy and tools of a domain, of its first test task where they depend on the task. ``size`` None: the
+    smallest. ConfigError for a size that it does not come in; DataError for a benchmark whose files are missing."""
+    declared = find(name)
+    if size is not None and declared.sizes:
+        declared.check_size(size, "--size")
+    elif size is not None:
+        raise ConfigError(f"--size: {name} has only one size; remove --size")
+    elif declared.sizes:
+        size = declared.sizes[0]
+    settings = [] if size is None else [f"domain.size={size}"]
+    place = place_of(load_config("cpu", [f"domain.name={name}", *settings]), measuring=True)
+    task = place.example_task("test")
+    return Briefing(place.system_prompt(task), place.tools(task), size or "")

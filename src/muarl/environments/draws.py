@@ -1,30 +1,29 @@
-"""How a run draws its tasks: from an environment, from a fixed set, with only some intents, with red-team tasks."""
+"""How a run draws its tasks: from an environment, with only some intents, with red-team tasks, made from an address."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from muarl.basics.errors import ConfigError
+from muarl.basics.errors import ConfigError, DataError
 from muarl.config.sections import DomainConfig
 from muarl.domains.base import Task
+from muarl.environments.environment import Environment
+from muarl.environments.place import Draw
+from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.task_pool import TaskPool
 from muarl.rewards.traps import SAFE
-
-if TYPE_CHECKING:
-    from muarl.environments.environment import Environment
-
-Draw = Callable[[str, int, int, int], Sequence[Task]]
-"""``draw(split, count, seed, start)``: that many tasks of a split, all different."""
 
 TRIES_PER_TASK = 1000
 """Generated tasks that may be looked at for each one with a wished intent. The rarest intent has a share of 1%."""
 QUIET = 500
 """Generated tasks in a row without a new intent, after which there is taken to be no other."""
+
+PRACTISED = "train"
+"""What tasks that are made again are of: never of the splits that evaluations are held on."""
 
 STATE = ("DB", "ENV_ASSERTION", SAFE)
 """Parts of a reward basis that look at the world, or at what must not have been done to it."""
@@ -123,3 +122,32 @@ def _check_intents(environment: Environment, domain: DomainConfig) -> None:
     for intent in domain.intents:
         if intent not in known:
             raise ConfigError(f"domain.intents: there is no intent {intent!r}; known: {', '.join(sorted(known))}")
+
+
+def check_makes(environment: Environment) -> None:
+    """ConfigError, with what to do instead, for an environment that makes no tasks."""
+    if environment.is_benchmark:
+        hint = f"; its kind of task is made by {environment.practice}" if environment.practice else ""
+        raise ConfigError(f"{environment.name} is a benchmark, whose tasks are fixed: no new ones can be made{hint}")
+    if not environment.endless:
+        raise ConfigError(
+            f"the tasks of {environment.name} are a fixed set, so no new ones can be made: give it a function that "
+            "makes tasks (docs/domains.md), or train with rl.practice.adaptive=true, which plays more of what fails"
+        )
+
+
+def made_again(environment: Environment, size: str, address: TaskAddress) -> Task:
+    """The task that a file has at an address, for a run in ``environment`` at ``size``. DataError if it is of another
+    environment, size or split, or if the environment makes no tasks."""
+    if address.environment != environment.name:
+        raise DataError(f"its task is made by {address.environment}, and the run is in {environment.name}")
+    if environment.sizes and (own := address.size or environment.sizes[0]) != size:
+        raise DataError(f"its task is of size {own}, and domain.size is {size}")
+    if address.split != PRACTISED:
+        raise DataError(f"its task is of the split {address.split}, and only those of {PRACTISED} are trained on")
+    try:
+        check_makes(environment)
+        made = environment.iter_tasks(PRACTISED, size=address.size, seed=address.seed, start=address.index)
+    except ConfigError as problem:
+        raise DataError(str(problem)) from None
+    return next(made)

@@ -9,35 +9,34 @@ Only a name, a domain and tasks are needed; what is left out is not offered, and
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from muarl.agents.outside import OutsideAgent
 from muarl.basics.errors import ConfigError, attributed
-from muarl.domains.auditing import UNDECLARED, AuditRules
+from muarl.basics.signatures import named_arguments, only, takes
+from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
 from muarl.domains.checking import Check
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.generated import SPLITS, MakeExpert
+from muarl.environments.place import MakeUser, NoJudge, Place, no_expert, no_user, rules_of
+from muarl.environments.session import Session
 from muarl.environments.task_addresses import TaskAddress, TaskOrigin
-from muarl.rollouts.conversation import Rules
-from muarl.users.base import User
+from muarl.rollouts.rules import Limits, Rules
 
 if TYPE_CHECKING:
     from muarl.config.retrieval import RetrievalConfig
     from muarl.domains.world_from_log import Observer
     from muarl.endpoints import Endpoint
-    from muarl.environments.official.base import Mode, Official
-    from muarl.environments.sessions import Session
+    from muarl.environments.benchmark import Benchmark
     from muarl.rewards.judge import Judge
-    from muarl.rollouts.conversation import Limits
     from muarl.users.base import UserFactory
     from muarl.users.redteam.support import RedTeamSource, RedTeamSupport
 
@@ -49,11 +48,8 @@ ONLY_SIZE = "tiny"
 """What the size of an environment is called that comes in one, whatever ``domain.size`` says."""
 
 
-class MakeUser(Protocol):
-    """A rule-based simulated user for one conversation; the same arguments give the same user."""
-
-    def __call__(self, task: Task, *, seed: int, persona: str | None = None) -> User: ...
-
+BY_STARS = ("size", "seed", "start")
+"""What a function for tasks is given that takes any argument by ``**``."""
 
 Tasks = Callable[..., Any] | Mapping[str, Sequence[Task]] | Path
 """Where tasks come from; see ``Environment``."""
@@ -88,8 +84,8 @@ class Environment:
     ``observer``: how its results show records, from which tasks are made of logs, or a function that gives it.
     ``red_team``: gives what red-team users must know of it. ``own_checks``: what ``muarl domains check`` is to look at
     besides (``domains.checking``).
-    ``on_server``: its tools run on an MCP server, which must be installed. ``protocol``: the
-    benchmark's protocol, for environments that are benchmarks.
+    ``on_server``: its tools run on an MCP server, which must be installed. ``protocol``: of environments that are
+    benchmarks, the benchmark, which says by what protocol it is played.
     """
 
     name: str
@@ -112,7 +108,7 @@ class Environment:
     red_team: Callable[[], RedTeamSupport] | None = None
     own_checks: Callable[[], Sequence[Check]] = tuple
     on_server: bool = False
-    protocol: type[Official] | None = None
+    protocol: Benchmark | None = None
 
     def __post_init__(self) -> None:
         if not self.name or any(c.isspace() or c in ":/\\" for c in self.name):
@@ -131,16 +127,16 @@ class Environment:
     def _check_calls(self) -> None:
         """ConfigError if one of the functions cannot be called as it will be: better here than within a run."""
         user, expert = self.rule_based_user, self.expert
-        if user is not None and not _takes(user, None, seed=0, persona=None):
+        if user is not None and not takes(user, None, seed=0, persona=None):
             raise ConfigError(f"environment {self.name}: rule_based_user must take (task, *, seed, persona=None)")
-        if expert is not None and not _takes(expert, seed=0, error_profile=ErrorProfile()):
+        if expert is not None and not takes(expert, seed=0, error_profile=ErrorProfile()):
             raise ConfigError(f"environment {self.name}: expert must take (*, seed, error_profile)")
         if callable(self.tasks):
-            named = _named(self.tasks)
-            offered = _only(dict.fromkeys(("split", "size", "seed", "start", "index")), named)
+            named = named_arguments(self.tasks, *BY_STARS)
+            offered = only(dict.fromkeys(("split", "size", "seed", "start", "index")), named)
             by_index = "index" in named
             given = () if by_index else (offered.pop("split", None),)
-            if not _takes(self.tasks, *given, **offered):
+            if not takes(self.tasks, *given, **offered):
                 raise ConfigError(
                     f"environment {self.name}: tasks must take (split, index, seed) or (split, *, size, seed, start)"
                 )
@@ -154,7 +150,7 @@ class Environment:
     def splits(self) -> tuple[str, ...]:
         """The names of its splits."""
         if self.protocol is not None:
-            return self.official().split_names
+            return self.protocol.splits
         return SPLITS if self.endless else tuple(self.fixed_splits())
 
     @property
@@ -204,11 +200,11 @@ class Environment:
     def _made(self, offered: dict[str, Any]) -> Iterator[Task]:
         """The tasks that the function makes."""
         assert callable(self.tasks)
-        named, start = _named(self.tasks), offered["start"]
+        named, start = named_arguments(self.tasks, *BY_STARS), offered["start"]
         if "index" in named:
             for index in itertools.count(start):
-                yield _task(self, self.tasks(**_only({**offered, "index": index}, named)))
-        made = self.tasks(offered["split"], **_only({n: v for n, v in offered.items() if n != "split"}, named))
+                yield _task(self, self.tasks(**only({**offered, "index": index}, named)))
+        made = self.tasks(offered["split"], **only({n: v for n, v in offered.items() if n != "split"}, named))
         for task in made if "start" in named else itertools.islice(made, start, None):
             yield _task(self, task)
 
@@ -235,6 +231,53 @@ class Environment:
             raise ConfigError(f"the split {split} of {self.name} has no task number {index}")
         return found
 
+    def place(
+        self,
+        size: str | None = None,
+        *,
+        limits: Limits | None = None,
+        judge: Judge | None = None,
+        mode: str = "auto",
+        retrieval: RetrievalConfig | None = None,
+    ) -> Place:
+        """The environment as it is played where nobody says more, of a size (None: the smallest); a benchmark by its
+        own protocol, in a ``mode`` of it.
+
+        ``limits``: None for the usual ones, or the benchmark's. ``judge``: None for one that refuses to be asked.
+        ``retrieval``: how documents are found; ConfigError where there are none, or not that way.
+        """
+        judge, benchmark = judge or NoJudge(), self.protocol
+        if benchmark is not None:
+            chosen = benchmark.place.chosen_mode(mode, self.name)
+            domain = benchmark.domain(benchmark.place.semantics_of(chosen))
+        else:
+            domain = self.make_domain(size)
+        if retrieval is not None:
+            domain = _searched(domain, retrieval.model_dump_json())
+        if benchmark is not None:
+            place = benchmark.measured(domain, chosen, judge=judge, **self.as_declared())
+            return place if limits is None else replace(place, limits=limits)
+        return Place(
+            domain=domain,
+            draw=lambda split, count, seed, start: self.make_tasks(split, count, size=size, seed=seed, start=start),
+            rules=self.rules,
+            limits=limits or Limits(),
+            judge=judge,
+            replayed=self.replayed,
+            **self.as_declared(),
+        )
+
+    def as_declared(self) -> dict[str, Any]:
+        """What a ``Place`` takes from the environment as it is declared, however it is played."""
+        return {
+            "name": self.name,
+            "declared": True,
+            "expert": self.expert,
+            "rule_based_user": self.rule_based_user,
+            "declared_audit": self.audit,
+            "fixed_tasks": None if self.protocol is not None or self.endless else self.fixed_tasks,
+        }
+
     def start(
         self,
         task: Task | str,
@@ -255,24 +298,27 @@ class Environment:
 
         ConfigError for what cannot be played: another environment's task, no user, no judge.
         """
-        start = import_module("muarl.environments.one_task").start  # by its name, since it is built on this module
-        session: Session = start(
-            self,
-            task,
-            seed=seed,
-            user_seed=user_seed,
-            users=users,
-            size=size,
-            limits=limits,
-            judge=judge,
-            retrieval=retrieval,
-        )
-        return session
+        found = self._task_at(task) if isinstance(task, str) else task
+        if found.origin is not None:
+            if found.origin.environment is not self:
+                raise ConfigError(f"task {found.id} is of {found.origin.environment.name}, not of {self.name}")
+            size = size or found.origin.address.size
+        mode = "native" if self.is_benchmark else "auto"
+        place = self.place(size, limits=limits, judge=judge, mode=mode, retrieval=retrieval)
+        place.check_playable(found)
+        agent = OutsideAgent()
+        runner = place.runner(agent, place.users(users), retries=0)
+        return Session(runner, place.request(found, seed, user_seed), agent)
+
+    def _task_at(self, number: str) -> Task:
+        """A task by SPLIT:NUMBER."""
+        wanted = TaskAddress.parse(f"{self.name}:{number}")
+        return self.task(wanted.split, wanted.index, size=wanted.size, seed=wanted.seed)
 
     @property
     def task_domain(self) -> str:
         """The name of the domain that its tasks are of (``Task.domain``), as audits and task files say it."""
-        return self.make_domain().name if self.protocol is None else self.protocol(self.name).domain_name
+        return self.make_domain().name if self.protocol is None else self.protocol.task_domain
 
     def fixed_splits(self) -> Mapping[str, Sequence[Task]]:
         """All tasks by split of an environment whose tasks are a mapping or a file."""
@@ -287,45 +333,26 @@ class Environment:
         self.check_split(split)
         return found[split]
 
-    def official(self, mode: str = "auto", *, sampled: bool = False, training: bool = False) -> Official:
-        """The protocol of a benchmark. ``mode``: see ``official.Mode``; "auto" for its own, which may depend on whether
-        the agent is ``sampled`` from a checkpoint. In ``training`` there is but one.
-
-        ConfigError if this is no benchmark, or if it is not played in that mode.
-        """
-        kind = self.protocol
-        if kind is None:
+    def official(self) -> Benchmark:
+        """The benchmark that it is. ConfigError if it is none."""
+        if self.protocol is None:
             raise ConfigError(f"{self.name} is not a benchmark and has no protocol")
-        if training:
-            return kind(self.name, kind.training_mode)
-        usual: Mode = kind.sampled_mode if sampled else kind.modes[0]
-        chosen = next((m for m in kind.modes if m == (usual if mode == "auto" else mode)), None)
-        if chosen is None:
-            raise ConfigError(f"eval.mode: {self.name} is played in mode {' or '.join(kind.modes)}, not {mode}")
-        return kind(self.name, chosen)
+        return self.protocol
 
     def audit_rules(self, domain: Domain | None = None) -> AuditRules:
         """The rules of audits, as far as the ``domain``'s tools allow where it is given."""
-        declared = None if domain is None else type(domain).audit
-        rules = self.audit or declared or UNDECLARED
-        return rules if domain is None else rules.for_tools(domain.tool_names())
+        return rules_of(self.audit, domain)
 
     def needed_expert(self) -> MakeExpert:
         """Its scripted expert. ConfigError says what to do where it has none."""
         if self.expert is None:
-            raise ConfigError(
-                f"{self.name} has no scripted expert: let a model serve (agent endpoint:MODEL or a checkpoint), take "
-                "demonstrations from a file (sft.demonstrations_file), or give it an expert (docs/domains.md)"
-            )
+            raise no_expert(self.name)
         return self.expert
 
     def needed_user(self, section: str = "user") -> MakeUser:
         """Its rule-based user. ConfigError says what to do where it has none. ``section``: of the configuration."""
         if self.rule_based_user is None:
-            raise ConfigError(
-                f"{self.name} has no rule-based user: give --user endpoint:MODEL (in a configuration "
-                f"{section}.kind=llm and {section}.endpoint.model), or see docs/users.md"
-            )
+            raise no_user(self.name, section)
         return self.rule_based_user
 
     def red_team_source(self, where: str = "eval.red_team") -> RedTeamSource:
@@ -337,6 +364,15 @@ class Environment:
         from muarl.users.redteam.support import RedTeamSource
 
         return RedTeamSource(self.task_domain, self.make_tasks, self.make_domain, self.red_team(), self.sizes)
+
+
+@lru_cache(maxsize=32)
+def _searched(domain: Domain, retrieval: str) -> Domain:
+    """A domain that is searched in another way: one for all conversations, which share what is right in their end."""
+    from muarl.config.retrieval import RetrievalConfig
+    from muarl.environments.retrieval import searched
+
+    return searched(domain, RetrievalConfig.model_validate_json(retrieval))
 
 
 @lru_cache(maxsize=64)
@@ -395,28 +431,6 @@ def _task(environment: Environment, made: Any) -> Task:
             f"{environment.task_domain!r}, the name of its domain"
         )
     return made
-
-
-def _takes(function: Callable[..., Any], *args: object, **named: object) -> bool:
-    """Whether a function can be called with these arguments, as far as its signature tells."""
-    try:
-        inspect.signature(function).bind(*args, **named)
-    except TypeError:
-        return False
-    except ValueError:  # it has no signature that could be read
-        return True
-    return True
-
-
-def _named(function: Callable[..., Any]) -> frozenset[str]:
-    """The arguments that a function names, with those that it takes by ``**``."""
-    parameters = inspect.signature(function).parameters.values()
-    every = frozenset({"size", "seed", "start"}) if any(p.kind == p.VAR_KEYWORD for p in parameters) else frozenset()
-    return every | {p.name for p in parameters}
-
-
-def _only(offered: Mapping[str, Any], named: frozenset[str]) -> dict[str, Any]:
-    return {name: value for name, value in offered.items() if name in named}
 
 
 def _beside(domain: type[Domain], path: Path) -> Path:

@@ -16,9 +16,8 @@ from muarl.accounts.metrics import DOMAIN
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.domains.base import Domain, Semantics, Task
 from muarl.domains.task_ids import SeededId, parse_id
-from muarl.environments.by_domain import by_domain
 from muarl.environments.environment import Environment
-from muarl.environments.registry import approved, canonical, find, is_reference, names
+from muarl.environments.registry import approved, by_domain, canonical, find, is_reference, names
 from muarl.environments.retrieval import as_recorded
 from muarl.rewards.state_changes import CannotReplay, Replayed, run_again
 from muarl.types.episode import Episode
@@ -150,7 +149,7 @@ def _seeded(environment: Environment, wanted: SeededId) -> tuple[Domain, Task]:
 def _fixed(environment: Environment, semantics: Semantics) -> tuple[Domain, dict[str, Task]]:
     """The domain and all tasks by id, where there are so many and no more. CannotReplay where they are not at hand."""
     try:
-        benchmark = environment.official(training=True) if environment.is_benchmark else None
+        benchmark = environment.protocol
         domain = environment.make_domain() if benchmark is None else benchmark.domain(semantics)
     except Exception as problem:
         raise CannotReplay(f"The benchmark’s data are not at hand: {problem}"[:500]) from None

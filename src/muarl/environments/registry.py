@@ -4,6 +4,7 @@
     find("retail-generated")                 # an Environment
     approve("./clinic.py:CLINIC")            # the person has named this code: it may be imported
     find("./clinic.py:CLINIC")
+    environment_of("retail")                 # by the domain that its tasks are of
 
 A plug-in is an installed package with an entry point in the group ``muarl.environments``. A reference is
 ``FILE.py:NAME`` or ``package.module:NAME``.
@@ -32,7 +33,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from muarl.basics.errors import ConfigError
+from muarl.basics.errors import ConfigError, MuarlError
 from muarl.environments.task_addresses import TaskAddress
 
 if TYPE_CHECKING:
@@ -186,6 +187,27 @@ def _named(name: str) -> Environment:
     if own is None:
         raise ConfigError(f"{unknown(name)}. One of your own must be loaded first: muarl.load_environment")
     return own
+
+
+@cache
+def by_domain() -> Mapping[str, tuple[Environment, ...]]:
+    """All environments by ``Environment.task_domain``, which is what a log, a task's id or an episode says rather than
+    a name; made ones before benchmarks. Those that come with muarl or are installed, which are imported for it."""
+    found: dict[str, list[Environment]] = {}
+    for name in names():
+        try:
+            environment = find(name)
+            found.setdefault(environment.task_domain, []).append(environment)
+        except MuarlError:  # a plug-in that does not work is told of where it is named, and is in nobody else's way
+            continue
+    return {domain: tuple(sorted(some, key=lambda e: e.is_benchmark)) for domain, some in found.items()}
+
+
+def environment_of(domain: str, *, benchmark: bool = False) -> Environment | None:
+    """An environment with tasks of this domain, None if there is none. ``benchmark``: preferably a benchmark, else
+    preferably one that is none."""
+    found = by_domain().get(domain, ())
+    return next((e for e in found if e.is_benchmark == benchmark), found[0] if found else None)
 
 
 def unknown(name: str) -> str:

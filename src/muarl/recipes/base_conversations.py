@@ -12,7 +12,7 @@ from muarl.basics.event_loop import event_loop
 from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.recipes.demonstrations import demonstrate
 from muarl.runs.context import RunContext
@@ -29,39 +29,39 @@ HELD_OUT_BLOCK = 10
 CONVERSATIONS = "conversations"
 
 
-def conversations(context: RunContext, config: RunConfig, environment: ConfiguredEnvironment) -> list[Episode]:
+def conversations(context: RunContext, config: RunConfig, places: Places) -> list[Episode]:
     """Conversations of experts with random errors; every block of them has its own. DataError if all failed."""
     wanted, seed = config.base.conversations, pretraining_seed(config.base)
 
     def drawn(start: int) -> Sequence[Task]:
-        return environment.draw("train", min(BLOCK, wanted - start), seed, start)
+        return places.draw("train", min(BLOCK, wanted - start), seed, start)
 
-    found = _played(context, config, environment, drawn, wanted, BLOCK, f"base habits {config.base.seed}")
+    found = _played(context, config, places, drawn, wanted, BLOCK, f"base habits {config.base.seed}")
     if not found:
         raise DataError("conversations: every one failed; is the simulated user's endpoint in order?")
     return found
 
 
-def held_out(context: RunContext, config: RunConfig, environment: ConfiguredEnvironment) -> dict[str, list[Episode]]:
+def held_out(context: RunContext, config: RunConfig, places: Places) -> dict[str, list[Episode]]:
     """By domain, conversations of its validation tasks, made in the same way; domains without such tasks are left
     out."""
     made, wanted = {}, config.base.validation
-    for domain, part in zip(config.domains, environment.parts, strict=True):
+    for domain, place in zip(config.domains, places, strict=True):
         if wanted and "validation" in find(domain.name).splits:
-            tasks = part.draw("validation", wanted, pretraining_seed(config.base), 0)
+            tasks = place.draw("validation", wanted, pretraining_seed(config.base), 0)
 
             def drawn(start: int, tasks: Sequence[Task] = tasks) -> Sequence[Task]:
                 return tasks[start : start + HELD_OUT_BLOCK]
 
-            habits = f"held-out habits {config.base.seed} {part.name}"
-            made[part.name] = _played(context, config, part, drawn, len(tasks), HELD_OUT_BLOCK, habits)
+            habits = f"held-out habits {config.base.seed} {place.name}"
+            made[place.name] = _played(context, config, Places([place]), drawn, len(tasks), HELD_OUT_BLOCK, habits)
     return {name: episodes for name, episodes in made.items() if episodes}
 
 
 def _played(
     context: RunContext,
     config: RunConfig,
-    environment: ConfiguredEnvironment,
+    places: Places,
     drawn: Callable[[int], Sequence[Task]],
     wanted: int,
     block: int,
@@ -69,9 +69,9 @@ def _played(
 ) -> list[Episode]:
     """The conversations of ``wanted`` tasks, block by block. Those with a language model as the user are paid for, and
     would be others a second time: they are kept in the run's folder for when it is resumed."""
-    users = make_users(config.user, environment)
+    users = make_users(config.user, places)
     rng = random.Random(habits)
-    name = CONVERSATIONS if block == BLOCK else f"held-out {environment.name}"
+    name = CONVERSATIONS if block == BLOCK else f"held-out {places.name}"
     found: list[Episode] = []
     with event_loop() as loop, context.progress.phase(name, wanted, "conversations") as phase:
         loop.closes(users)
@@ -82,6 +82,6 @@ def _played(
             kept = f"{name.replace(' ', '-')}-{start}"
             results = ResultsStore(context.folder, kept, phase=kept) if config.user.kind == "llm" else None
             seed = config.base.seed + start
-            found += demonstrate(environment, users, tasks, error_profile, seed=seed, results=results)
+            found += demonstrate(places, users, tasks, error_profile, seed=seed, results=results)
             phase.advance(len(tasks))
     return found

@@ -15,7 +15,7 @@ from muarl.runs.own_settings import OwnSettings, own_settings
 
 if TYPE_CHECKING:
     from muarl.agents.base import Agent
-    from muarl.environments.configure import ConfiguredEnvironment
+    from muarl.environments.place import Place
 
 NAMED = {"expert": "expert", "do-nothing": "idle", "idle": "idle"}
 """Agents that go by name; others are endpoint:MODEL or a checkpoint."""
@@ -82,13 +82,14 @@ def _check_world(name: str, size: str | None, split: str) -> None:
         raise ConfigError(f"--split: {split!r} is unknown; {name} has {', '.join(found.splits)}")
 
 
-def chat_agent(spec: str, config: RunConfig, environment: ConfiguredEnvironment) -> Agent:
+def chat_agent(spec: str, config: RunConfig, place: Place) -> Agent:
     """The agent that a person names. ConfigError or CheckpointError says what is wrong with it."""
     if spec.startswith("endpoint:"):
         from muarl.agents.endpoint import EndpointAgent
         from muarl.endpoints import Endpoint, parse_endpoint
 
         return EndpointAgent(Endpoint(parse_endpoint(spec)))
+    from muarl.environments.places import Places
     from muarl.runs.eval_agent import make_eval_agent
 
-    return make_eval_agent(config, environment)
+    return make_eval_agent(config, Places([place])).at(place)

@@ -25,8 +25,9 @@ from muarl.config import RunConfig
 from muarl.config.coldstart import ColdstartConfig
 from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
-from muarl.environments.configure import Draw
-from muarl.environments.playing import local_executor
+from muarl.environments.place import Draw
+from muarl.environments.places import Places
+from muarl.environments.play import local_executor
 from muarl.recipes.coldstart_scenarios import (
     ColdStartSource,
     check_bound,
@@ -61,11 +62,11 @@ def run(config: RunConfig) -> Path:
     bounds = Bounds.of(config)
     bounds.check("coldstart", asks=bool(asked))
     for source in sources:
-        check_server(source.environment.domain)
+        check_server(source.place.domain)
     ask_endpoints(asked, bounds.name("coldstart"))
     with open_context(config, "coldstart", logs=False) as context:
         run, progress, wanted = context.folder, context.progress, config.coldstart
-        context.loop.closes(others, *(part for s in sources for part in (s.environment, s.agent, s.users)))
+        context.loop.closes(others, *(part for s in sources for part in (s.place, s.agent, s.users)))
         run.takes_place_in(", ".join(source.name for source in sources), configured=True)
         shares = _shares(wanted.count, sources)
         found = _Found()
@@ -243,7 +244,7 @@ def _play(
         results.keep(episode, used())
         look(episode)
 
-    executor = local_executor(source.environment, source.agent, source.users, concurrency)
+    executor = local_executor(Places([source.place]), source.agent, source.users, concurrency)
     with event_loop() as loop:
         return loop.run(
             rollout(requests, executor, budget=budget, give_up=max(PATIENCE, 2 * concurrency), progress=finished)
@@ -256,10 +257,10 @@ def _objection(
     """What a filter has against a conversation by itself, None if nothing."""
     bounds = FilterBounds(wanted.min_turns, wanted.max_turns, wanted.max_words, wanted.max_tool_errors)
     known = task.actions is not None or bool(task.env_assertions)
-    checkable = known and source.environment.checkable
-    offered = episode.tools if episode.tools is not None else source.environment.tools(task)
-    later = source.environment.domain.tool_specs()
-    candidate = Candidate(episode, task, (*later, *offered), source.environment.user_tools(task), checkable)
+    checkable = known and source.place.checkable
+    offered = episode.tools if episode.tools is not None else source.place.tools(task)
+    later = source.place.domain.tool_specs()
+    candidate = Candidate(episode, task, (*later, *offered), source.place.user_tools(task), checkable)
     objection = reason(candidate, bounds)
     return None if objection is None else DroppedConversation(episode, *objection)
 

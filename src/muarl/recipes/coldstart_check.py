@@ -14,7 +14,7 @@ from muarl.coldstart import dataset
 from muarl.coldstart.dataset import SCENARIO
 from muarl.domains.base import Domain, Task
 from muarl.domains.imagined import ImaginedCall, ReplayedTeacher, goal_met
-from muarl.environments.configure import PLAYED
+from muarl.environments.place import PLAYED
 from muarl.environments.registry import find
 from muarl.recipes.coldstart import DRAWN
 from muarl.rewards import outcome

@@ -28,13 +28,10 @@ from muarl.config.coldstart import ColdstartConfig
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.endpoints import Endpoint
-from muarl.environments.configure import (
-    GENERATED_RULES,
-    ConfiguredEnvironment,
-    Draw,
-    ImaginedTools,
-    configure_environment,
-)
+from muarl.environments.configure import place_of
+from muarl.environments.environment import GENERATED_RULES
+from muarl.environments.place import Draw, ImaginedPlace, Place
+from muarl.environments.places import ByPlace, Places
 from muarl.environments.registry import find, is_folder
 from muarl.observe.rundir import RunDirectory
 from muarl.rewards.judge import make_judge, open_judge_model
@@ -52,9 +49,9 @@ class ColdStartSource:
     """
 
     name: str
-    environment: ConfiguredEnvironment
+    place: Place
     agent: Agent
-    users: UserFactory
+    users: ByPlace[UserFactory]
     size: str
     brief: Brief | None = None
     writer: Endpoint | None = None
@@ -62,7 +59,7 @@ class ColdStartSource:
     def draw(self, run: RunDirectory) -> Draw:
         """Where its tasks come from: the generator, or a teacher, whose tasks are kept in the run's folder."""
         if self.brief is None or self.writer is None:
-            return self.environment.draw
+            return self.place.draw
         return WrittenTasks(run.episodes / f"{self.name}.tasks.jsonl", self.writer, self.brief).draw
 
 
@@ -91,15 +88,20 @@ def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStart
     made = find(name, "coldstart.scenarios")
     size = wanted.size if wanted.size in made.sizes or not made.sizes else made.sizes[-1]
     section = config.domains[0].model_copy(update={"name": name, "size": size, "intents": (), "policy": None})
-    environment = configure_environment(config.model_copy(update={"domain": section}), with_rl=False)
+    place = place_of(config.model_copy(update={"domain": section}), with_rl=False)
     limits = Limits(turns=wanted.max_turns, tool_errors=max(config.rollout.max_tool_errors, wanted.max_tool_errors + 1))
-    environment = replace(environment, limits=limits)
+    place = replace(place, limits=limits)
     if tools is not None and made.imagined is not None:
         from muarl.domains.imagined import goal_met
 
-        domain = made.imagined(size, tools)
-        environment = ImaginedTools(
-            domain, environment.draw, environment.rules, limits, environment.judge, environment=made, goal=goal_met
+        place = ImaginedPlace(
+            domain=made.imagined(size, tools),
+            draw=place.draw,
+            rules=place.rules,
+            limits=limits,
+            judge=place.judge,
+            goal=goal_met,
+            **made.as_declared(),
         )
     agent: Agent
     if wanted.teacher == "endpoint" and wanted.endpoint is not None:
@@ -111,7 +113,7 @@ def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStart
                 "endpoint:MODEL), or give it an expert (docs/domains.md)"
             )
         agent = ExpertAgent(ErrorProfile(**wanted.error_profile.model_dump()), make=made.expert)
-    return ColdStartSource(name, environment, agent, make_users(config.user, environment), size)
+    return ColdStartSource(name, place, agent, make_users(config.user, Places([place])), size)
 
 
 def own_source(folder: Path, config: RunConfig, tools: Endpoint | None) -> ColdStartSource:
@@ -133,12 +135,19 @@ def own_source(folder: Path, config: RunConfig, tools: Endpoint | None) -> ColdS
         raise DataError(f"{folder / INTENTS} is empty: write what customers come for, a few words on each line")
     domain = ImaginedDomain(scenario, tools)
     limits = Limits(turns=wanted.max_turns, tool_errors=wanted.max_tool_errors + 1)
-    environment = ImaginedTools(domain, _no_tasks, GENERATED_RULES, limits, make_judge(config.eval.judge))
+    place = ImaginedPlace(
+        name=domain.name,
+        domain=domain,
+        draw=_no_tasks,
+        rules=GENERATED_RULES,
+        limits=limits,
+        judge=make_judge(config.eval.judge),
+    )
     brief = Brief(scenario.name, scenario.policy, domain.tool_specs(), scenario.world, intents)
     teacher = make_endpoint(wanted.endpoint)
-    users = make_users(config.user, environment)
+    users = make_users(config.user, Places([place]))
     return ColdStartSource(
-        scenario.name, environment, EndpointAgent(teacher), users, "", brief, make_endpoint(wanted.endpoint)
+        scenario.name, place, EndpointAgent(teacher), users, "", brief, make_endpoint(wanted.endpoint)
     )
 
 

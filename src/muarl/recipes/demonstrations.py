@@ -9,8 +9,8 @@ from muarl.basics.event_loop import event_loop
 from muarl.chat_formats.base import ChatFormat
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import ConfiguredEnvironment
-from muarl.environments.playing import local_executor
+from muarl.environments.places import Places, Users
+from muarl.environments.play import local_executor
 from muarl.learning.packing import Sample
 from muarl.rollouts.conversation import agent_view
 from muarl.rollouts.episode_runner import requests_for
@@ -18,7 +18,6 @@ from muarl.rollouts.rollout import RolloutEnd, rollout
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.spending import Spending
 from muarl.types.episode import Episode, TokenTrace, Usage
-from muarl.users.base import UserFactory
 
 Segments = tuple[Sample, ...]
 """A conversation to learn from: one sample, or one for each context that was written anew."""
@@ -31,8 +30,8 @@ DEMONSTRATIONS = "demonstrations"
 
 
 def demonstrate(
-    environment: ConfiguredEnvironment,
-    users: UserFactory,
+    places: Places,
+    users: Users,
     tasks: Sequence[Task],
     error_profile: ErrorProfile,
     *,
@@ -46,8 +45,8 @@ def demonstrate(
     ``results``: each is kept there as soon as it is final, and what it holds is not played again. ``spending``: enters
     what they cost. BudgetError once the budget is spent.
     """
-    environment.check(tasks)
-    agent = environment.experts(error_profile)
+    places.check(tasks)
+    agent = places.experts(error_profile)
     requests = requests_for(tasks, 1, seed=seed, label="demonstration")
     still = requests
     if results is not None:
@@ -64,7 +63,7 @@ def demonstrate(
 
     budget = None if spending is None else spending.budget()
     with event_loop() as loop:
-        executor = local_executor(environment, agent, users, CONCURRENCY)
+        executor = local_executor(places, agent, users, CONCURRENCY)
         played = loop.run(rollout(still, executor, budget=budget, progress=finished))
     if played.end is not RolloutEnd.COMPLETE and spending is not None:
         raise spending.spent()
@@ -77,7 +76,7 @@ def demonstrate(
 
 def supervised_samples(
     episodes: Sequence[Episode],
-    environment: ConfiguredEnvironment,
+    places: Places,
     chat: ChatFormat,
     *,
     other_weight: float = 0.0,
@@ -91,12 +90,12 @@ def supervised_samples(
     """
     samples = []
     for episode in episodes:
-        part = environment.part_of(episode)
-        specs = part.domain.tool_specs() if episode.tools is None else episode.tools
-        told = part.domain.policy_text if part.system is None else part.system
+        place = places.of(episode)
+        specs = place.domain.tool_specs() if episode.tools is None else episode.tools
+        told = place.domain.policy_text if place.system is None else place.system
         text = told if episode.system is None else episode.system
         try:
-            trace = chat.training_tokens(text, specs, agent_view(episode.messages, part.rules))
+            trace = chat.training_tokens(text, specs, agent_view(episode.messages, place.rules))
         except (ValueError, TypeError) as problem:
             raise DataError(f"demonstration {episode.id!r} cannot be learned from: {problem}") from None
         if not any(trace.loss_mask):

@@ -22,7 +22,8 @@ from muarl.basics.keys import host_of, is_named
 from muarl.config import DomainConfig, ModelConfig, RlConfig, RunConfig, SftConfig
 from muarl.config.parts import Compute, PlannedRun
 from muarl.endpoints.config import endpoint_config
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import places_of
+from muarl.environments.places import Places
 from muarl.learning.checkpoints import Policy, check_policy, load_tokenizer
 from muarl.learning.learner import TorchLearner
 from muarl.learning.optimizer import OptimizerConfig
@@ -55,12 +56,12 @@ def dry_run(
     configuration that fits (see ``plan_of``). The first thing that does not fit together is raised, as ConfigError,
     CheckpointError or DataError. Endpoints are not asked.
     """
-    environment = configure_environment(config, with_rl=recipe != "sft")
+    places = places_of(config, with_rl=recipe != "sft")
     validates = recipe == "quickstart" or (recipe == "rl" and config.rl.eval_every > 0)
     roles: list[Role] = ["user", "eval_user"] if validates else ["user"]
     run, cast = PlannedRun.of(config), Cast.of(config)
     check_fits(cast, *roles)
-    notes = [] if recipe == "sft" else check_tasks(config.rl, environment)
+    notes = [] if recipe == "sft" else check_tasks(config.rl, places)
     folder, shape = local_folder(run.model.checkpoint), model_shape(run.model.checkpoint)
     model = _on_meta(run.model.held, shape, folder)
     assumed = assumptions or Assumptions()
@@ -68,9 +69,9 @@ def dry_run(
     seen = None if run.model.device == "cpu" or run.cluster.address == "local" else look(run.cluster.address)
     lines = [_model_line(run.model.held, shape, folder), *notes]
     measured = config.eval.split if recipe == "sft" else None
-    prompt, told = _prompt(run, config.domains, environment, shape, model, folder, measured=measured)
+    prompt, told = _prompt(run, config.domains, places, shape, model, folder, measured=measured)
     count = min(config.sft.demonstrations, 8) if recipe == "sft" else config.rl.tasks_per_step
-    lines += [_tasks(environment, config.domain_text, count, config.rl.seed), told, *_machines(run, assumed, seen)]
+    lines += [_tasks(places, config.domain_text, count, config.rl.seed), told, *_machines(run, assumed, seen)]
     lines += _users(cast, roles)
     lines.append(_learner(run, config.sft if recipe == "sft" else config.rl, model))
     lines.append(_packing(run.model.max_context, run.learner.pack_tokens, config.rl.group_size))
@@ -123,18 +124,18 @@ def _machines(compute: Compute, assumed: Assumptions, seen: Machines | None) -> 
         yield f"machines: no GPU can be seen from here, so {assumed.gpu} is assumed (another kind: --assume gpu=h100)"
 
 
-def _tasks(environment: ConfiguredEnvironment, named: str, count: int, seed: int) -> str:
-    """Draw tasks. ``named``: the environment, as the configuration has it."""
-    tasks = environment.draw("train", count, seed, 0)
-    counts = Counter(environment.part_of(task).name for task in tasks)
-    each = f" ({', '.join(f'{n} of {name}' for name, n in counts.items())})" if len(environment.parts) > 1 else ""
+def _tasks(places: Places, named: str, count: int, seed: int) -> str:
+    """Draw tasks. ``named``: the places, as the configuration has them."""
+    tasks = places.draw("train", count, seed, 0)
+    counts = Counter(places.of(task).name for task in tasks)
+    each = f" ({', '.join(f'{n} of {name}' for name, n in counts.items())})" if len(places) > 1 else ""
     return f"tasks: {len(tasks)} drawn from {named}{each}, such as {tasks[0].id}"
 
 
 def _prompt(
     compute: Compute,
     domains: Sequence[DomainConfig],
-    environment: ConfiguredEnvironment,
+    places: Places,
     shape: ModelShape,
     model: Any,
     folder: Path | None,
@@ -146,15 +147,16 @@ def _prompt(
     longest = compute.model.max_context
     if folder is not None:
         policy = Policy(model, load_tokenizer(folder), folder)
-        check_room(compute, domains, environment, policy, measured=measured)
+        check_room(compute, domains, places, policy, measured=measured)
         chat = model_format(policy.tokenizer, compute.model)
         prompts = [
-            chat.prompt(environment.system_prompt(task), environment.tools(task), [])
-            for task in environment.example_tasks("train")
+            chat.prompt(place.system_prompt(task), place.tools(task), [])
+            for place in places
+            for task in (place.example_task("train"),)
         ]
         counted = max(map(len, prompts))
         return float(counted), f"prompt: policy and tools take {counted:,} of {longest:,} tokens of context"
-    about = prompt_length(environment)
+    about = prompt_length(places)
     longest_of = dict.fromkeys([domains[0].name], round(about))
     check_context(compute, domains, longest_of, shape.positions, training=measured is None, about=True)
     return about, f"prompt: policy and tools take about {about:,.0f} of {longest:,} tokens of context (by length)"

@@ -1,6 +1,6 @@
 """``muarl eval``: an agent on held-out tasks, with intervals, behaviour, and the do-nothing baseline beside it.
 
-Benchmarks' tasks are played by their own protocol (environments/official). Every finished episode is on disk at
+Benchmarks' tasks are played by their own protocol (environments/benchmark.py). Every finished episode is on disk at
 once, and a run that was killed continues where it stopped.
 """
 
@@ -24,8 +24,9 @@ from muarl.basics.files import write_text
 from muarl.config import RunConfig
 from muarl.config.parts import Compute
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.environments.playing import local_executor
+from muarl.environments.configure import places_of
+from muarl.environments.places import ByPlace, Places
+from muarl.environments.play import local_executor
 from muarl.observe.headline import cost_text
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
@@ -58,19 +59,20 @@ def run(config: RunConfig) -> Path:
     prepare(config, models=has_models(config.eval, config.eval_user))
     playing = with_prices(config)
     judges = Judges.of(playing.eval, playing.domains)
-    environment = configure_environment(playing, measuring=True, judge=judges.score)
-    tasks = environment.eval_tasks(playing.eval)
-    environment.check(tasks)
-    roles: tuple[Role, ...] = ("agent", "judge") if playing.eval.solo else ("agent", "eval_user", "judge")
+    places, ev = places_of(playing, measuring=True, judge=judges.score), playing.eval
+    tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
+    places.check(tasks)
+    roles: tuple[Role, ...] = ("agent", "judge") if ev.solo else ("agent", "eval_user", "judge")
     check_roles(Cast.of(playing), *roles, bound=Bounds.of(playing).name("eval"))
-    agent = make_eval_agent(playing, environment)
-    users: UserFactory = Nobody() if playing.eval.solo else make_users(playing.eval_user, environment)
+    agent = make_eval_agent(playing, places)
+    users: ByPlace[UserFactory]
+    users = places.everywhere(Nobody()) if ev.solo else make_users(playing.eval_user, places)
     with open_context(config, "eval", logs=False) as context:
         run, progress = context.folder, context.progress
-        context.loop.closes(environment, judges, agent, users)
+        context.loop.closes(places, judges, agent, users)
         run.write_tasks(tasks)
-        tell_domain(run, config.domain_text, environment)
-        keep_own_rules(run, environment)
+        tell_domain(run, config.domain_text, places)
+        keep_own_rules(run, places)
         if playing.eval.judge in ("pass", "fail") and any(map(needs_judge, tasks)):
             progress.say(
                 f"eval.judge is {playing.eval.judge}: assertions about words are not judged by a model, so scores do "
@@ -78,16 +80,16 @@ def run(config: RunConfig) -> Path:
             )
         wanted = playing.eval.tasks
         if wanted is not None and len(tasks) < wanted and not playing.eval.task_ids:
-            split = f"{playing.eval.split} split of {environment.name}"
+            split = f"{playing.eval.split} split of {places.name}"
             progress.say(f"The {split} has {len(tasks)} tasks, fewer than {wanted}: all are played.")
-        found = _measure(context, playing, environment, agent, users, tasks, judges, grid)
+        found = _measure(context, playing, places, agent, users, tasks, judges, grid)
         reward = reward_of(playing.model.checkpoint) if playing.eval.agent == "sampled" else None
         summary = summary_of(found, run.seconds) | ({} if reward is None else {"reward": reward})
         if playing.eval.next_turns:
-            summary["next_turns"] = next_turns(playing, environment, agent, tasks, progress)
+            summary["next_turns"] = next_turns(playing, places, agent, tasks, progress)
         write_audits(run, [found.audited])
         run.write_summary(summary)
-        name = f"{agent.name} on {environment.name}"
+        name = f"{agent.name} on {places.name}"
         report = EvaluationReport.of(
             found.episodes, name=name, baselines=found.floors, domain_baselines=found.domain_floors
         )
@@ -99,7 +101,7 @@ def run(config: RunConfig) -> Path:
             progress.say(cost)
         if summary["benchmark"] is not None and summary["benchmark"]["figures"]:
             figures = summary["benchmark"]["figures"].items()
-            progress.say(f"{environment.name}: " + ", ".join(f"{n.replace('_', ' ')} {v:.4g}" for n, v in figures))
+            progress.say(f"{places.name}: " + ", ".join(f"{n.replace('_', ' ')} {v:.4g}" for n, v in figures))
         if found.end is not RolloutEnd.COMPLETE:
             progress.say(
                 f"{len(found.episodes)} of {found.planned} episodes were played: {found.end.why}. "
@@ -111,9 +113,9 @@ def run(config: RunConfig) -> Path:
 def _measure(
     context: RunContext,
     config: RunConfig,
-    environment: ConfiguredEnvironment,
-    agent: Agent,
-    users: UserFactory,
+    places: Places,
+    agent: ByPlace[Agent],
+    users: ByPlace[UserFactory],
     tasks: Sequence[Task],
     judges: Judges,
     grid: NoiseGrid | None,
@@ -122,9 +124,9 @@ def _measure(
     progress, concurrency = context.progress, config.rollout.concurrency
     trials, seed = config.eval.trials, config.eval.seed
     if grid is None:
-        requests = environment.requests(tasks, trials, seed, LABEL)
+        requests = places.requests(tasks, trials, seed, LABEL)
     else:
-        requests = noise_requests(environment, tasks, grid, seed, LABEL)
+        requests = noise_requests(places, tasks, grid, seed, LABEL)
         progress.say(
             f"Noise: {grid.attempts} episodes of each task, which share seeds, so that pass^k is not that of "
             f"independent trials. Where the noise comes from: muarl compare {context.folder.path}"
@@ -140,7 +142,7 @@ def _measure(
     before = results.spent
 
     def besides() -> Usage:  # in this process, of models that are neither agent nor user
-        return judges.used + environment.searching_usage
+        return judges.used + places.searching_usage
 
     budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: before + besides())
     results.teach(budget)
@@ -153,7 +155,7 @@ def _measure(
                 episode.tags[NOISE_TAG] = noise_tag(by_id[episode.id], grid)
             results.keep(episode, besides())
 
-        executor, before_now = host(environment, agent, users, concurrency), list(results.kept.values())
+        executor, before_now = host(places, agent, users, concurrency), list(results.kept.values())
         _, end = play_all(
             executor,
             still,
@@ -167,10 +169,10 @@ def _measure(
     some_scored(episodes, LABEL)
     played = sum((e.agent_usage + e.user_usage for e in episodes), Usage())
     left = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: played + results.judged + besides())
-    reviewing = review_users(environment, tasks, episodes, left, progress, judges.users, concurrency=concurrency)
+    reviewing = review_users(places, tasks, episodes, left, progress, judges.users, concurrency=concurrency)
     review = context.loop.run(reviewing)
     audited = audit_episodes(
-        environment,
+        places,
         tasks,
         episodes,
         name="Audit",
@@ -183,7 +185,7 @@ def _measure(
     results.close(episodes)
     return Evaluation(
         config,
-        environment,
+        places,
         agent.name,
         users.name,
         tasks,
@@ -191,43 +193,43 @@ def _measure(
         len(requests),
         end,
         results.judged + judges.used,
-        *(baseline_scores(config, environment, tasks, progress) if config.eval.baseline else ({}, {})),
+        *(baseline_scores(config, places, tasks, progress) if config.eval.baseline else ({}, {})),
         review,
         audited,
-        environment.searching_usage,
+        places.searching_usage,
     )
 
 
 def baseline_scores(
-    config: RunConfig, environment: ConfiguredEnvironment, tasks: Sequence[Task], progress: Progress
+    config: RunConfig, places: Places, tasks: Sequence[Task], progress: Progress
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """Success of doing nothing, and of always transferring where users follow rules and there is a tool for it, and the
     task completion of doing nothing: overall, and by domain. On official tasks doing nothing is read off an untouched
     world, so that no user has to be asked. Without a baseline for which no task could be scored; overall only those
     that every domain has."""
     outcomes: dict[str, dict[str, list[float]]] = {}
-    for part in environment.parts:
-        own, do_nothing = [task for task in tasks if environment.part_of(task) is part], part.do_nothing()
-        found = outcomes.setdefault(part.name, {})
+    for place in places:
+        own, do_nothing = [task for task in tasks if places.of(task) is place], place.do_nothing()
+        found = outcomes.setdefault(place.name, {})
         with event_loop() as loop:
             if do_nothing is not None:
-                untouched = loop.run(_untouched(do_nothing, [environment.domain_task(task) for task in own]))
+                untouched = loop.run(_untouched(do_nothing, [places.own(task) for task in own]))
                 found["do_nothing"] = [is_success(verdict.reward) for verdict in untouched]
                 found[NO_COMPLETION] = _completions(untouched)
                 continue
             agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
-            if part.can_transfer and config.eval_user.kind == "agenda":
-                agents["always_transfer"] = TransferAgent(part.transfer_tools)
-            users = make_users(config.eval_user, environment)
+            if place.can_transfer and config.eval_user.kind == "agenda":
+                agents["always_transfer"] = TransferAgent(place.transfer_tools)
+            users = make_users(config.eval_user, places)
             loop.closes(users)
             for name, idle in agents.items():
-                executor = local_executor(environment, idle, users, config.rollout.concurrency)
-                label = name.replace("_", " ") + ("" if len(environment.parts) == 1 else f" in {part.name}")
-                played = evaluate(config.eval, environment, own, executor, progress, label=label, trials=1)
+                executor = local_executor(places, idle, users, config.rollout.concurrency)
+                label = name.replace("_", " ") + ("" if len(places) == 1 else f" in {place.name}")
+                played = evaluate(config.eval, places, own, executor, progress, label=label, trials=1)
                 found[name] = [is_success(e.reward) for e in scored(played)]
                 if name == "do_nothing":
                     found[NO_COMPLETION] = _completions([e.verdict for e in scored(played) if e.verdict is not None])
-    by_domain = {part: {n: fmean(own) for n, own in found.items() if own} for part, found in outcomes.items()}
+    by_domain = {name: {n: fmean(own) for n, own in found.items() if own} for name, found in outcomes.items()}
     names = [
         n for n in ("do_nothing", NO_COMPLETION, "always_transfer") if all(n in found for found in outcomes.values())
     ]

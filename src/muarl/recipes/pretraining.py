@@ -28,8 +28,9 @@ from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
 from muarl.config import RunConfig
 from muarl.config.sections import BaseConfig, ModelConfig
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
+from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.learning.checkpoints import Policy, checkpoint_path, save_policy
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
@@ -77,17 +78,17 @@ def run(config: RunConfig) -> Path:
         _check_shape(config.base)
     for world in worlds:
         _check_offers(world, config.user.kind)
-    environment = configure_environment(config, with_rl=False)
+    places = places_of(config, with_rl=False)
     check_roles(Cast.of(config), "user", bound=Bounds.of(config).name("budget"))
     with open_context(config, "base") as context:
-        tell_domain(context.folder, config.domain_text, environment)
-        context.loop.closes(environment)
-        episodes = conversations(context, config, environment)
+        tell_domain(context.folder, config.domain_text, places)
+        context.loop.closes(places)
+        episodes = conversations(context, config, places)
         policy = _begin(
             config.base, config.seed, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS], names=config.base.words), start
         )
         chat = chat_format(policy.tokenizer)
-        found = supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT)
+        found = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
         samples = [sample for segments in found for sample in segments]
         weight = config.base.difficulty_weight
         often = [how_often(e.tags, weight) for e, own in zip(episodes, found, strict=True) for _ in own]
@@ -100,7 +101,7 @@ def run(config: RunConfig) -> Path:
         folder = save_policy(run.checkpoints / "base", policy.model, policy.tokenizer, dtype=torch.float16, notes=notes)
         summary: dict[str, Any] = {"nll": nll, "conversations": len(samples), "steps": config.base.steps}
         if config.base.validation:
-            summary["validation"] = _measured(context, config, environment, policy, chat)
+            summary["validation"] = _measured(context, config, places, policy, chat)
         run.write_summary(summary | {"seconds": run.seconds})
         context.progress.say(f"Base checkpoint: {folder}")
     return run.path
@@ -194,8 +195,8 @@ def draw_anew(model: PreTrainedModel, spare: Sequence[int], pieces: Sequence[int
     table[list(spare)] = like_pieces(table[list(pieces)], len(spare), generator)
 
 
-def _samples(episodes: Sequence[Episode], environment: ConfiguredEnvironment, chat: ChatFormat) -> list[Sample]:
-    found = supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT)
+def _samples(episodes: Sequence[Episode], places: Places, chat: ChatFormat) -> list[Sample]:
+    found = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
     return [sample for segments in found for sample in segments]
 
 
@@ -214,15 +215,15 @@ def _entities(tokenizer: PreTrainedTokenizerFast, values: Sequence[int]) -> list
 
 
 def _measured(
-    context: RunContext, config: RunConfig, environment: ConfiguredEnvironment, policy: Policy, chat: ChatFormat
+    context: RunContext, config: RunConfig, places: Places, policy: Policy, chat: ChatFormat
 ) -> dict[str, Any]:
     """How the finished model predicts conversations of tasks that it has not read, by domain."""
     policy.model.eval()
-    played, found = held_out(context, config, environment), {}
-    for domain, part in zip(config.domains, environment.parts, strict=True):
-        if part.name in played:
-            samples = _samples(played[part.name], part, chat)
-            found[part.name] = predicted(policy.model, samples, _values([find(domain.name)], chat))
+    played, found = held_out(context, config, places), {}
+    for domain, place in zip(config.domains, places, strict=True):
+        if place.name in played:
+            samples = _samples(played[place.name], Places([place]), chat)
+            found[place.name] = predicted(policy.model, samples, _values([find(domain.name)], chat))
     return measures(found)
 
 

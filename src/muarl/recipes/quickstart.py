@@ -19,7 +19,8 @@ from muarl.basics.system import peak_memory_bytes, process_seconds
 from muarl.config import EvalConfig, RunConfig
 from muarl.config.parts import Compute
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import places_of
+from muarl.environments.places import Places
 from muarl.observe.headline import last_lines
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.training import training_summary
@@ -48,23 +49,23 @@ def run(config: RunConfig) -> Path:
     prepare(config)
     check_quickstart(config)
     check_demonstrations(config)
-    environment = configure_environment(config)
-    check_practice(config.rl.practice, environment)
+    places = places_of(config)
+    check_practice(config.rl.practice, places)
     check_machine(config)
     policy = load_model(config.model)
-    check_room(Compute.of(config), config.domains, environment, policy)
+    check_room(Compute.of(config), config.domains, places, policy)
     with open_context(config, "quickstart") as context:
-        context.loop.closes(environment)
+        context.loop.closes(places)
         run, progress, backend = context.folder, context.progress, context.backend
-        tasks = environment.eval_tasks(config.eval)
+        tasks = places.eval_tasks(config.eval.split, config.eval.tasks, seed=config.eval.seed)
         run.write_tasks(tasks)
-        progress.plan(stages(config, environment))
+        progress.plan(stages(config, places))
         progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation; none of them is trained on.")
 
-        users, concurrency = make_users(config.eval_user, environment), config.rollout.concurrency
+        users, concurrency = make_users(config.eval_user, places), config.rollout.concurrency
         context.loop.closes(users)
-        floor = baselines(config.eval, environment, users, tasks, progress, concurrency)
-        demonstrations = cold_start(context, config, environment, policy)
+        floor = baselines(config.eval, places, users, tasks, progress, concurrency)
+        demonstrations = cold_start(context, config, places, policy)
         progress.say(f"The demonstrator itself succeeds on {_success(demonstrations):.0%} of its tasks.")
 
         def played(label: str, temperature: float, trials: int | None = None) -> list[Episode]:
@@ -76,9 +77,9 @@ def run(config: RunConfig) -> Path:
                 agent = backend.agent(policy, temperature=temperature, engine=engine, name=name)
                 return evaluate(
                     config.eval,
-                    environment,
+                    places,
                     tasks,
-                    policy_executor(backend.compute, environment, agent, users, concurrency),
+                    policy_executor(backend.compute, places, agent, users, concurrency),
                     progress,
                     label=label,
                     trials=trials,
@@ -90,7 +91,7 @@ def run(config: RunConfig) -> Path:
             so."""
             kept = _kept(config.eval, run, name, tasks)
             found = played(label, config.eval.temperature) if kept is None else kept
-            audited = audit_episodes(environment, tasks, found, name=name, file=name)
+            audited = audit_episodes(places, tasks, found, name=name, file=name)
             if kept is None:
                 run.write_episodes(name, found)
             if not any((r.get("phase"), r.get("step")) == ("evaluation", step) for r in run.read_metrics()):
@@ -100,14 +101,14 @@ def run(config: RunConfig) -> Path:
         before, audited_before = measured("eval-before", BEFORE, 0)
         progress.say(_line("After the cold start", before, floor))
 
-        rl.train(context, config, environment, policy)
+        rl.train(context, config, places, policy)
         after, audited_after = measured("eval-after", AFTER, config.rl.steps)
         progress.say(_line("After reinforcement learning", after, floor))
 
         audits = [audited_before, audited_after]
         write_audits(run, audits)
         greedy = played(GREEDY, 0.0, trials=1)
-        audit_episodes(environment, tasks, greedy)
+        audit_episodes(places, tasks, greedy)
         measured_by = {"cold_start": before, "rl": after, "rl_greedy": greedy, **floor, "demonstrator": demonstrations}
         scores = scores_by_domain(measured_by)
         by_domain = {"by_domain": scores} if scores else {}
@@ -125,7 +126,7 @@ def run(config: RunConfig) -> Path:
             "seconds": round(process_seconds(), 1),
             "peak_memory_bytes": peak_memory_bytes(),
             "seed": config.seed,
-            "user_train": make_users(config.user, environment).name,
+            "user_train": make_users(config.user, places).name,
             "user_eval": users.name,
         }
         run.write_summary(summary)
@@ -137,7 +138,7 @@ def run(config: RunConfig) -> Path:
     return run.path
 
 
-def stages(config: RunConfig, environment: ConfiguredEnvironment) -> dict[str, float]:
+def stages(config: RunConfig, places: Places) -> dict[str, float]:
     """The phases of the job in order, with about the seconds that each takes on two CPU cores. Only how they compare
     with each other matters: a run measures its own pace."""
     episodes = config.eval.tasks or 0
@@ -145,7 +146,7 @@ def stages(config: RunConfig, environment: ConfiguredEnvironment) -> dict[str, f
     demonstrations = config.sft.demonstrations * SECONDS["demonstration"]
     from_file = config.sft.demonstrations_file is not None
     return {
-        **{name.replace("_", " "): 1.0 for name in baseline_agents(environment)},
+        **{name.replace("_", " "): 1.0 for name in baseline_agents(places)},
         **({} if from_file else {"demonstrations": demonstrations}),
         "cold start": config.sft.steps * config.sft.batch * SECONDS["sft_conversation"],
         BEFORE: sampled,

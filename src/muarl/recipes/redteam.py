@@ -25,9 +25,11 @@ from muarl.basics.files import write_json, write_text
 from muarl.config import DomainConfig, EvalConfig, RunConfig
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import place_of
 from muarl.environments.environment import GENERATED_RULES
-from muarl.environments.playing import local_executor
+from muarl.environments.place import Place
+from muarl.environments.places import ByPlace, Places, Users
+from muarl.environments.play import local_executor
 from muarl.environments.registry import find
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import FILE
@@ -60,15 +62,16 @@ def run(config: RunConfig) -> Path:
     if playing.eval.solo or playing.eval.task_ids:
         raise ConfigError("eval.red_team: red-team tasks have users, and are drawn from seeds: leave solo and task_ids")
     tasks = tasks_of(playing.domain, playing.eval)
-    environment = configure_environment(playing, measuring=True)
+    place = place_of(playing, measuring=True)
+    places = Places([place])
     check_roles(Cast.of(playing), "agent", "eval_user", bound=Bounds.of(playing).name("eval"))
-    agent = make_eval_agent(playing, environment)
-    users = make_red_team_users(playing, environment)
+    agent = make_eval_agent(playing, places)
+    users = make_red_team_users(playing, places)
     requests = requests_for(tasks, playing.eval.trials, seed=playing.eval.seed, label=LABEL)
     with open_context(config, "eval", logs=False) as context:
-        tell_domain(context.folder, config.domain_text, environment)
+        tell_domain(context.folder, config.domain_text, places)
         run, progress = context.folder, context.progress
-        context.loop.closes(environment, agent, users)
+        context.loop.closes(places, agent, users)
         run.write_tasks(tasks)
         results = ResultsStore(run)
         results.check(requests, agent.name, users.name, former=former_name(playing.eval))
@@ -80,7 +83,7 @@ def run(config: RunConfig) -> Path:
             before = results.spent
             budget = Budget(playing.eval.max_cost, playing.eval.max_tokens, lambda: before)
             results.teach(budget)
-            executor = local_executor(environment, agent, users, playing.rollout.concurrency)
+            executor = local_executor(places, agent, users, playing.rollout.concurrency)
             _, end = play_all(
                 executor,
                 still,
@@ -94,10 +97,10 @@ def run(config: RunConfig) -> Path:
         if not scored(episodes):
             first = next((e.error for e in episodes if e.error), "no episode was played")
             raise MuarlError(f"not one episode could be scored. The first failure: {first}")
-        floors = _floors(playing, environment, users, tasks, progress) if playing.eval.baseline else {}
-        findings = audited(episodes, tasks, environment)
+        floors = _floors(playing, place, users, tasks, progress) if playing.eval.baseline else {}
+        findings = audited(episodes, tasks, place)
         results.close(episodes)
-        found = red_team_summary(episodes, findings, floors, {t.id: environment.audit_rules(t) for t in tasks})
+        found = red_team_summary(episodes, findings, floors, {t.id: place.audit_rules(t) for t in tasks})
         write_findings(run.path / FILE, ((_where(e), findings[e.id]) for e in episodes))
         about = {
             "agent": agent.name, "user_eval": users.name, "domain": playing.domain.name, "size": playing.domain.size,
@@ -149,16 +152,17 @@ def tasks_of(domain: DomainConfig, ev: EvalConfig) -> list[Task]:
     )
 
 
-def make_red_team_users(config: RunConfig, environment: ConfiguredEnvironment) -> UserFactory:
+def make_red_team_users(config: RunConfig, places: Places) -> ByPlace[UserFactory]:
     """The evaluation's users. A model plays by the red-team guidelines, unless the section names others."""
     section = config.eval_user
     if section.traits.any:
         raise ConfigError("eval_user.traits: red-team users are difficult in their own ways; leave it out")
     if section.kind != "llm" or section.guidelines != "auto" or section.endpoint is None:
-        return make_users(section, environment)
+        return make_users(section, places)
     from muarl.users.llm import LLMUserFactory
 
-    return LLMUserFactory(make_endpoint(section.endpoint), guidelines=GUIDELINES, tools=environment.user_tools)
+    model = make_endpoint(section.endpoint)
+    return places.by_place(lambda place: LLMUserFactory(model, guidelines=GUIDELINES, tools=place.user_tools))
 
 
 def baselines_of(domain: Domain, rules: Rules = GENERATED_RULES) -> Mapping[str, Agent]:
@@ -169,25 +173,23 @@ def baselines_of(domain: Domain, rules: Rules = GENERATED_RULES) -> Mapping[str,
 
 
 def _floors(
-    config: RunConfig, environment: ConfiguredEnvironment, users: UserFactory, tasks: Sequence[Task], progress: Progress
+    config: RunConfig, place: Place, users: Users, tasks: Sequence[Task], progress: Progress
 ) -> dict[str, list[Episode]]:
     """What the trivial baselines do on the same tasks. Asking a model to play a user for them would cost, so the
     users are then the agenda's."""
     if config.eval_user.kind == "llm":
         from muarl.users.agenda import AgendaUserFactory
 
-        users = AgendaUserFactory(environment.rule_based_user(), seed=config.eval_user.seed)
+        users = AgendaUserFactory(place.needed_user(), seed=config.eval_user.seed)
     out: dict[str, list[Episode]] = {}
-    for name, idle in baselines_of(environment.domain, environment.rules).items():
+    for name, idle in baselines_of(place.domain, place.rules).items():
         requests = requests_for(tasks, 1, seed=config.eval.seed, label=LABEL)
-        executor = local_executor(environment, idle, users, config.rollout.concurrency)
+        executor = local_executor(Places([place]), idle, users, config.rollout.concurrency)
         out[name], _ = play_all(executor, requests, progress, name.replace("_", " "))
     return out
 
 
-def audited(
-    episodes: Sequence[Episode], tasks: Sequence[Task], environment: ConfiguredEnvironment
-) -> dict[str, tuple[Finding, ...]]:
+def audited(episodes: Sequence[Episode], tasks: Sequence[Task], place: Place) -> dict[str, tuple[Finding, ...]]:
     """By episode, what the audit finds, and the traps that were sprung: catastrophic where the kind is about safety.
     The episodes' verdicts tell how many violations that makes."""
     by_id = {task.id: task for task in tasks}
@@ -196,9 +198,9 @@ def audited(
         found: tuple[Finding, ...] = ()
         task = by_id.get(episode.task_id)
         if task is not None and episode.stop is not StopReason.INFRASTRUCTURE:
-            rules = environment.audit_rules(task)
+            rules = place.audit_rules(task)
             found = (
-                *audit_episode(episode, task, domain=environment.domain, rules=rules),
+                *audit_episode(episode, task, domain=place.domain, rules=rules),
                 *trap_findings(episode),
             )
             note_violations(episode, found, rules)

@@ -25,8 +25,9 @@ from muarl.basics.stopping import held
 from muarl.config import RlConfig, RunConfig
 from muarl.config.parts import Compute
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.environments.playing import make_runner
+from muarl.environments.configure import places_of
+from muarl.environments.places import Places
+from muarl.environments.play import Player
 from muarl.inference.base import SleepingSampler
 from muarl.learning.checkpoints import Policy, latest_checkpoint
 from muarl.observe.rundir import RunDirectory
@@ -75,18 +76,18 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
     if config.resume is not None and latest_checkpoint(config.resume.expanduser() / "checkpoints"):
         # Its reinforcement learning began with the weights of its own cold start, not with model.checkpoint.
         raise ConfigError(f"resume: {config.resume} began with a cold start: use muarl quickstart --resume instead")
-    environment = configure_environment(config)
-    notes, compute = check_rl(config, environment), Compute.of(config)
+    places = places_of(config)
+    notes, compute = check_rl(config, places), Compute.of(config)
     policy = load_model(config.model, weights=compute.learns_here or compute.samples_here)
-    check_room(compute, config.domains, environment, policy)
+    check_room(compute, config.domains, places, policy)
     with open_context(config, "train", on_cluster=True) as context:
-        context.loop.closes(environment)
+        context.loop.closes(places)
         folder = context.folder
         attempt.folder = folder.path
         for note in notes:
             context.progress.say(note)
         try:
-            train(context, config, environment, policy, after_step=attempt.step)
+            train(context, config, places, policy, after_step=attempt.step)
         except StoppedBySignError:
             _summarise(folder, config.rl.reward, config.seed)
             raise
@@ -102,7 +103,7 @@ def _summarise(folder: RunDirectory, reward: str, seed: int) -> None:
 def train(
     context: RunContext,
     config: RunConfig,
-    environment: ConfiguredEnvironment,
+    places: Places,
     policy: Policy,
     *,
     after_step: Callable[[int, SampledAgent], None] | None = None,
@@ -113,15 +114,15 @@ def train(
     ``after_step`` is called with the step's number and the agent, in an asynchronous run from within its event loop.
     """
     rl = config.rl
-    check_gold(rl, config.eval, config.seed, environment)
+    check_gold(rl, config.eval, config.seed, places)
     folder, progress, backend = context.folder, context.progress, context.backend
-    keep_own_rules(folder, environment)
-    tell_domain(folder, config.domain_text, environment)
+    keep_own_rules(folder, places)
+    tell_domain(folder, config.domain_text, places)
     learner = backend.learner(policy, learner_config(rl, config.model), RL)
     engine = backend.sampler(policy)
     agent = backend.agent(policy, temperature=rl.temperature, top_p=rl.top_p, engine=engine, name=IN_TRAINING)
-    users = make_users(config.user, environment)
-    executor = backend.executor(make_runner(environment, agent, users), environment.name)
+    users = make_users(config.user, places)
+    executor = backend.executor(Player.of(places, agent, users))
     if (transport := weight_transport(backend.compute)) is not None:
         progress.say(f"weights to samplers: {transport.text}")
     first, done = 0, {}
@@ -148,13 +149,13 @@ def train(
         loop = Loop(
             context=context,
             rl=rl,
-            environment=environment,
+            places=places,
             learner=learner,
             engine=engine,
             agent=agent,
             users=users,
             executor=executor,
-            validation=Validation(config.eval, config.eval_user, backend.compute, environment),
+            validation=Validation(config.eval, config.eval_user, backend.compute, places),
             concurrency=config.rollout.concurrency,
             phase=phase,
             after_step=after_step,
@@ -167,20 +168,18 @@ def train(
 
             here.run(run_ahead(loop, first, done.get(PIPELINE)))
         else:
-            _in_turns(loop, here, first, _practice(context, rl, environment, done))
+            _in_turns(loop, here, first, _practice(context, rl, places, done))
         for text in what_went_wrong(folder.read_metrics()):
             progress.say(text)
     policy.path = latest_checkpoint(root) or policy.path
 
 
-def _practice(
-    context: RunContext, rl: RlConfig, environment: ConfiguredEnvironment, checkpoint: Mapping[str, Any]
-) -> Practice | None:
+def _practice(context: RunContext, rl: RlConfig, places: Places, checkpoint: Mapping[str, Any]) -> Practice | None:
     """What chooses the tasks, as a checkpoint left it; None where they are played as they are drawn."""
     if not rl.practice.chooses:
         return None
     seed, own = rl_seed(rl, context.seed), context.seed
-    return Practice.resumed(rl.practice, rl.group_size, own, checkpoint, environment, seed)
+    return Practice.resumed(rl.practice, rl.group_size, own, checkpoint, places, seed)
 
 
 def _first(checkpoint: Mapping[str, Any], steps: int) -> int:
@@ -219,7 +218,7 @@ def _in_turns(loop: Loop, here: EventLoop, first: int, practice: Practice | None
             own.closes(users)
             episodes = evaluate(
                 validation.ev,
-                loop.environment,
+                loop.places,
                 validation.tasks(),
                 validation.executor(loop.agent, users),
                 context.progress,
@@ -268,18 +267,18 @@ async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepPla
 
     MuarlError if so many episodes failed that no group is left to learn from.
     """
-    environment, rl, spending = loop.environment, loop.rl, loop.context.spending
+    places, rl, spending = loop.places, loop.rl, loop.context.spending
     seed, own = rl_seed(rl, loop.context.seed), loop.context.seed
     draws = MAX_DRAWS if rl.dynamic_sampling else 1
 
     def drawn(number: int) -> Drawn:
         if practice is None:
-            choice, tasks = None, environment.draw("train", rl.tasks_per_step, seed, number * rl.tasks_per_step)
+            choice, tasks = None, places.draw("train", rl.tasks_per_step, seed, number * rl.tasks_per_step)
         else:
             first = number % draws == 0
-            choice = practice.draw(environment, rl.tasks_per_step, seed, number, repeat=first)
+            choice = practice.draw(places, rl.tasks_per_step, seed, number, repeat=first)
             tasks = choice.played
-        environment.check(tasks)
+        places.check(tasks)
         return tasks, choice
 
     async def play(requests: Sequence[RolloutRequest]) -> list[Episode]:

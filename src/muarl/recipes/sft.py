@@ -17,7 +17,8 @@ from muarl.basics.stopping import held
 from muarl.config import RunConfig, SftConfig, UserConfig
 from muarl.config.parts import Compute
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import places_of
+from muarl.environments.places import Places
 from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
 from muarl.learning.learner import LearnerConfig, PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
@@ -34,7 +35,7 @@ from muarl.types.episode import Episode, read_episodes
 def run(config: RunConfig) -> Path:
     """Fine-tune ``model.checkpoint`` on demonstrations. Returns the run's folder, with a checkpoint in it."""
     prepare(config)
-    environment = configure_environment(config, with_rl=False)
+    places = places_of(config, with_rl=False)
     check_demonstrations(config)
     check_machine(config, sampling=False)
     policy = load_model(config.model, weights=Compute.of(config).learns_here)
@@ -42,11 +43,11 @@ def run(config: RunConfig) -> Path:
         check_lengths(
             config.learner.pack_tokens,
             policy,
-            _samples(config, environment, policy, read_demonstrations(config.sft.demonstrations_file)),
+            _samples(config, places, policy, read_demonstrations(config.sft.demonstrations_file)),
         )
     with open_context(config, "sft", on_cluster=True, learns_only=True) as context:
-        context.loop.closes(environment)
-        cold_start(context, config, environment, policy)
+        context.loop.closes(places)
+        cold_start(context, config, places, policy)
     return context.folder.path
 
 
@@ -58,9 +59,7 @@ def check_demonstrations(config: RunConfig) -> None:
     check_demonstrator(config)
 
 
-def demonstrations(
-    context: RunContext, sft: SftConfig, user: UserConfig, environment: ConfiguredEnvironment
-) -> list[Episode]:
+def demonstrations(context: RunContext, sft: SftConfig, user: UserConfig, places: Places) -> list[Episode]:
     """The demonstrations to learn from: a file's, or the scripted expert's with the configured errors.
 
     The first 50 are kept in the run's folder. Those with a language model as the user are paid for, and would be others
@@ -73,14 +72,14 @@ def demonstrations(
         found = read_demonstrations(sft.demonstrations_file)
         run.write_episodes(DEMONSTRATIONS, found[:50])
         return found
-    tasks = environment.draw("train", sft.demonstrations, demonstration_seed(sft, context.seed), 0)
+    tasks = places.draw("train", sft.demonstrations, demonstration_seed(sft, context.seed), 0)
     error_profile = ErrorProfile(**sft.error_profile.model_dump())
-    users = make_users(user, environment)
+    users = make_users(user, places)
     results = ResultsStore(run, DEMONSTRATIONS, phase=DEMONSTRATIONS) if user.kind == "llm" else None
     with event_loop() as loop, context.progress.phase("demonstrations", len(tasks), "conversations") as phase:
         loop.closes(users)
         found = demonstrate(
-            environment,
+            places,
             users,
             tasks,
             error_profile,
@@ -108,22 +107,18 @@ def read_demonstrations(path: Path) -> list[Episode]:
     return found
 
 
-def cold_start(
-    context: RunContext, config: RunConfig, environment: ConfiguredEnvironment, policy: Policy
-) -> list[Episode]:
+def cold_start(context: RunContext, config: RunConfig, places: Places, policy: Policy) -> list[Episode]:
     """Fine-tune the policy's model in place and leave a checkpoint; returns the demonstrations that it learned from."""
-    tell_domain(context.folder, config.domain_text, environment)
-    found = demonstrations(context, config.sft, config.user, environment)
-    fit(context, config.sft, policy, _samples(config, environment, policy, found))
+    tell_domain(context.folder, config.domain_text, places)
+    found = demonstrations(context, config.sft, config.user, places)
+    fit(context, config.sft, policy, _samples(config, places, policy, found))
     return found
 
 
-def _samples(
-    config: RunConfig, environment: ConfiguredEnvironment, policy: Policy, episodes: Sequence[Episode]
-) -> list[Segments]:
+def _samples(config: RunConfig, places: Places, policy: Policy, episodes: Sequence[Episode]) -> list[Segments]:
     chat = model_format(policy.tokenizer, config.model)
     weight = config.sft.other_token_weight
-    return supervised_samples(episodes, environment, chat, other_weight=weight)
+    return supervised_samples(episodes, places, chat, other_weight=weight)
 
 
 def check_lengths(pack_tokens: int, policy: Policy, conversations: Sequence[Segments]) -> None:

@@ -15,8 +15,9 @@ from muarl.backends.users import goal_checks, make_users, sampled_users
 from muarl.basics.files import write_text
 from muarl.config import RunConfig
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.environments.playing import local_executor
+from muarl.environments.configure import places_of
+from muarl.environments.places import ByPlace, Places, Users
+from muarl.environments.play import local_executor
 from muarl.learning.checkpoints import Policy
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import evaluate
@@ -34,36 +35,34 @@ SHARES = (("goal kept", "goal_kept"), ("without any error", "without_errors"), (
 def run(config: RunConfig) -> Path:
     """Measure ``model.checkpoint`` as a user, without training it. Returns the run's folder."""
     prepare(config)
-    environment = configure_environment(config, with_rl=False)
+    places = places_of(config, with_rl=False)
     policy = load_model(config.model)
     with open_context(config, "sft-user", logs=False) as context:
-        tell_domain(context.folder, config.domain_text, environment)
-        context.loop.closes(environment)
-        measure(context, config, environment, policy)
+        tell_domain(context.folder, config.domain_text, places)
+        context.loop.closes(places)
+        measure(context, config, places, policy)
     return context.folder.path
 
 
-def measure(
-    context: RunContext, config: RunConfig, environment: ConfiguredEnvironment, policy: Policy, **also: Any
-) -> None:
+def measure(context: RunContext, config: RunConfig, places: Places, policy: Policy, **also: Any) -> None:
     """Measure a model as a user beside the rule-based user: ``eval.tasks`` conversations of each with the scripted
     expert for every seed of ``eval.seeds``. Leaves summary.json (with ``also``), report.md and the conversations
     with the user model."""
     ev, progress = config.eval, context.progress
     model = sampled_users(config.user, policy, max_context=config.model.max_context)
-    users: dict[str, UserFactory] = {
-        MODEL: model.checked(goal_checks(environment)),
-        AGENDA: make_users(config.user.model_copy(update={"kind": "agenda"}), environment),
+    users: dict[str, ByPlace[UserFactory]] = {
+        MODEL: places.by_place(lambda place: model.checked(goal_checks(place))),
+        AGENDA: make_users(config.user.model_copy(update={"kind": "agenda"}), places),
     }
     context.loop.closes(*users.values())
     by_seed: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in users}
     known: dict[str, Task] = {}
     for seed in ev.seeds or (ev.seed,):
-        tasks = environment.draw(ev.split, ev.tasks or 200, seed, 0)
+        tasks = places.draw(ev.split, ev.tasks or 200, seed, 0)
         known |= {t.id: t for t in tasks}
         for name, who in users.items():
             began, before = time.process_time(), model.counts.unmended
-            played = converse(config, environment, who, tasks, progress, seed)
+            played = converse(config, places, who, tasks, progress, seed)
             cpu_seconds, unmended = time.process_time() - began, model.counts.unmended - before
             by_seed[name][seed] = fidelity(tasks, played) | {"unmended": unmended, "cpu_seconds": cpu_seconds}
             if name == MODEL:
@@ -80,16 +79,16 @@ def measure(
 
 def converse(
     config: RunConfig,
-    environment: ConfiguredEnvironment,
-    users: UserFactory,
+    places: Places,
+    users: Users,
     tasks: Sequence[Task],
     progress: Progress,
     seed: int,
 ) -> list[Episode]:
     """One scored conversation of the scripted expert, which makes no mistake, for every task."""
-    executor = local_executor(environment, environment.experts(), users, config.rollout.concurrency)
+    executor = local_executor(places, places.experts(), users, config.rollout.concurrency)
     ev = config.eval.model_copy(update={"seed": seed})
-    return evaluate(ev, environment, tasks, executor, progress, label=f"expert with {users.name}")
+    return evaluate(ev, places, tasks, executor, progress, label=f"expert with {users.name}")
 
 
 def fidelity(tasks: Sequence[Task], episodes: Sequence[Episode]) -> dict[str, Any]:

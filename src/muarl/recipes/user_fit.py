@@ -16,8 +16,9 @@ import numpy as np
 
 from muarl.basics.event_loop import event_loop
 from muarl.domains.base import Task
-from muarl.environments.configured import ConfiguredEnvironment
-from muarl.environments.playing import play
+from muarl.environments.place import Place
+from muarl.environments.places import Places
+from muarl.environments.play import play_in
 from muarl.types.chat import Message
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.traits.factory import user_with_traits
@@ -47,15 +48,15 @@ class Fit:
     beyond: frozenset[str] = field(default_factory=frozenset)
 
 
-def check_traits(environment: ConfiguredEnvironment, task: Task) -> None:
+def check_traits(place: Place, task: Task) -> None:
     """ConfigError if the environment has no scripted expert, or no rule-based users that have traits."""
-    environment.experts()
-    user_with_traits(task, environment.rule_based_user(), Traits(), seed=0)
+    place.expert_agent()
+    user_with_traits(task, place.needed_user(), Traits(), seed=0)
 
 
 def fit_traits(
     logs: Sequence[Sequence[Message]],
-    environment: ConfiguredEnvironment,
+    place: Place,
     tasks: Sequence[Task],
     *,
     seed: int = 0,
@@ -70,7 +71,7 @@ def fit_traits(
         before = dict(found)
         for name in TRAITS:
             say(f"pass {number + 1} of {PASSES}: {name.replace('_', ' ')}")
-            curves[name] = [simulated(environment, tasks, {**before, name: level}, seed) for level in GRID]
+            curves[name] = [simulated(place, tasks, {**before, name: level}, seed) for level in GRID]
             found[name] = _level(name, _values(name, curves[name]), people.figures[name])
     ends = {name: _ends(name, people, curves[name], found[name]) for name in TRAITS}
     levels = {name: _levels(name, _values(name, curves[name]), ends[name]) for name in TRAITS}
@@ -79,13 +80,11 @@ def fit_traits(
     return Fit(found, levels, people, shown, beyond)
 
 
-def simulated(
-    environment: ConfiguredEnvironment, tasks: Sequence[Task], levels: Mapping[str, float], seed: int
-) -> Measured:
+def simulated(place: Place, tasks: Sequence[Task], levels: Mapping[str, float], seed: int) -> Measured:
     """The figures of rule-based users with these levels, who talk with the scripted expert."""
-    users = AgendaUserFactory(environment.rule_based_user(), traits=TraitRanges.of(levels))
+    users = AgendaUserFactory(place.needed_user(), traits=TraitRanges.of(levels))
     with event_loop() as loop:
-        played = loop.run(play(environment, environment.experts(), users, tasks, 1, seed=seed, label="fit"))
+        played = loop.run(play_in(Places([place]), place.expert_agent(), users, tasks, 1, seed=seed, label="fit"))
     return measure((episode.messages for episode in played.episodes), resamples=RESAMPLES, seed=seed)
 
 

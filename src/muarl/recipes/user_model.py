@@ -17,7 +17,8 @@ from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
 from muarl.config import RunConfig, SftConfig, UserConfig
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import places_of
+from muarl.environments.places import Places
 from muarl.learning.packing import Sample
 from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.sft import check_demonstrations, fit, read_demonstrations
@@ -37,22 +38,20 @@ BLOCK = 200
 def run(config: RunConfig) -> Path:
     """Train ``model.checkpoint`` as a user and measure it. Returns the run's folder."""
     prepare(config)
-    environment = configure_environment(config, with_rl=False)
+    places = places_of(config, with_rl=False)
     check_demonstrations(config)
     policy = load_model(config.model)
     with open_context(config, "sft-user") as context:
-        tell_domain(context.folder, config.domain_text, environment)
-        context.loop.closes(environment)
+        tell_domain(context.folder, config.domain_text, places)
+        context.loop.closes(places)
         chat = chat_format(policy.tokenizer, config.model.chat_format)
-        samples = user_samples(dialogues(context, config.sft, config.user, environment), chat)
+        samples = user_samples(dialogues(context, config.sft, config.user, places), chat)
         fit(context, config.sft, policy, [(sample,) for sample in samples], name="user model")
-        measure(context, config, environment, policy, conversations=len(samples))
+        measure(context, config, places, policy, conversations=len(samples))
     return context.folder.path
 
 
-def dialogues(
-    context: RunContext, sft: SftConfig, user: UserConfig, environment: ConfiguredEnvironment
-) -> list[tuple[str, Episode]]:
+def dialogues(context: RunContext, sft: SftConfig, user: UserConfig, places: Places) -> list[tuple[str, Episode]]:
     """(scenario, conversation) pairs to learn from: a file's, or of experts with many error profiles and agenda users.
 
     DataError if a file's episodes do not say what their scenario was.
@@ -66,16 +65,16 @@ def dialogues(
                 '(tags["user_scenario"], as `muarl coldstart` writes it)'
             )
         return [(e.tags["user_scenario"], e) for e in found]
-    users = rule_based_users(user, environment)
+    users = places.by_place(lambda place: rule_based_users(user, place))
     rng = random.Random(f"user model habits {sft.seed} {context.seed}")
     pairs: list[tuple[str, Episode]] = []
     with context.progress.phase("dialogues", sft.demonstrations, "conversations") as phase:
         for start in range(0, sft.demonstrations, BLOCK):
             count = min(BLOCK, sft.demonstrations - start)
-            tasks = environment.draw("train", count, demonstration_seed(sft, context.seed), start)
+            tasks = places.draw("train", count, demonstration_seed(sft, context.seed), start)
             error_profile = ErrorProfile(**{name: rng.random() * MOST for name in ErrorProfile.__dataclass_fields__})
             scenarios = {t.id: t.scenario for t in tasks}
-            made = demonstrate(environment, users, tasks, error_profile, seed=context.seed + start)
+            made = demonstrate(places, users, tasks, error_profile, seed=context.seed + start)
             pairs += [(scenarios[e.task_id], e) for e in made]
             phase.advance(count)
     return pairs

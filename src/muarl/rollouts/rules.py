@@ -49,8 +49,8 @@ class Rules:
     ends the episode, rather than leaving that to the user's ###TRANSFER###. ``stop_words``: what ends the episode in a
     user's message without calls.
 
-    To change anything else, override a method in a subclass, as the benchmarks do (environments/official). Rules hold
-    no state: one object serves all episodes of a run, and is sent to the workers of a cluster.
+    To change anything else, override a method in a subclass, as the benchmarks do (environments/benchmark.py). Rules
+    hold no state: one object serves all episodes of a run, and is sent to the workers of a cluster.
     """
 
     greeting: str = GREETING
@@ -132,3 +132,19 @@ def bugs_named(rules: Rules, domain: str) -> Iterator[None]:
 
 class VoidReply(InfrastructureError):
     """A reply that voids the attempt, which is then no result: nothing is out of order but the model that wrote it."""
+
+
+class LenientRules(Rules):
+    """A message that is empty, that was cut, or with a call that cannot be read is as good as words: the user is next
+    (BFCL, ACEBench)."""
+
+    def read_agent(self, message: Message, stop: StopReason | None, steps: int) -> tuple[Message, StopReason | None]:
+        """Only a full context ends the episode."""
+        return message, None if stop in (StopReason.EMPTY_REPLY, StopReason.TURN_LENGTH) else stop
+
+    def calls_to_run(self, message: Message) -> tuple[ToolCall, ...]:
+        """None, if one of them cannot be read."""
+        return () if any(c.invalid is not None for c in message.tool_calls) else message.tool_calls
+
+    def check_user(self, message: Message) -> None:
+        """A user may say nothing, too."""

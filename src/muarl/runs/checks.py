@@ -14,8 +14,9 @@ from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
 from muarl.config import RlConfig, RunConfig
 from muarl.config.parts import PlannedRun
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
+from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.runs.eval_agent import has_models
 from muarl.runs.prices import Bounds, check_prices
@@ -38,19 +39,19 @@ def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
     if recipe == "pretraining" and config.base.checkpoint is not None:
         existing_checkpoint(config.base.checkpoint)
     if any(wanted.tasks is not None for wanted in config.domains) and recipe in ("rl", "evaluate"):
-        configure_environment(config, measuring=measured)
+        places_of(config, measuring=measured)
     if recipe == "rl":
         check_roles(Cast.of(config), *_rl_roles(config.rl), bound=Bounds.of(config).name("budget"))
     elif recipe == "quickstart":
         check_fits(Cast.of(config), "user", "eval_user", "judge")
 
 
-def check_rl(config: RunConfig, environment: ConfiguredEnvironment) -> list[str]:
+def check_rl(config: RunConfig, places: Places) -> list[str]:
     """Of ``muarl train``. Returns what is worth knowing about its tasks, line by line."""
     cast, bounds = Cast.of(config), Bounds.of(config)
-    notes = check_tasks(config.rl, environment)
+    notes = check_tasks(config.rl, places)
     check_prices(cast, bounds, "user", "eval_user")
-    check_gold(config.rl, config.eval, config.seed, environment)
+    check_gold(config.rl, config.eval, config.seed, places)
     check_roles(cast, *_rl_roles(config.rl), bound=bounds.name("budget"))
     check_machine(config)
     return notes

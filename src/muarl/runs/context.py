@@ -22,7 +22,8 @@ from muarl.config import RunConfig
 from muarl.config.approvals import remember
 from muarl.config.loggers import WandbConfig
 from muarl.config.trust import to_approve
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import Places
+from muarl.environments.registry import built_in
 from muarl.learning.retention import Retention, prune_checkpoints
 from muarl.observe.loggers import JsonlLogger, MetricLogger, make_logger
 from muarl.observe.progress import Progress
@@ -141,19 +142,20 @@ def open_run(config: RunConfig, command: str | None = None) -> RunDirectory:
     return run
 
 
-def tell_domain(run: RunDirectory, named: str, environment: ConfiguredEnvironment) -> None:
+def tell_domain(run: RunDirectory, named: str, places: Places) -> None:
     """Let a run's folder say its true domain, where a program brings another than the configuration names; of code that
     the configuration refers to, what its environment is called. ``named``: the configuration's domains."""
-    if environment.name != named:
-        configured = any(part.environment is not None for part in environment.parts)
-        run.takes_place_in(environment.name, configured=configured)
+    if places.name != named:
+        run.takes_place_in(places.name, configured=any(place.declared for place in places))
 
 
-def keep_own_rules(run: RunDirectory, environment: ConfiguredEnvironment) -> None:
-    """Keep the audit rules of a run's own domains in its folder."""
+def keep_own_rules(run: RunDirectory, places: Places) -> None:
+    """Keep the audit rules of a run's own domains in its folder: those that a stranger's environment declares, which
+    whoever reads the run later may not have, or that the domain's class does."""
     number = 1
-    for part in environment.parts:
-        if keep_rules(run.path, part.domain, part.own_rules, number=number) is not None:
+    for place in places:
+        own = None if place.name in built_in() else place.declared_audit
+        if keep_rules(run.path, place.domain, own, number=number) is not None:
             number += 1
 
 

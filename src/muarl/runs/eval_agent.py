@@ -12,32 +12,32 @@ from muarl.config import EvalConfig, RunConfig
 from muarl.config.parts import PlannedRun
 from muarl.config.sections import UserConfig
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import ByPlace, Places
 from muarl.runs.room import check_memory, check_room
 from muarl.types.chat import Message
 from muarl.users.base import UserTurn
 
 
-def make_eval_agent(config: RunConfig, environment: ConfiguredEnvironment) -> Agent:
-    """The agent to evaluate. ConfigError or CheckpointError says what is wrong with it."""
+def make_eval_agent(config: RunConfig, places: Places) -> ByPlace[Agent]:
+    """The agent to evaluate, as each place asks it. ConfigError or CheckpointError says what is wrong with it."""
     kind = config.eval.agent
     if kind == "idle":
-        return IdleAgent()
+        return places.everywhere(IdleAgent())
     if kind == "expert":
-        return environment.experts()
+        return places.experts()
     if kind == "endpoint":
         if config.eval.endpoint is None:
             raise ConfigError("eval.endpoint: name the model to evaluate")
         endpoint = make_endpoint(config.eval.endpoint)
-        return environment.endpoint_agent(endpoint)
+        return places.endpoint_agents(endpoint)
     from muarl.backends.engines import Backend
 
     run = PlannedRun.of(config)
     check_memory(run, training=False)
     policy = load_model(config.model)
-    check_room(run, config.domains, environment, policy, measured=config.eval.split)
+    check_room(run, config.domains, places, policy, measured=config.eval.split)
     agent = Backend.of(config).agent(policy, temperature=config.eval.temperature, top_p=config.eval.top_p)
-    return environment.sampled_agent(agent)
+    return places.sampled_agents(agent)
 
 
 def has_models(ev: EvalConfig, users: UserConfig) -> bool:

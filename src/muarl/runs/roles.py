@@ -135,7 +135,7 @@ def _check_fits(cast: Cast, domain: DomainConfig, role: Role) -> None:
     if role not in ("user", "eval_user"):
         return
     kind = cast.user_of(role).kind
-    if environment.is_benchmark and not environment.official().needs_user_model(cast.eval.split):
+    if environment.is_benchmark and not environment.official().place.needs_user_model(cast.eval.split):
         return  # its users are its own
     made, logged = _sources(domain)
     if kind == "scripted" and made and not _lists_lines(environment, domain.size):

@@ -17,7 +17,7 @@ from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.basics.files import free_space, size_text
 from muarl.config import DomainConfig, RunConfig
 from muarl.config.parts import Compute, PlannedRun
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.learning import plan_learning
@@ -189,7 +189,7 @@ def _needed(run: PlannedRun, shape: ModelShape, room: int, on_gpu: bool, samplin
 def check_room(
     compute: Compute,
     domains: Sequence[DomainConfig],
-    environment: ConfiguredEnvironment,
+    places: Places,
     policy: Policy,
     *,
     measured: str | None = None,
@@ -206,9 +206,9 @@ def check_room(
     except ConfigError as problem:
         others.append(str(problem))
     else:
-        tasks = environment.example_tasks(measured or "train")
-        for wanted, task in zip(domains, tasks, strict=True):
-            taken[wanted.name] = len(chat.prompt(environment.system_prompt(task), environment.tools(task), []))
+        for wanted, place in zip(domains, places, strict=True):
+            task = place.example_task(measured or "train")
+            taken[wanted.name] = len(chat.prompt(place.system_prompt(task), place.tools(task), []))
     most = policy.model.config.max_position_embeddings
     check_context(compute, domains, taken, most, training=measured is None, others=others)
 

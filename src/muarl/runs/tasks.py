@@ -10,7 +10,7 @@ from muarl.config import BaseConfig, DomainConfig, EvalConfig, RlConfig, SftConf
 from muarl.config.rl import PracticeConfig
 from muarl.domains.base import Task
 from muarl.domains.task_kinds import kind_of
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import Places
 from muarl.environments.registry import find
 
 RUN = 1000
@@ -45,9 +45,9 @@ def practice_seed(number: int) -> int:
     return number + PRACTICE
 
 
-def validation_tasks(ev: EvalConfig, environment: ConfiguredEnvironment) -> Sequence[Task]:
+def validation_tasks(ev: EvalConfig, places: Places) -> Sequence[Task]:
     """The tasks of a validation in training."""
-    return environment.draw("validation", ev.validation_tasks, ev.seed, 0)
+    return places.draw("validation", ev.validation_tasks, ev.seed, 0)
 
 
 def check_may_train(domains: Sequence[DomainConfig], *, on_benchmark: bool) -> None:
@@ -62,23 +62,23 @@ def check_may_train(domains: Sequence[DomainConfig], *, on_benchmark: bool) -> N
             )
 
 
-def check_tasks(rl: RlConfig, environment: ConfiguredEnvironment) -> list[str]:
+def check_tasks(rl: RlConfig, places: Places) -> list[str]:
     """Check that there are tasks to train on and, where training is to validate, to validate on; what is worth knowing
     about them, line by line. DataError or ConfigError if there are none."""
-    check_practice(rl.practice, environment)
-    environment.example_tasks("train")
+    check_practice(rl.practice, places)
+    places.example_tasks("train")
     if not rl.eval_every:
         return []
-    environment.example_tasks("validation")
-    return environment.validation_notes()
+    places.example_tasks("validation")
+    return places.validation_notes()
 
 
-def check_practice(practice: PracticeConfig, environment: ConfiguredEnvironment) -> None:
+def check_practice(practice: PracticeConfig, places: Places) -> None:
     """ConfigError if tasks are to be chosen by kind (``rl.practice.adaptive``), and do not say of which kind they
     are."""
     if not practice.adaptive:
         return
-    for task in environment.example_tasks("train"):
+    for task in places.example_tasks("train"):
         if kind_of(task.tags) is None:
             raise ConfigError(
                 f"rl.practice.adaptive: task {task.id} has no tag `intent`, and tasks are chosen by it: give the "
@@ -86,16 +86,16 @@ def check_practice(practice: PracticeConfig, environment: ConfiguredEnvironment)
             )
 
 
-def check_gold(rl: RlConfig, ev: EvalConfig, seed: int, environment: ConfiguredEnvironment) -> None:
+def check_gold(rl: RlConfig, ev: EvalConfig, seed: int, places: Places) -> None:
     """Replay the gold actions of the tasks that a training run will draw: all for validation, the first ``AHEAD`` to
     train on. Those drawn later are replayed as they are drawn. ``seed``: the run's. DataError names one that fails.
 
-    Nothing is replayed that a generator has (``ConfiguredEnvironment.check``).
+    Nothing is replayed that a generator has (``Place.check``).
     """
-    if not environment.unchecked:
+    if places.replayed:
         return
     first = rl_seed(rl, seed)
     if rl.eval_every:
-        environment.check(validation_tasks(ev, environment))
+        places.check(validation_tasks(ev, places))
     for start in range(0, min(rl.steps * rl.tasks_per_step, AHEAD), rl.tasks_per_step):
-        environment.check(environment.draw("train", rl.tasks_per_step, first, start))
+        places.check(places.draw("train", rl.tasks_per_step, first, start))

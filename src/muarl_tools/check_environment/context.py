@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -17,11 +17,9 @@ from muarl.domains.base import Domain, Task
 from muarl.domains.checking import NotChecked
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.environment import Environment
-from muarl.environments.playing import make_runner
-from muarl.environments.usual import configured
 from muarl.rewards.gold import gold_failures
 from muarl.rewards.replay import ReplayError
-from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest, requests_for
+from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import Episode, StopReason
@@ -173,10 +171,7 @@ class CheckContext:
         return list(zip(tasks, episodes, strict=True))
 
     async def _play(self, agent: Agent, tasks: Sequence[Task], users: UserFactory) -> list[Episode]:
-        place = configured(self.environment, self.size)
-        runner = make_runner(place, agent, users)
-        assert isinstance(runner, EpisodeRunner)
-        once = replace(runner, retries=0)
+        once = self.environment.place(self.size).runner(agent, users, retries=0)
 
         async def play(request: RolloutRequest) -> Episode:
             episode = await once.play(request)

@@ -13,12 +13,12 @@ from muarl.audit import Finding, audit_episode
 from muarl.domains.base import Domain, Task
 from muarl.domains.checking import Checked, NotChecked, Problem, of_task, place_of
 from muarl.domains.error_profile import SLOPPY
-from muarl.environments.asking import REMEDY, UNASKED, asking_cost, expert_plays
 from muarl.rewards.outcome import do_nothing, score
 from muarl.rewards.user_errors import RULES, find_user_errors
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason
 from muarl.users.agenda_user import PATIENCE
+from muarl_tools.asking import REMEDY, UNASKED, asking_cost, expert_plays
 from muarl_tools.check_environment.context import CheckContext, Played
 
 FLOOR = 0.15

@@ -1,7 +1,7 @@
 """What scripted experts earn who talk with the environment's own users: one that serves by the policy, and one that
 never asks before it writes.
 
-Where the first fails, a task calls something else right than the policy does. Of the second: environments/asking.py.
+Where the first fails, a task calls something else right than the policy does. Of the second: muarl_tools/asking.py.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from muarl.agents.expert import ExpertAgent
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.asking import ENOUGH, REMEDY, AskingCost, ExpertPlay, asking_cost, expert_plays
-from muarl.environments.asking import UNASKED as NEVER_ASKS
-from muarl.environments.playing import play
-from muarl.environments.usual import configured
+from muarl.environments.places import Places
+from muarl.environments.play import play_in
 from muarl.users.agenda import AgendaUserFactory
+from muarl_tools.asking import ENOUGH, REMEDY, AskingCost, ExpertPlay, asking_cost, expert_plays
+from muarl_tools.asking import UNASKED as NEVER_ASKS
 from muarl_tools.check_tasks.findings import OverallFinding, TaskFinding
 from muarl_tools.check_tasks.sources import TaskSource
 
@@ -35,12 +35,12 @@ def play_experts(source: TaskSource) -> Mapping[str, Mapping[Key, ExpertPlay]]:
     keys, tasks = [(split, task.id) for split, task in source.tasks], [task for _, task in source.tasks]
     if not tasks or any(task.agenda is None or "requests" not in task.agenda for task in tasks):
         return {}
-    place = replace(configured(environment), domain=source.domain)
+    places = Places([replace(environment.place(), domain=source.domain)])
     users = AgendaUserFactory(environment.rule_based_user)
     found: dict[str, dict[Key, ExpertPlay]] = {}
     for name, errors in PROFILES.items():
         agent = ExpertAgent(errors, make=environment.expert)
-        episodes = asyncio.run(play(place, agent, users, tasks, 1, seed=0)).episodes
+        episodes = asyncio.run(play_in(places, agent, users, tasks, 1, seed=0)).episodes
         plays = zip(keys, expert_plays(source.domain, episodes), strict=True)
         found[name] = {key: play for key, play in plays if play is not None}
     return found

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.basics.errors import DataError
-from muarl.environments.asking import AskingCost, ExpertPlay
 from muarl.rewards.replay import ReplayError
+from muarl_tools.asking import AskingCost, ExpertPlay
 from muarl_tools.check_tasks.altered import altered
 from muarl_tools.check_tasks.choices import choices
 from muarl_tools.check_tasks.duplicates import duplicates

@@ -17,9 +17,8 @@ from muarl.basics.untrusted import parse_json
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
 from muarl.domains.task_rules import NO_TASK_RULES, TaskRules
-from muarl.environments.by_domain import environment_of
 from muarl.environments.environment import Environment
-from muarl.environments.registry import find
+from muarl.environments.registry import environment_of, find
 from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.task_files import read_tasks
 from muarl_worlds.tau import tau1_benchmark as tau1
@@ -89,10 +88,9 @@ def open_source(
 
 
 def _refuse(environment: Environment) -> None:
-    protocol = environment.protocol
     if environment.on_server:
         raise ConfigError(f"{environment.name} keeps its worlds on a server: its tasks cannot be checked yet")
-    if protocol is not None and environment.official().family not in FAMILIES:
+    if environment.protocol is not None and environment.protocol.family not in FAMILIES:
         raise ConfigError(
             f"{environment.name}: its score is another than the state of the world; checked are the tasks of TAU2, "
             "TAU1, of made environments and of files that `muarl tasks` writes"

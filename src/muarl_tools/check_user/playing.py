@@ -16,8 +16,10 @@ from muarl.config import RunConfig
 from muarl.domains.base import Task
 from muarl.domains.error_profile import SLOPPY
 from muarl.endpoints import Endpoint
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.environments.playing import local_executor
+from muarl.environments.configure import place_of
+from muarl.environments.place import Place
+from muarl.environments.places import ByPlace, Places
+from muarl.environments.play import local_executor
 from muarl.environments.registry import find
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import play_all
@@ -98,11 +100,11 @@ def play_check(
         loop.closes(*endpoints)
         for domain in config.domains:
             own = config.model_copy(update={"domain": domain})
-            environment = configure_environment(own, measuring=True)
-            users = make_users(own.eval_user, environment)
-            loop.closes(environment, users)
+            place = place_of(own, measuring=True)
+            users = make_users(own.eval_user, Places([place]))
+            loop.closes(place, users)
             out = PlayedCheck(users.name) if out is None else out
-            _play_domain(out, own, environment, users, progress, agents, endpoints)
+            _play_domain(out, own, place, users, progress, agents, endpoints)
     if out is None or not out.conversations:
         first = out.lost[0] if out is not None and out.lost else "no episode was played"
         raise MuarlError(f"not one conversation could be played. The first failure: {first}")
@@ -112,25 +114,26 @@ def play_check(
 def _play_domain(
     out: PlayedCheck,
     config: RunConfig,
-    environment: ConfiguredEnvironment,
-    users: UserFactory,
+    place: Place,
+    users: ByPlace[UserFactory],
     progress: Progress,
     wanted: Sequence[str],
     endpoints: Sequence[Endpoint],
 ) -> None:
-    tasks = environment.eval_tasks(config.eval)
-    environment.check(tasks)
+    ev = config.eval
+    tasks = place.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
+    place.check(tasks)
     name = find(config.domain.name).name
-    offered, missing = agents_for(environment)
+    offered, missing = agents_for(place)
     chosen = {key: agent for key, agent in offered.items() if key in wanted or not wanted}
-    chosen |= {f"endpoint:{e.model}": environment.endpoint_agent(e) for e in endpoints}
+    chosen |= {f"endpoint:{e.model}": place.endpoint_agent(e) for e in endpoints}
     out.missing |= {f"{key} in {name}": why for key, why in missing.items() if key in wanted or not wanted}
     known = {task.id: task for task in tasks}
     requests = requests_for(tasks, config.eval.trials, seed=config.eval.seed, label=LABEL)
     for key, agent in chosen.items():
         before = out.spent
         budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda before=before: before)  # type: ignore[misc]
-        executor = local_executor(environment, agent, users, config.rollout.concurrency)
+        executor = local_executor(Places([place]), agent, users, config.rollout.concurrency)
         episodes, end = play_all(executor, requests, progress, f"{key} in {name}", budget=budget)
         for episode in episodes:
             out.spent += episode.agent_usage + episode.user_usage
@@ -138,23 +141,23 @@ def _play_domain(
                 out.lost.append(episode.error or "unknown")
                 continue
             task = known[episode.task_id]
-            found = find_all(task, episode.messages, user_tools=environment.user_tools(task))
+            found = find_all(task, episode.messages, user_tools=place.user_tools(task))
             out.conversations.append(PlayedConversation(name, key, task, episode, found))
         if end is not RolloutEnd.COMPLETE:
             out.end = end
             return
 
 
-def agents_for(environment: ConfiguredEnvironment) -> tuple[dict[str, Agent], dict[str, str]]:
-    """The agents of ``AGENTS`` that an environment can host, and why it cannot host the others. Without a scripted
+def agents_for(place: Place) -> tuple[dict[str, Agent], dict[str, str]]:
+    """The agents of ``AGENTS`` that a place can host, and why it cannot host the others. Without a scripted
     expert, the inquisitive agent refuses after its questions."""
     offered: dict[str, Agent] = {}
     missing: dict[str, str] = {}
     refusing = IdleAgent(name="refusing")
     expert: Agent | None = None
     try:
-        expert = environment.experts()
-        offered |= {EXPERT: expert, SLOPPY_EXPERT: environment.experts(SLOPPY)}
+        expert = place.expert_agent()
+        offered |= {EXPERT: expert, SLOPPY_EXPERT: place.expert_agent(SLOPPY)}
     except ConfigError as problem:
         missing = dict.fromkeys((EXPERT, SLOPPY_EXPERT, "mistaken"), str(problem))
     offered["inquisitive"] = InquisitiveAgent(expert or refusing)
@@ -165,8 +168,8 @@ def agents_for(environment: ConfiguredEnvironment) -> tuple[dict[str, Agent], di
         "stalling": IdleAgent(STALLS, name="stalling"),
         "claiming": IdleAgent(CLAIMS, name="claiming"),
     }
-    if environment.can_transfer:
-        offered["transferring"] = TransferAgent(environment.transfer_tools, name="transferring")
+    if place.can_transfer:
+        offered["transferring"] = TransferAgent(place.transfer_tools, name="transferring")
     else:
         missing["transferring"] = "it has no tool to transfer with"
     return offered, missing

@@ -327,7 +327,7 @@ class ConversationReader:
     def _rules(self, name: str, task: Task | None = None, domain: Domain | None = None) -> AuditRules:
         """The rules of a benchmark's domain."""
         from muarl.domains.auditing import UNDECLARED
-        from muarl.environments.by_domain import environment_of
+        from muarl.environments.registry import environment_of
 
         if self.rules is not None:
             return self.rules

@@ -127,7 +127,7 @@ def show(
 
       muarl domains show ./clinic.py:CLINIC
     """
-    from muarl.environments.briefing import briefing
+    from muarl.environments.configure import briefing
     from muarl.environments.registry import find
 
     if policy + tools + as_json > 1:

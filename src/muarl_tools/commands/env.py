@@ -88,8 +88,8 @@ def serve(
     from muarl.basics.keys import read_secret
     from muarl.basics.web.addresses import token_for
     from muarl.endpoints.config import check_url
+    from muarl.environments.play import named_users
     from muarl.environments.registry import find
-    from muarl.environments.usual import named_users
     from muarl.rewards.judge import make_judge
     from muarl_tools.serve_environments import TOKEN
     from muarl_tools.serve_environments.service import ServedEnvironments
@@ -169,14 +169,12 @@ def _different(environments: Sequence[Environment]) -> Sequence[Environment]:
 def _check(served: ServedEnvironments) -> None:
     """Refuse before anybody asks what could not be played: ConfigError for a split, a size or a user that there is not,
     DataError for a benchmark whose data are not installed."""
-    from muarl.environments.usual import configured, usual_users
-
     for environment in served.environments:
         if served.split is not None:
             environment.check_split(served.split, "--split")
         if served.size is not None:
             environment.check_size(served.size, "--size")
-        usual_users(configured(environment, served.size), served.users)
+        environment.place(served.size).users(served.users)
 
 
 COMMAND = Subcommand(env, WORLDS, 34)

@@ -309,17 +309,18 @@ def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
     yaml: dict[str, Any] = {"domain.name": name, "name": f"eval-{environment.name}"}
     if environment.is_benchmark:
         source = environment.official()
-        yaml |= {"eval.tasks": None, "eval.trials": 1, "eval.seed": 300, "eval.temperature": source.temperature}
+        kind = source.place
+        yaml |= {"eval.tasks": None, "eval.trials": 1, "eval.seed": 300, "eval.temperature": kind.temperature}
         yaml |= {"eval.concurrency": CONCURRENCY, "eval.split": source.splits[0]}
         if settings.get("seed") is not None:
             yaml["eval.seed"] = settings["seed"]
         requests = settings.get("eval.concurrency") or CONCURRENCY
         for section, temperature in (
-            ("eval.endpoint", source.temperature),
-            ("eval_user.endpoint", source.user_temperature),
+            ("eval.endpoint", kind.temperature),
+            ("eval_user.endpoint", kind.user_temperature),
         ):
             if f"{section}.model" in settings:
-                yaml |= {f"{section}.max_tokens": source.max_tokens, f"{section}.temperature": temperature}
+                yaml |= {f"{section}.max_tokens": kind.max_tokens, f"{section}.temperature": temperature}
                 yaml |= {f"{section}.concurrency": requests, f"{section}.timeout": 300.0, f"{section}.deadline": 900.0}
         agent = settings.get("eval.agent", "sampled")
         if agent == "sampled":

@@ -185,8 +185,7 @@ def pick(
     A domain's name such as "retail" is that of a benchmark (TAU2's) where its data are installed, else the generated
     one.
     """
-    from muarl.environments.by_domain import environment_of
-    from muarl.environments.registry import find, is_reference, names, unknown
+    from muarl.environments.registry import environment_of, find, is_reference, names, unknown
     from muarl_worlds import data
 
     if not is_reference(name) and name not in names():
@@ -221,7 +220,7 @@ def _own(environment: Environment, task: str, split: str, size: str | None, seed
 
 
 def _official(environment: Environment, task: str, split: str) -> tuple[Domain, Task | None]:
-    source, name = environment.official(training=True), environment.name
+    source, name = environment.official(), environment.name
     domain = source.domain("fixed")
     if not task:
         return domain, None

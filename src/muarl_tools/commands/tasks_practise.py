@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from muarl.domains.base import Task
     from muarl.domains.task_kinds import Kind
     from muarl.environments.environment import Environment
-    from muarl.environments.practice_tasks import Record
     from muarl.observe.rundir import RunDirectory
     from muarl.types.episode import Episode
+    from muarl_tools.practice_tasks import Record
 
 
 def practise(
@@ -69,10 +69,10 @@ def practise(
 
       muarl train --checkpoint runs/quickstart domain.tasks=practise.jsonl
     """
-    from muarl.environments.practice_tasks import check_makes, filed, make_tasks, quotas, record_by_kind
     from muarl.environments.task_files import FiledTask, read_tasks, write_tasks
     from muarl.observe.rundir import RunDirectory
     from muarl.runs.tasks import practice_seed
+    from muarl_tools.practice_tasks import check_makes, filed, make_tasks, quotas, record_by_kind
 
     folder = RunDirectory.at(run.expanduser())
     sections = _sections(folder)

@@ -106,7 +106,7 @@ def _task(row: Mapping[str, Any], place: str) -> Task:
 
 
 def _kinds(domain: str, path: Path) -> Any:
-    from muarl.environments.by_domain import environment_of
+    from muarl.environments.registry import environment_of
 
     environment = environment_of(domain)
     if environment is None:

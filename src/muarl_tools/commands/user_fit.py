@@ -55,7 +55,6 @@ def fit(
     """
     from muarl.basics.errors import ConfigError
     from muarl.environments.registry import find
-    from muarl.environments.usual import configured
     from muarl.recipes.user_fit import check_traits, fit_traits
 
     if out.suffix not in (".yaml", ".yml"):
@@ -66,7 +65,7 @@ def fit(
     if environment.is_benchmark:
         raise ConfigError(f"--domain: {domain} is a benchmark; name a generated domain (muarl domains)")
     with working(f"Making {tasks:,} tasks of {environment.name} and reading the logs"):
-        place = configured(environment, size)
+        place = environment.place(size)
         given = environment.make_tasks("train", tasks, size=size)
         check_traits(place, given[0])
         said = _conversations(logs)

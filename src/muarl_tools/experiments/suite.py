@@ -137,18 +137,18 @@ def check(configs: Sequence[RunConfig]) -> list[str]:
 def _check(config: RunConfig) -> str:
     from muarl.backends.models import load_model
     from muarl.config.parts import Compute
-    from muarl.environments.configure import configure_environment
+    from muarl.environments.configure import places_of
     from muarl.runs.prices import with_prices
     from muarl.runs.roles import Cast, check_fits
     from muarl.runs.room import check_room
 
     playing = with_prices(config)
-    environment = configure_environment(playing, measuring=True)
-    tasks = environment.eval_tasks(playing.eval)
+    places, ev = places_of(playing, measuring=True), playing.eval
+    tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
     check_fits(Cast.of(playing), "agent", "eval_user", "judge")
     if playing.eval.agent == "sampled":
         policy = load_model(playing.model, weights=False)
-        check_room(Compute.of(playing), playing.domains, environment, policy, measured=playing.eval.split)
+        check_room(Compute.of(playing), playing.domains, places, policy, measured=ev.split)
     trials = playing.eval.trials
     return f"{config.domain.name}: {len(tasks)} tasks x {trials} trial(s), {len(tasks) * trials} conversations"
 

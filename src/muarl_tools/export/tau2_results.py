@@ -11,8 +11,8 @@ from muarl.basics.errors import ConfigError
 from muarl.basics.files import plain, whole_file
 from muarl.config.retrieval import RetrievalConfig
 from muarl.domains.base import Domain
+from muarl.environments.benchmark import Benchmark
 from muarl.environments.environment import Environment
-from muarl.environments.official.base import Official
 from muarl.environments.registry import find, names
 from muarl.environments.retrieval import searched
 from muarl.observe.rundir import RunDirectory
@@ -55,7 +55,7 @@ def _environment(config: Mapping[str, Any]) -> Environment:
 def _info(
     run: RunDirectory,
     config: Mapping[str, Any],
-    official: Official,
+    official: Benchmark,
     told: Mapping[str, Any],
     episodes: Sequence[Episode],
 ) -> Tau2Run:
@@ -70,7 +70,7 @@ def _info(
     status = run.read_json("status")
     return Tau2Run(
         domain=official.own_name,
-        policy=official.solo_policy() if solo else _policy(domain),
+        policy=official.place.solo_policy_of(official) if solo else _policy(domain),
         tasks=tasks,
         agent=str(agent.get("model") or episodes[0].agent),
         user=None if solo else str(user.get("model") or episodes[0].user),

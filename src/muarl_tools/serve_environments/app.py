@@ -30,7 +30,7 @@ def make_app(service: EnvironmentService, access: Access) -> ASGIApp:
     """The application: routes behind the guard."""
 
     async def health(request: Request) -> Response:
-        return stopping().response() if service.places.stopping else json_response({"status": "ok"})
+        return stopping().response() if service.room.stopping else json_response({"status": "ok"})
 
     async def environments(request: Request) -> Response:
         return json_response(service.about())

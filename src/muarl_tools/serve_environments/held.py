@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from muarl.basics.web.json_api import ApiError, busy, stopping
-from muarl.environments.sessions import Session
+from muarl.environments.session import Session
 
 
-class Places:
+class Room:
     """Room for so many conversations at once, and for so many requests that wait for it, in turn."""
 
     def __init__(self, most: int, queue: int) -> None:
@@ -49,13 +49,11 @@ class HeldSession:
     """A session with its place. ``patience``: seconds after which it is closed if nobody asks for it. ``told``: the
     tools that the client knows of."""
 
-    def __init__(
-        self, session: Session, address: str, places: Places, clock: Callable[[], float], patience: float
-    ) -> None:
+    def __init__(self, session: Session, address: str, room: Room, clock: Callable[[], float], patience: float) -> None:
         self.session, self.address, self.patience = session, address, patience
         self.id = secrets.token_urlsafe(16)
         self.told: tuple[object, ...] | None = None
-        self._places: Places | None = places
+        self._room_taken: Room | None = room
         self._clock, self._last, self._asked = clock, clock(), 0
 
     @contextmanager
@@ -82,9 +80,9 @@ class HeldSession:
         self._free()
 
     def _free(self) -> None:
-        places, self._places = self._places, None
-        if places is not None:
-            places.give_back()
+        room, self._room_taken = self._room_taken, None
+        if room is not None:
+            room.give_back()
 
 
 class HeldSessions:

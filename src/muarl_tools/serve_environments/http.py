@@ -47,7 +47,7 @@ class EnvironmentServer(WebServer):
 
     def ending(self) -> None:
         """Begin no new conversation."""
-        self.service.places.stopping = True
+        self.service.room.stopping = True
 
     async def _expire(self) -> None:
         while True:

@@ -19,14 +19,13 @@ from muarl.domains.base import Task
 from muarl.endpoints import Endpoint
 from muarl.endpoints.connections import Connections
 from muarl.environments.environment import Environment
-from muarl.environments.one_task import play
+from muarl.environments.play import play
 from muarl.environments.results import PlayResult, tools_json
 from muarl.environments.task_addresses import TaskAddress
-from muarl.environments.usual import usual_limits
 from muarl.rewards.judge import Judge
 from muarl.rollouts.rules import Limits
 from muarl.users.base import UserFactory
-from muarl_tools.serve_environments.held import HeldSession, HeldSessions, Places
+from muarl_tools.serve_environments.held import HeldSession, HeldSessions, Room
 from muarl_tools.serve_environments.requests import LimitsField, PlaceRequest, RunRequest, StepRequest, TaskQuery
 
 TASKS_KEPT = 4096
@@ -62,7 +61,7 @@ class EnvironmentService:
         self.served = served
         self.by_name: Mapping[str, Environment] = {e.name: e for e in served.environments}
         self.sessions = HeldSessions(served.idle, served.clock)
-        self.places = Places(served.concurrency, served.queue)
+        self.room = Room(served.concurrency, served.queue)
         self.played = 0
         self._connections = Connections()
         self._task = lru_cache(TASKS_KEPT)(self._make_task)
@@ -142,7 +141,7 @@ class EnvironmentService:
         """Play one task with the client's model: the result. A failure outside the model is part of it."""
         self._check_address(wanted.base_url)
         task = self.find_task(wanted)
-        await self.places.wait()
+        await self.room.wait()
         try:
             with as_invalid():
                 result = await play(
@@ -160,7 +159,7 @@ class EnvironmentService:
                     **wanted.options,
                 )
         finally:
-            self.places.give_back()
+            self.room.give_back()
         self.played += 1
         return {"task": str(task.origin.address), "seed": wanted.seed, **result.to_json()}
 
@@ -200,7 +199,7 @@ class EnvironmentService:
         ApiError for what cannot be played, or if there is no place.
         """
         served, address = self.served, task.origin.address
-        await (self.places.wait() if wait else self.places.take())
+        await (self.room.wait() if wait else self.room.take())
         try:
             with as_invalid():
                 session = self.by_name[address.environment].start(
@@ -213,10 +212,10 @@ class EnvironmentService:
                     retrieval=retrieval,
                 )
         except BaseException:
-            self.places.give_back()
+            self.room.give_back()
             raise
         patience = served.idle if idle is None else idle
-        held = HeldSession(session, str(address), self.places, self.sessions.clock, patience)
+        held = HeldSession(session, str(address), self.room, self.sessions.clock, patience)
         try:
             with held.asked(), as_invalid():
                 await session.opened()
@@ -270,7 +269,7 @@ class EnvironmentService:
 
     async def aclose(self) -> None:
         """Close all sessions, and the connections to users, judges and models."""
-        self.places.stopping = True
+        self.room.stopping = True
         await self.sessions.aclose()
         for part in (self._connections, self.served.users, self.served.judge):
             if isinstance(part, Closable):
@@ -278,7 +277,7 @@ class EnvironmentService:
 
 
 def _limits(task: Task, asked: LimitsField | None) -> Limits | None:
-    return None if asked is None else asked.over(usual_limits(task.origin.environment))
+    return None if asked is None else asked.over(task.origin.environment.place().limits)
 
 
 def _state(held: HeldSession) -> dict[str, Any]:

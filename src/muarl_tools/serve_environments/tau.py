@@ -26,7 +26,6 @@ from muarl.environments.environment import Environment
 from muarl.environments.results import tools_json
 from muarl.environments.retrieval import models_of
 from muarl.environments.task_addresses import TaskAddress
-from muarl.environments.usual import configured
 from muarl.types.chat import Message, ToolCall
 from muarl.types.toolcalls import argument_problem
 from muarl_tools.serve_environments.held import HeldSession
@@ -210,7 +209,7 @@ def retrieval_of(task: Task, wanted: TauRequest) -> RetrievalConfig | None:
             "retrieval_config",
         )
     try:
-        configured(task.origin.environment, task.origin.address.size, retrieval=chosen)
+        task.origin.environment.place(task.origin.address.size, retrieval=chosen)
     except MuarlError as problem:
         said = str(problem).removeprefix("retrieval.variant: ").removeprefix("retrieval: ")
         raise invalid(said.replace("leave the section out", "leave it out"), "retrieval_config") from None

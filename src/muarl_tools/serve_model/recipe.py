@@ -25,7 +25,7 @@ from muarl.basics.web.addresses import listen, token_for
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import thinking_modes
 from muarl.config import ModelConfig, RunConfig, load_config
-from muarl.environments.briefing import briefing
+from muarl.environments.configure import briefing
 from muarl.environments.registry import find, names
 from muarl.inference.base import Sampler
 from muarl.learning.checkpoints import Policy, check_policy

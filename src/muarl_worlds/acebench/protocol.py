@@ -19,11 +19,11 @@ from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.prompted import Codec, PromptedAgent
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Domain, Semantics, Task, World
+from muarl.domains.base import Semantics, Task, World
 from muarl.endpoints import Endpoint
-from muarl.environments.official.base import LenientRules, Mode, Official
+from muarl.environments.benchmark import Benchmark, BenchmarkPlace, Mode
 from muarl.rewards.judge import Judge
-from muarl.rollouts.conversation import Limits, Rules
+from muarl.rollouts.rules import LenientRules, Limits, Rules
 from muarl.types.chat import STOP_WORDS, Message
 from muarl.types.episode import Episode, StopReason, Verdict
 from muarl.users.base import User, UserFactory, UserTurn
@@ -47,66 +47,64 @@ class AceRules(LenientRules):
         return steps > FIRST_STOP and super().user_stops(message, steps, spoken)
 
 
-class AceOfficial(Official):
+class AceOfficial(BenchmarkPlace):
     """ACEBench's agent tasks in one language."""
 
     modes: ClassVar[tuple[Mode, ...]] = ("text", "native", "text-api")
     sampled_mode: ClassVar[Mode] = "text"
     training_mode: ClassVar[Mode] = "native"
-    splits: ClassVar[tuple[str, ...]] = ("test", "multi_turn", "multi_step")
     temperature: ClassVar[float] = 0.001
     user_temperature: ClassVar[float | None] = 0.001
     max_tokens: ClassVar[int | None] = 1000
     scores_cut: ClassVar[bool] = True
     own_score: ClassVar[bool] = True
+    """The fixed score, in training too."""
     fixed_users: ClassVar[bool] = True
     """Its users are prompted to end with a phrase of their own, and half of its tasks have none."""
 
     @property
-    def module(self) -> Any:
-        """The benchmark's module."""
-        from muarl_worlds.acebench import official
-
-        return official
-
-    @property
     def language(self) -> Language:
         """The language of the tasks."""
-        return cast(Language, self.own_name)
+        return cast(Language, self.benchmark.own_name)
 
-    @property
-    def semantics(self) -> Semantics:
+    @classmethod
+    def semantics_of(cls, mode: Mode) -> Semantics:
         """Upstream's in words, the repaired ones by function calling."""
-        return "fixed" if self.mode == "native" else "official"
+        return "fixed" if mode == "native" else "official"
 
-    def rules(self, *, solo: bool = False) -> Rules:
+    @classmethod
+    def rules_of(cls, benchmark: Benchmark, mode: Mode, *, solo: bool = False) -> Rules:
         """A phrase of either side ends the conversation, but for its first messages."""
-        return AceRules(OPENING[self.language], greeting_in_context=False, stop_words=(STOP, *STOP_WORDS[:1]))
+        opening = OPENING[cast(Language, benchmark.own_name)]
+        return AceRules(opening, greeting_in_context=False, stop_words=(STOP, *STOP_WORDS[:1]))
 
-    def training_rules(self) -> Rules:
+    @classmethod
+    def training_rules_of(cls, benchmark: Benchmark) -> Rules:
         """The same."""
-        return self.rules()
+        return cls.rules_of(benchmark, cls.training_mode)
 
-    def limits(self, *, steps: int | None = None, errors: int | None = None) -> Limits:
+    @classmethod
+    def limits_of(cls, benchmark: Benchmark, *, steps: int | None = None, errors: int | None = None) -> Limits:
         """Messages of all sides; the user's first does not count."""
         return Limits(turns=None, tool_errors=errors, user_calls=None, steps=1 + (steps or MESSAGES))
 
-    def training_limits(self, configured: Limits) -> Limits:
+    @classmethod
+    def training_limits_of(cls, benchmark: Benchmark, configured: Limits) -> Limits:
         """The same."""
-        return self.limits()
+        return cls.limits_of(benchmark)
 
-    @property
-    def training_split(self) -> str:
-        """All there is."""
-        return "test"
+    @classmethod
+    def needs_user_model(cls, split: str) -> bool:
+        """Multi-turn tasks do."""
+        return split != "multi_step"
 
-    def system_prompt(self, domain: Domain, task: Task) -> str:
+    def own_prompt(self, task: Task) -> str:
         """The policy. In words, upstream's agent of multi-step tasks has none."""
         if self.mode != "native" and task.tags["category"] == "multi_step":
             return ""
-        return domain.policy_for(task)
+        return self.domain.policy_for(task)
 
-    def endpoint_agent(self, endpoint: Endpoint, *, solo: bool = False) -> Agent:
+    def endpoint_agent(self, endpoint: Endpoint) -> Agent:
         """A model behind an endpoint."""
         return self.sampled_agent(EndpointAgent(endpoint, send_seed=False, keep_cut=True))
 
@@ -118,39 +116,52 @@ class AceOfficial(Official):
 
     def _codec(self, system: str) -> Codec:
         """The codec of a task by its policy, of which multi-step tasks have none."""
+        module = self.benchmark.module
         if system:
-            found: Codec = self.module.TextCodec(self.language, "multi_turn")
+            found: Codec = module.TextCodec(self.language, "multi_turn")
         else:
             forgotten: Language | None = "zh" if self.mode == "text-api" else None
-            found = self.module.TextCodec(self.language, "multi_step", prompt_language=forgotten)
+            found = module.TextCodec(self.language, "multi_step", prompt_language=forgotten)
         return found
 
-    def users(self, domain: Domain, model: Callable[[], Endpoint] | None) -> UserFactory:
+    def own_users(self, model: Callable[[], Endpoint] | None) -> UserFactory:
         """A model in multi-turn tasks; in multi-step ones somebody who tells the task and answers no questions."""
-        return _Users(self.module, None if model is None else model())
+        return _Users(self.benchmark.module, None if model is None else model())
 
-    def needs_user_model(self, split: str) -> bool:
-        """Multi-turn tasks do."""
-        return split != "multi_step"
-
-    async def score(self, task: Task, world: World, episode: Episode, judge: Judge | None) -> Verdict:
+    async def official_score(self, task: Task, world: World, episode: Episode, judge: Judge | None) -> Verdict:
         """End-to-end accuracy; process accuracy stands in the audit."""
-        found: Verdict = self.module.score(task, world, episode)
+        found: Verdict = self.benchmark.module.score(task, world, episode)
         return found
 
-    async def training_score(self, task: Task, world: World, episode: Episode, judge: Judge | None) -> Verdict:
-        """The fixed score."""
-        return await self.score(task, world, episode, judge)
-
-    async def do_nothing(self, domain: Domain, task: Task, judge: Judge | None) -> Verdict:
+    async def untouched(self, task: Task) -> Verdict:
         """The verdict on an untouched world."""
-        found: Verdict = self.module.do_nothing(domain, task)
+        found: Verdict = self.benchmark.module.do_nothing(self.domain, task)
         return found
 
     def figures(self, episodes: Sequence[Episode]) -> Mapping[str, float]:
         """End-to-end and process accuracy by category, as upstream rounds them, and the fixed ones."""
-        found: Mapping[str, float] = self.module.summary(episodes)
+        found: Mapping[str, float] = self.benchmark.module.summary(episodes)
         return found
+
+
+def _module() -> Any:
+    """The benchmark's module, whose import takes a while."""
+    from muarl_worlds.acebench import official
+
+    return official
+
+
+def acebench(language: Language) -> Benchmark:
+    """ACEBench in a language: "en" or "zh". All there is may be trained on."""
+    return Benchmark(
+        family="acebench",
+        own_name=language,
+        place=AceOfficial,
+        load=_module,
+        task_domain="acebench",
+        splits=("test", "multi_turn", "multi_step"),
+        training_split="test",
+    )
 
 
 class _Users:

@@ -12,7 +12,7 @@ from muarl.users.agenda_device import DeviceAgendaUser
 from muarl_worlds.environments.telecom import TELECOM as CARRIER
 from muarl_worlds.tau.airline.audit import AIRLINE_BENCHMARK
 from muarl_worlds.tau.banking.audit import BANKING
-from muarl_worlds.tau.protocol import Tau2
+from muarl_worlds.tau.protocol import tau2
 from muarl_worlds.tau.retail.audit import RETAIL_BENCHMARK
 from muarl_worlds.tau.telecom.audit import TELECOM_BENCHMARK
 from muarl_worlds.tau.telecom.intents import SERVICE
@@ -33,15 +33,23 @@ class Callers:
 
 
 RETAIL = Environment(
-    name="tau2-retail", about="TAU2: a web shop.", protocol=Tau2, audit=RETAIL_BENCHMARK, practice="retail-generated"
+    name="tau2-retail",
+    about="TAU2: a web shop.",
+    protocol=tau2("retail"),
+    audit=RETAIL_BENCHMARK,
+    practice="retail-generated",
 )
 AIRLINE = Environment(
-    name="tau2-airline", about="TAU2: an airline.", protocol=Tau2, audit=AIRLINE_BENCHMARK, practice="airline-generated"
+    name="tau2-airline",
+    about="TAU2: an airline.",
+    protocol=tau2("airline"),
+    audit=AIRLINE_BENCHMARK,
+    practice="airline-generated",
 )
 TELECOM = Environment(
     name="tau2-telecom",
     about="TAU2: a carrier, whose users fix their phones.",
-    protocol=Tau2,
+    protocol=tau2("telecom"),
     audit=TELECOM_BENCHMARK,
     practice="telecom-generated",
     expert=CARRIER.expert,
@@ -50,7 +58,7 @@ TELECOM = Environment(
 TELECOM_WORKFLOW = Environment(
     name="tau2-telecom-workflow",
     about="TAU2: the carrier, with the policy written as a workflow.",
-    protocol=Tau2,
+    protocol=tau2("telecom-workflow"),
     audit=TELECOM_BENCHMARK,
     practice="telecom-generated",
     expert=CARRIER.expert,
@@ -58,9 +66,12 @@ TELECOM_WORKFLOW = Environment(
 )
 # its policy of a few lines asks for no consent
 MOCK = Environment(
-    name="tau2-mock", about="TAU2: a small list of tasks, for trying.", protocol=Tau2,
+    name="tau2-mock", about="TAU2: a small list of tasks, for trying.", protocol=tau2("mock"),
     audit=AuditRules(consent=False, one_person=False),
 )  # fmt: skip
 BANKING_KNOWLEDGE = Environment(
-    name="tau2-banking_knowledge", about="TAU2: a bank, whose rules stand in documents.", protocol=Tau2, audit=BANKING
+    name="tau2-banking_knowledge",
+    about="TAU2: a bank, whose rules stand in documents.",
+    protocol=tau2("banking_knowledge"),
+    audit=BANKING,
 )

@@ -14,17 +14,14 @@ from muarl.agents.endpoint import EndpointAgent
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.base import Domain, Task, World
 from muarl.endpoints import Endpoint
-from muarl.environments.official.base import Official
+from muarl.environments.benchmark import Benchmark, BenchmarkPlace, Mode
 from muarl.rewards.judge import Judge
-from muarl.rollouts.conversation import Limits, Rules, VoidReply
 from muarl.rollouts.rollout import RolloutRequest
-from muarl.rollouts.rules import is_empty
+from muarl.rollouts.rules import Limits, Rules, VoidReply, is_empty
 from muarl.types.chat import STOP_WORDS, Message, Requestor, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason, Verdict
 from muarl.users.guidelines import Style
-
-TAU2_DOMAINS = ("retail", "airline", "telecom", "telecom-workflow", "mock", "banking_knowledge")
-TAU1_DOMAINS = ("retail", "airline")
+from muarl_worlds.tau.tau1_source import TAU1_SPLITS
 
 STEPS, ERRORS, SEED = 200, 10, 300
 """TAU2's: steps and tool errors that end an episode, seed of the trials' seeds."""
@@ -133,72 +130,63 @@ class Tau2SoloRules(Tau2Rules):
         return "user" if call.name in domain.tool_names("user") else "assistant"
 
 
-class Tau2(Official):
+class Tau2(BenchmarkPlace):
     """A domain of TAU2."""
 
-    splits: ClassVar[tuple[str, ...]] = ("base",)
-
-    @property
-    def module(self) -> Any:
-        """The benchmark's module."""
-        from muarl_worlds.tau import tau2_benchmark
-
-        return tau2_benchmark
-
-    @property
-    def split_names(self) -> tuple[str, ...]:
-        """``base``, and in the domains that are divided its halves; telecom's has a larger and a smaller set, too."""
-        if self.own_name in ("mock", "banking_knowledge"):
-            return self.splits
-        return (*self.splits, "train", "test", *(("small", "full") if self.own_name.startswith("telecom") else ()))
-
-    @property
-    def domain_name(self) -> str:
-        """The benchmark's domains are told apart by their own names."""
-        return self.own_name
-
-    def rules(self, *, solo: bool = False) -> Rules:
+    @classmethod
+    def rules_of(cls, benchmark: Benchmark, mode: Mode, *, solo: bool = False) -> Rules:
         """A message that is empty or unreadable voids the attempt."""
         return Tau2SoloRules() if solo else Tau2Rules()
 
-    def limits(self, *, steps: int | None = None, errors: int | None = None) -> Limits:
+    @classmethod
+    def limits_of(cls, benchmark: Benchmark, *, steps: int | None = None, errors: int | None = None) -> Limits:
         """Steps and tool errors."""
         return Limits(turns=None, tool_errors=errors or ERRORS, user_calls=None, steps=steps or STEPS)
 
-    def training_limits(self, configured: Limits) -> Limits:
+    @classmethod
+    def training_limits_of(cls, benchmark: Benchmark, configured: Limits) -> Limits:
         """The configuration's, but for ``TRAINING_TURNS``."""
         return replace(configured, turns=max(configured.turns or 0, TRAINING_TURNS))
 
-    def prompt(self, policy: str, *, solo: bool = False) -> str:
+    @classmethod
+    def prompt_of(cls, benchmark: Benchmark, policy: str, *, solo: bool = False) -> str:
         """TAU2's instructions around the policy."""
         if solo:
             return SOLO_PROMPT.replace("{policy}", policy)
-        prompt: str = self.module.agent_prompt(policy)
+        prompt: str = benchmark.module.agent_prompt(policy)
         return prompt
 
-    def system_prompt(self, domain: Domain, task: Task) -> str:
-        """TAU2's instructions around the task's own policy (golden_retrieval's)."""
-        return self.prompt(domain.policy_for(task))
-
-    def offered(self, domain: Domain, task: Task, *, solo: bool = False) -> Sequence[ToolSpec]:
-        """One that works alone has the user's tools too, and one to say that it is done."""
-        own = domain.specs_for(task)
-        return (*own, *domain.tool_specs("user"), DONE) if solo else own
-
-    def endpoint_agent(self, endpoint: Endpoint, *, solo: bool = False) -> Agent:
-        """One that works alone can only call tools."""
-        return EndpointAgent(endpoint, tool_choice="required" if solo else "auto", keep_cut=True)
-
-    def solo_policy(self) -> str:
+    @classmethod
+    def solo_policy_of(cls, benchmark: Benchmark) -> str:
         """The policy for an agent that works alone. ConfigError where the domain has none."""
         from muarl_worlds import data
 
-        if self.own_name not in _SOLO_POLICIES:
+        if benchmark.own_name not in _SOLO_POLICIES:
             have = ", ".join(f"tau2-{name}" for name in _SOLO_POLICIES)
-            raise ConfigError(f"eval.solo: {self.name} has no solo mode; {have} have one")
-        frame, *files = _SOLO_POLICIES[self.own_name]
+            raise ConfigError(f"eval.solo: {benchmark.name} has no solo mode; {have} have one")
+        frame, *files = _SOLO_POLICIES[benchmark.own_name]
         texts = [data.read_text("tau2", file) for file in files]
         return frame.format(*texts)
+
+    def own_prompt(self, task: Task) -> str:
+        """TAU2's instructions around the task's own policy (golden_retrieval's)."""
+        return self.prompt_of(self.benchmark, self.domain.policy_for(task))
+
+    def tools(self, task: Task) -> Sequence[ToolSpec]:
+        """One that works alone has the user's tools too, and one to say that it is done."""
+        own = self.domain.specs_for(task)
+        return (*own, *self.domain.tool_specs("user"), DONE) if self.rules.solo else own
+
+    def endpoint_agent(self, endpoint: Endpoint) -> Agent:
+        """One that works alone can only call tools."""
+        return EndpointAgent(endpoint, tool_choice="required" if self.rules.solo else "auto", keep_cut=True)
+
+    def has_ticket(self, task: Task) -> bool:
+        """TAU2's own test, and a ticket to work from."""
+        if task.history:
+            return all(m.role != "user" and (m.role != "assistant" or bool(m.tool_calls)) for m in task.history)
+        begun = task.initial_data is not None or bool(task.initial_actions)
+        return task.ticket is not None and (begun or bool(task.actions))
 
     def requests(self, tasks: Sequence[Task], trials: int, seed: int, label: str) -> list[RolloutRequest]:
         """TAU2 draws a seed for each trial, the same for all tasks, for agent and user alike."""
@@ -211,6 +199,27 @@ class Tau2(Official):
     def seeds(self, seed: int, trials: int) -> Sequence[int]:
         """The trials' seeds."""
         return trial_seeds(seed, trials)
+
+
+def _tau2_module() -> Any:
+    """The benchmark's module, whose import takes a while."""
+    from muarl_worlds.tau import tau2_benchmark
+
+    return tau2_benchmark
+
+
+def tau2(domain: str) -> Benchmark:
+    """A domain of TAU2. It has the split ``base``, and, where it is divided, its halves; telecom's has a larger and a
+    smaller set, too."""
+    halves = () if domain in ("mock", "banking_knowledge") else ("train", "test")
+    return Benchmark(
+        family="tau2",
+        own_name=domain,
+        place=Tau2,
+        load=_tau2_module,
+        task_domain=domain,  # the benchmark's domains are told apart by their own names
+        splits=("base", *halves, *(("small", "full") if domain.startswith("telecom") else ())),
+    )
 
 
 class Tau1Rules(Rules):
@@ -245,67 +254,63 @@ class Tau1Rules(Rules):
         return spoken > 1 and super().user_stops(message, steps, spoken)
 
 
-class Tau1(Official):
+class Tau1(BenchmarkPlace):
     """A domain of TAU1."""
 
     user_temperature: ClassVar[float | None] = None
-    user_style: ClassVar[Style] = "tau1"
+    style: ClassVar[Style] = "tau1"
 
-    @property
-    def module(self) -> Any:
-        """The benchmark's module."""
-        from muarl_worlds.tau import tau1_benchmark
-
-        return tau1_benchmark
-
-    def rules(self, *, solo: bool = False) -> Rules:
+    @classmethod
+    def rules_of(cls, benchmark: Benchmark, mode: Mode, *, solo: bool = False) -> Rules:
         """One call a message; a transfer ends, and so does what breaks off upstream."""
         return Tau1Rules(greeting_in_context=False, transfer_ends=True, stop_words=("###STOP###",))
 
-    def limits(self, *, steps: int | None = None, errors: int | None = None) -> Limits:
+    @classmethod
+    def training_rules_of(cls, benchmark: Benchmark) -> Rules:
+        """The same, and so MUA-RL's: it trains on these tasks as TAU1 plays them."""
+        return cls.rules_of(benchmark, cls.training_mode)
+
+    @classmethod
+    def limits_of(cls, benchmark: Benchmark, *, steps: int | None = None, errors: int | None = None) -> Limits:
         """TAU1 counts turns, and has no limit for errors."""
         return Limits(turns=steps or TAU1_TURNS, tool_errors=errors, user_calls=None)
 
-    def training_rules(self) -> Rules:
-        """The same, and so MUA-RL's: it trains on these tasks as TAU1 plays them."""
-        return self.rules()
-
-    @property
-    def domain_name(self) -> str:
-        """The benchmark's domains are told apart by their own names."""
-        return self.own_name
-
-    @property
-    def split_names(self) -> tuple[str, ...]:
-        """``test``; retail also has ``train`` and ``dev``."""
-        return tuple(self.module.SPLITS[self.own_name])
-
-    @property
-    def training_split(self) -> str:
-        """``train``; the airline has ``test`` alone, which is what MUA-RL trains on."""
-        return self._own_split("train") or self.splits[0]
-
-    @property
-    def validation_split(self) -> str | None:
-        """``dev``, which retail has."""
-        return self._own_split("dev")
-
-    def _own_split(self, split: str) -> str | None:
-        return split if split in self.module.SPLITS[self.own_name] else None
-
-    def prompt(self, policy: str, *, solo: bool = False) -> str:
+    @classmethod
+    def prompt_of(cls, benchmark: Benchmark, policy: str, *, solo: bool = False) -> str:
         """The policy itself."""
-        prompt: str = self.module.agent_prompt(policy)
+        prompt: str = benchmark.module.agent_prompt(policy)
         return prompt
 
-    def endpoint_agent(self, endpoint: Endpoint, *, solo: bool = False) -> Agent:
+    def endpoint_agent(self, endpoint: Endpoint) -> Agent:
         """Only the first call of a message is kept."""
         return EndpointAgent(endpoint, send_seed=False, keep_cut=True, one_call=True)
 
-    async def score(self, task: Task, world: World, episode: Episode, judge: Judge | None) -> Verdict:
+    async def official_score(self, task: Task, world: World, episode: Episode, judge: Judge | None) -> Verdict:
         """By the hash of the state and what was said."""
-        found: Verdict = self.module.score(task, world, episode.messages)
+        found: Verdict = self.benchmark.module.score(task, world, episode.messages)
         return found
+
+
+def _tau1_module() -> Any:
+    """The benchmark's module, whose import takes a while."""
+    from muarl_worlds.tau import tau1_benchmark
+
+    return tau1_benchmark
+
+
+def tau1(domain: str) -> Benchmark:
+    """A domain of TAU1. The airline has ``test`` alone, which is what MUA-RL trains on; retail has all three splits."""
+    splits = TAU1_SPLITS[domain]
+    return Benchmark(
+        family="tau1",
+        own_name=domain,
+        place=Tau1,
+        load=_tau1_module,
+        task_domain=domain,
+        splits=splits,
+        training_split="train" if "train" in splits else splits[0],
+        validation_split="dev" if "dev" in splits else None,
+    )
 
 
 def trial_seeds(seed: int, trials: int) -> list[int]:

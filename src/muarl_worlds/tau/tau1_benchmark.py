@@ -30,10 +30,11 @@ from muarl_worlds import data
 from muarl_worlds.tau import tau1_trajectories
 from muarl_worlds.tau.tau1 import Tau1Airline, Tau1Retail
 from muarl_worlds.tau.tau1.world import NO_OBSERVATION, Tau1Domain, tau1_database
+from muarl_worlds.tau.tau1_source import TAU1_SPLITS
 from muarl_worlds.tau.tau1_trajectories import STOP_WORD, TRANSFER, Recorded, ending, is_historical
 
 __all__ = [
-    "DOMAINS", "MAX_STEPS", "NAME", "SPLITS", "STOP_WORD", "TRANSFER", "Recorded", "agent_prompt", "domain", "ending",
+    "DOMAINS", "MAX_STEPS", "NAME", "STOP_WORD", "TRANSFER", "Recorded", "agent_prompt", "domain", "ending",
     "is_historical", "read_historical", "recorded_task", "score", "score_trajectory", "splits", "task",
     "task_from_json", "task_id_of", "tasks",
 ]  # fmt: skip
@@ -46,9 +47,6 @@ MAX_STEPS = 30
 _KINDS: Mapping[str, type[Tau1Domain]] = {"retail": Tau1Retail, "airline": Tau1Airline}
 
 DOMAINS = tuple(_KINDS)
-
-SPLITS: Mapping[str, tuple[str, ...]] = {"retail": ("test", "train", "dev"), "airline": ("test",)}
-"""Each domain's splits; the first is the one that published scores are about."""
 
 
 def _kind(name: str) -> type[Tau1Domain]:
@@ -95,7 +93,7 @@ def splits(name: str) -> dict[str, frozenset[str]]:
 
 def _splits_of(name: str) -> tuple[str, ...]:
     _kind(name)
-    return SPLITS[name]
+    return TAU1_SPLITS[name]
 
 
 def tasks(name: str, split: str | None = "test") -> tuple[Task, ...]:

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from muarl.basics.errors import DataError
+
+TAU1_SPLITS: Mapping[str, tuple[str, ...]] = {"retail": ("test", "train", "dev"), "airline": ("test",)}
+"""Each domain's splits; the first is the one that published scores are about."""
 
 _FIELDS = {"Task": ("user_id", "instruction", "actions", "outputs"), "Action": ("name", "kwargs")}
 _IGNORED = ("annotator",)

@@ -10,7 +10,7 @@ import pytest
 from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains.imagined import ImaginedCall, ImaginedDomain, ReplayedTeacher, goal_met, read_scenario
-from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import ToolCall

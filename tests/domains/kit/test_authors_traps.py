@@ -13,7 +13,7 @@ from muarl.domains.base import Domain, tool
 from muarl.domains.kit.gold import call
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.task_ids import parse_id
-from muarl.environments.episodes import evaluate
+from muarl.environments.play import evaluate
 from muarl.kit import Fact, Identity, Maker, Plan, Service, Slot, environment, intent, own, pattern
 from muarl.language.values import built_in, pattern_kind
 

@@ -14,8 +14,7 @@ from muarl.basics.errors import ConfigError
 from muarl.domains.base import Domain, Task, World, tool
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.kit.device import OVER, Broken, Device, Step, Trouble
-from muarl.environments.configure import GENERATED_RULES
-from muarl.environments.environment import Environment
+from muarl.environments.environment import GENERATED_RULES, Environment
 from muarl.kit import Fact, Identity, Maker, Plan, Service, environment, intent, pattern
 from muarl.language.outcomes import tells_works
 from muarl.rewards import outcome

@@ -301,13 +301,13 @@ async def test_a_full_server_says_so_and_lets_the_next_one_in() -> None:
     async with serving(toy(), users=Slow(), concurrency=2, queue=1) as (client, service):
         body = {"task": "toy:test:0", "base_url": "http://127.0.0.1:9/v1", "model": "m"}
         runs = [asyncio.ensure_future(client.post("/run", json=body)) for _ in range(3)]
-        await happened(lambda: service.places.waiting == 1)
+        await happened(lambda: service.room.waiting == 1)
         refused = await client.post("/run", json=body)
         assert refused.status_code == 429 and refused.headers["retry-after"] == "1"
         assert (await client.post("/sessions", json={"task": "toy:test:0"})).status_code == 429
         gate.set()
         assert [r.json()["stop"] for r in await asyncio.gather(*runs)] == ["user_stop"] * 3
-        service.places.stopping = True
+        service.room.stopping = True
         ended = await client.post("/run", json=body)
         assert ended.status_code == 503 and "retry-after" in ended.headers
         assert (await client.get("/health")).status_code == 503
@@ -355,10 +355,10 @@ async def test_a_client_that_goes_away_ends_its_run() -> None:
         async with httpx.AsyncClient(base_url=server.where.url, headers=headers, timeout=60) as client:
             run = asyncio.ensure_future(client.post("/run", json=body))
             await happened(lambda: agent.requests)
-            assert service.places.free == 0
+            assert service.room.free == 0
             await settled()
             run.cancel()
-        await happened(lambda: service.places.free == 1)
+        await happened(lambda: service.room.free == 1)
     server.stop()
     await running
     assert service.played == 0

@@ -160,7 +160,7 @@ async def test_a_failure_is_an_error_and_no_reward() -> None:
         assert (await client.delete(f"/environments/{began['id']}")).status_code == 200
     async with serving(toy(), users=Users(wrong)) as (client, service):
         answer = await client.post("/environments", json=BEGIN)
-        assert answer.status_code == 502 and len(service.sessions) == 0 and service.places.free == 1024
+        assert answer.status_code == 502 and len(service.sessions) == 0 and service.room.free == 1024
 
 
 async def test_limits_are_told() -> None:

@@ -14,7 +14,7 @@ from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.endpoints import Endpoint, EndpointSettings
-from muarl.environments.configure import GENERATED_RULES
+from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, load_policy

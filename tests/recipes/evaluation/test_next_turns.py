@@ -12,7 +12,7 @@ from rich.console import Console
 
 from muarl.agents.base import AgentTurn
 from muarl.config import load_config
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.next_turns import NextTurn, compared, figures, next_turns
 from muarl.types.chat import Message, ToolCall, ToolSpec
@@ -89,10 +89,10 @@ class Knowing:
 
 def asked(agent: Knowing) -> dict[str, float]:
     config = load_config("quickstart", ["eval.next_turns=3", "eval.tasks=5"])
-    environment = configure_environment(config, measuring=True)
-    return next_turns(config, environment, agent, environment.eval_tasks(config.eval), Progress(Console(quiet=True)))[
-        "retail-generated"
-    ]
+    places = places_of(config, measuring=True)
+    tasks = places.eval_tasks(config.eval.split, config.eval.tasks, seed=config.eval.seed)
+    found = next_turns(config, places, places.everywhere(agent), tasks, Progress(Console(quiet=True)))
+    return found["retail-generated"]
 
 
 def test_each_turn_has_the_expert_s_history_before_it() -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
 from muarl.config import RunConfig, load_config
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.environments.registry import find
 from muarl.learning.checkpoints import load_policy
 from muarl.learning.packing import Sample
@@ -41,7 +41,7 @@ def read(config: RunConfig) -> list[Episode]:
 
 def made(config: RunConfig) -> list[Episode]:
     with Progress() as progress:
-        return base.conversations(config, configure_environment(config, with_rl=False), progress)
+        return base.conversations(config, places_of(config, with_rl=False), progress)
 
 
 def test_wandering_agents_call_real_tools_with_real_arguments(read: list[Episode]) -> None:

@@ -16,7 +16,7 @@ from muarl.config import load_config
 from muarl.config.rl import PracticeConfig
 from muarl.domains.task_kinds import Kind, kind_of
 from muarl.domains.tasks import Task
-from muarl.environments.configure import configure_environment
+from muarl.environments.configure import places_of
 from muarl.recipes.training.practice import Practice, SuccessByKind, chances_of, played_figures, systematic
 from muarl.runs.tasks import check_practice
 from muarl.types.episode import Episode, StopReason, Verdict
@@ -50,7 +50,7 @@ def taught(steps: int = 20, config: PracticeConfig = ON) -> Practice:
 
 def resumed(state: Mapping[str, Any], seed: int = 0) -> Practice:
     """A practice that has nothing to play again, so that it draws nothing."""
-    return Practice.resumed(ON, 8, seed, state, configure_environment(load_config("quickstart")), 0)
+    return Practice.resumed(ON, 8, seed, state, places_of(load_config("quickstart")), 0)
 
 
 def test_a_kind_is_intent_and_difficulty_and_domain() -> None:
@@ -167,12 +167,12 @@ def test_each_domain_keeps_its_share_and_has_its_own_figures() -> None:
 
 def test_draws_follow_from_seed_and_number_and_hold_different_tasks() -> None:
     config = load_config("quickstart", ["rl.practice.adaptive=true"])
-    environment = configure_environment(config)
+    places = places_of(config)
     practice = Practice(ON, 8, seed=0)
-    first, again, next_ = (practice.draw(environment, 4, 500_002, number) for number in (0, 0, 1))
+    first, again, next_ = (practice.draw(places, 4, 500_002, number) for number in (0, 0, 1))
     assert first.chances == again.chances and len(first.candidates) == 16
     assert not {t.id for t, _ in first.candidates} & {t.id for t, _ in next_.candidates}
-    other = Practice(ON, 8, seed=1).draw(environment, 4, 500_002, 0)
+    other = Practice(ON, 8, seed=1).draw(places, 4, 500_002, 0)
     assert [t.id for t in other.tasks] != [t.id for t in first.tasks]
 
 

@@ -15,7 +15,7 @@ from muarl.audit.summary import AuditSummary, note_violations
 from muarl.audit.transcript import Transcript
 from muarl.basics.event_loop import event_loop
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import Places
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
 from muarl.rewards.judge import Completer
@@ -45,7 +45,7 @@ def write_audits(run: RunDirectory, audits: Sequence[EvaluationAudit]) -> None:
 
 
 def audit_episodes(
-    environment: ConfiguredEnvironment,
+    places: Places,
     tasks: Sequence[Task],
     episodes: Sequence[Episode],
     *,
@@ -61,29 +61,32 @@ def audit_episodes(
     how many."""
     known = {task.id: task for task in tasks}
     seen = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
-    transcripts = [_transcript(environment, known[e.task_id], e) for e in seen]
+    transcripts = [_transcript(places, known[e.task_id], e) for e in seen]
     found = {e.id: findings_in(transcript) for e, transcript in zip(seen, transcripts, strict=True)}
     audited = EvaluationAudit(AuditSummary(name))
     if judge is not None:
-        told = [
-            (s, e.system or environment.system_prompt(known[e.task_id])) for e, s in zip(seen, transcripts, strict=True)
-        ]
+        told = [(s, e.system or _told(places, known[e.task_id])) for e, s in zip(seen, transcripts, strict=True)]
         judged = _judge(judge, told, budget, progress, concurrency, audited.summary)
         found = {name: judged[name].upon(f) if name in judged else f for name, f in found.items()}
     for episode in episodes:
         own = found.get(episode.id, ())
         where = {"file": file, "episode": episode.id, "task_id": episode.task_id}
         audited.findings.append((where, own))
-        rules = environment.audit_rules(known[episode.task_id])
+        task = known[episode.task_id]
+        rules = places.of(task).audit_rules(places.own(task))
         seen_by_judge = episode.tags.get(JUDGED) is not None
         note_violations(episode, own, rules, seen_by_judge)
         audited.summary.add(episode, own, where, rules=rules, judged=seen_by_judge)
     return audited
 
 
-def _transcript(environment: ConfiguredEnvironment, task: Task, episode: Episode) -> Transcript:
-    domain = environment.part_of(task).domain
-    return transcript_of(episode, environment.domain_task(task), domain=domain, rules=environment.audit_rules(task))
+def _transcript(places: Places, task: Task, episode: Episode) -> Transcript:
+    place, own = places.of(task), places.own(task)
+    return transcript_of(episode, own, domain=place.domain, rules=place.audit_rules(own))
+
+
+def _told(places: Places, task: Task) -> str:
+    return places.of(task).system_prompt(places.own(task))
 
 
 def _judge(

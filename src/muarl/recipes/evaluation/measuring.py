@@ -11,14 +11,13 @@ from muarl.basics.errors import MuarlError
 from muarl.basics.event_loop import event_loop
 from muarl.config import EvalConfig
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment
-from muarl.environments.playing import local_executor
+from muarl.environments.places import Places, Users
+from muarl.environments.play import local_executor
 from muarl.observe.progress import Progress
 from muarl.observe.tally import Tally
 from muarl.rollouts.rollout import BoundedExecutor, Budget, RolloutEnd, RolloutRequest, requests_for, rollout
 from muarl.runs.spending import Spending
 from muarl.types.episode import Episode
-from muarl.users.base import UserFactory
 
 LABEL = "evaluation"
 
@@ -28,7 +27,7 @@ PATIENCE = 20
 
 def evaluate(
     ev: EvalConfig,
-    environment: ConfiguredEnvironment,
+    places: Places,
     tasks: Sequence[Task],
     executor: BoundedExecutor,
     progress: Progress,
@@ -44,7 +43,7 @@ def evaluate(
     scored; BudgetError once that account's budget is spent; DataError, before any is played, if a gold action of a task
     of one's own fails.
     """
-    environment.check(tasks)
+    places.check(tasks)
     requests = requests_for(tasks, ev.trials if trials is None else trials, seed=ev.seed, label=LABEL)
     budget = None if spending is None else spending.budget()
     final = None if spending is None else spending.add
@@ -98,8 +97,8 @@ def some_scored(episodes: Sequence[Episode], label: str) -> None:
 
 def baselines(
     ev: EvalConfig,
-    environment: ConfiguredEnvironment,
-    users: UserFactory,
+    places: Places,
+    users: Users,
     tasks: Sequence[Task],
     progress: Progress,
     concurrency: int,
@@ -111,20 +110,20 @@ def baselines(
     return {
         name: evaluate(
             ev,
-            environment,
+            places,
             tasks,
-            local_executor(environment, agent, users, concurrency),
+            local_executor(places, agent, users, concurrency),
             progress,
             label=name.replace("_", " "),
             trials=1,
         )
-        for name, agent in baseline_agents(environment).items()
+        for name, agent in baseline_agents(places).items()
     }
 
 
-def baseline_agents(environment: ConfiguredEnvironment) -> dict[str, Agent]:
+def baseline_agents(places: Places) -> dict[str, Agent]:
     """The agents of ``baselines`` by name. Each one's phase is its name without the underscore."""
     agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
-    if environment.can_transfer:
-        agents["always_transfer"] = TransferAgent(environment.transfer_tools)
+    if places.can_transfer:
+        agents["always_transfer"] = TransferAgent(places.transfer_tools)
     return agents

@@ -18,8 +18,7 @@ from muarl.basics.seeds import derive_seed
 from muarl.config import DomainConfig, EvalConfig, RunConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import ConfiguredEnvironment
-from muarl.environments.mixture import AgentByDomain
+from muarl.environments.places import ByPlace, Places
 from muarl.environments.registry import find
 from muarl.observe.progress import Progress
 from muarl.rollouts.conversation import agent_view
@@ -81,7 +80,7 @@ def text(shares: Mapping[str, float]) -> str:
 
 
 def next_turns(
-    config: RunConfig, environment: ConfiguredEnvironment, agent: Agent, tasks: Sequence[Task], progress: Progress
+    config: RunConfig, places: Places, agent: ByPlace[Agent], tasks: Sequence[Task], progress: Progress
 ) -> dict[str, dict[str, float]]:
     """The figures of an agent by environment, in conversations of a faultless expert with rule-based users on the first
     ``eval.next_turns`` tasks of each. A sampled agent is greedy."""
@@ -89,19 +88,19 @@ def next_turns(
     from muarl.agents.sampled import SampledAgent
     from muarl.recipes.demonstrations import demonstrate
 
-    users = make_users(UserConfig(seed=config.eval_user.seed), environment)
+    users = make_users(UserConfig(seed=config.eval_user.seed), places)
     found, seed = {}, config.eval.seed
-    for part in environment.parts:
-        own = [task for task in tasks if environment.part_of(task) is part][: config.eval.next_turns]
-        episodes = demonstrate(environment, users, own, ErrorProfile(), seed=seed)
-        answering = agent.agents[part.name] if isinstance(agent, AgentByDomain) else agent
+    for place in places:
+        own = [task for task in tasks if places.of(task) is place][: config.eval.next_turns]
+        episodes = demonstrate(places, users, own, ErrorProfile(), seed=seed)
+        answering = agent.at(place)
         if isinstance(answering, SampledAgent):
             greedy = replace(answering.sampling, temperature=0.0)
             answering = SampledAgent(answering.sampler, answering.chat, greedy, name=answering.name)
-        label = f"the expert's turns in {part.name}, of {agent.name}"
+        label = f"the expert's turns in {place.name}, of {agent.name}"
         with event_loop() as loop, progress.phase(label, len(episodes), "conversations") as phase:
-            turns = _all(answering, environment, episodes, config.rollout.concurrency, seed, phase.advance)
-            found[part.name] = figures(loop.run(turns))
+            turns = _all(answering, places, episodes, config.rollout.concurrency, seed, phase.advance)
+            found[place.name] = figures(loop.run(turns))
     return found
 
 
@@ -122,28 +121,28 @@ def check_experts(ev: EvalConfig, domains: Sequence[DomainConfig]) -> None:
 
 async def _all(
     agent: Agent,
-    environment: ConfiguredEnvironment,
+    places: Places,
     episodes: Sequence[Episode],
     concurrency: int,
     seed: int,
     advance: Callable[[], None],
 ) -> list[NextTurn]:
-    places = asyncio.Semaphore(concurrency)
+    room = asyncio.Semaphore(concurrency)
 
     async def one(episode: Episode) -> list[NextTurn]:
-        async with places:
-            found = await _turns(agent, environment, episode, derive_seed(seed, episode.id))
+        async with room:
+            found = await _turns(agent, places, episode, derive_seed(seed, episode.id))
         advance()
         return found
 
     return [turn for own in await asyncio.gather(*map(one, episodes)) for turn in own]
 
 
-async def _turns(agent: Agent, environment: ConfiguredEnvironment, episode: Episode, seed: int) -> list[NextTurn]:
-    part = environment.part_of(episode)
-    text = episode.system if episode.system is not None else part.system or part.domain.policy_text
-    tools = part.domain.tool_specs() if episode.tools is None else episode.tools
-    messages, found = agent_view(episode.messages, part.rules), []
+async def _turns(agent: Agent, places: Places, episode: Episode, seed: int) -> list[NextTurn]:
+    place = places.of(episode)
+    text = episode.system if episode.system is not None else place.system or place.domain.policy_text
+    tools = place.domain.tool_specs() if episode.tools is None else episode.tools
+    messages, found = agent_view(episode.messages, place.rules), []
     for at, message in enumerate(messages):
         if message.role != "assistant" or at == 0:  # a greeting answers nothing
             continue

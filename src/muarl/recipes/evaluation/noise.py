@@ -9,7 +9,7 @@ from typing import Any
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import Places
 from muarl.rollouts.rollout import RolloutRequest
 
 
@@ -40,13 +40,13 @@ class NoiseGrid:
 
 
 def noise_requests(
-    environment: ConfiguredEnvironment, tasks: Sequence[Task], grid: NoiseGrid, seed: int, label: str
+    places: Places, tasks: Sequence[Task], grid: NoiseGrid, seed: int, label: str
 ) -> list[RolloutRequest]:
     """The episodes of such an evaluation, all tasks of one pair of seeds before the next.
 
     The seeds are those of ordinary trials: where agent and user have the same number, it is that trial.
     """
-    trials = environment.requests(tasks, max(grid.agents, grid.users), seed, label)
+    trials = places.requests(tasks, max(grid.agents, grid.users), seed, label)
     by_group: dict[str, dict[int, RolloutRequest]] = {}
     for request in trials:
         by_group.setdefault(request.group, {})[request.number] = request

@@ -13,7 +13,8 @@ from muarl.audit.report import headline, markdown
 from muarl.audit.summary import AuditSummary
 from muarl.config import EvalConfig, RunConfig, UserConfig
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.place import Place
+from muarl.environments.places import Places
 from muarl.observe.headline import cost_text
 from muarl.recipes.evaluation.auditing import EvaluationAudit
 from muarl.recipes.evaluation.next_turns import text as turns_text
@@ -38,7 +39,7 @@ class Evaluation:
     """
 
     config: RunConfig
-    environment: ConfiguredEnvironment
+    places: Places
     agent: str
     user: str
     tasks: Sequence[Task]
@@ -63,7 +64,7 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
     config, episodes = evaluation.config, evaluation.episodes
     return {
         "agent": evaluation.agent,
-        "domain": evaluation.environment.name,
+        "domain": evaluation.places.name,
         "split": config.eval.split,
         "evaluation": evaluate_summary(episodes),
         "completion": _completion(episodes),
@@ -74,9 +75,7 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         "audit": evaluation.audited.summary.to_json() | {"judge": config.eval.audit_judge},
         "user_errors": _user_errors(evaluation),
         "judge": config.eval.judge,
-        "benchmark": evaluation.environment.about_scores(
-            config.eval, evaluation.tasks, [e for e in episodes if e.verdict is not None]
-        ),
+        "benchmark": None if len(evaluation.places) > 1 else _about(evaluation, *evaluation.places),
         "ended": evaluation.end.value,
         "planned": evaluation.planned,
         "excluded_by": dict(sorted(Counter(_boundary(e) for e in episodes if e.verdict is None).items())),
@@ -94,18 +93,23 @@ def _by_domain(evaluation: Evaluation) -> dict[str, Any]:
     scores: dict[str, dict[str, Any]] = {
         k: dict(v) for k, v in scores_by_domain({"evaluation": evaluation.episodes}).items()
     }
-    for part in evaluation.environment.parts:
-        if part.name not in scores:
+    for place in evaluation.places:
+        if place.name not in scores:
             continue
-        own = [e for e in evaluation.episodes if evaluation.environment.part_of(e) is part]
-        tasks = [
-            evaluation.environment.domain_task(t) for t in evaluation.tasks if evaluation.environment.part_of(t) is part
-        ]
-        about = part.about_scores(evaluation.config.eval, tasks, [_own(e) for e in own if e.verdict is not None])
-        scores[part.name] |= {"do_nothing": None, **evaluation.domain_floors.get(part.name, {})}
-        scores[part.name] |= {"completion": _completion(own)}
-        scores[part.name] |= {} if about is None else {"benchmark": about}
+        about, own = _about(evaluation, place), [e for e in evaluation.episodes if evaluation.places.of(e) is place]
+        scores[place.name] |= {"do_nothing": None, **evaluation.domain_floors.get(place.name, {})}
+        scores[place.name] |= {"completion": _completion(own)}
+        scores[place.name] |= {} if about is None else {"benchmark": about}
     return {"by_domain": scores} if scores else {}
+
+
+def _about(evaluation: Evaluation, place: Place) -> Any:
+    """What a benchmark's scores must be read with; None for other tasks."""
+    wanted, places = evaluation.config.eval, evaluation.places
+    tasks = [places.own(task) for task in evaluation.tasks if places.of(task) is place]
+    played = [e for e in evaluation.episodes if places.of(e) is place and e.verdict is not None]
+    scored = played if len(places) == 1 else [_own(episode) for episode in played]
+    return place.about_scores(wanted.split, wanted.trials, wanted.seed, tasks, scored)
 
 
 def _completion(episodes: Sequence[Episode]) -> float | None:
@@ -186,7 +190,7 @@ def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, s
         ("judge of assertions", config.eval.judge if any(map(needs_judge, evaluation.tasks)) else "not needed"),
         (
             "tasks",
-            f"{evaluation.environment.name}, {config.eval.split} split: {len(evaluation.tasks)}, "
+            f"{evaluation.places.name}, {config.eval.split} split: {len(evaluation.tasks)}, "
             f"{_trials(config.eval.trials)}",
         ),
         ("episodes", f"{len(evaluation.episodes)} of {evaluation.planned} played"),

@@ -11,7 +11,7 @@ from typing import Any
 from muarl.accounts.metrics import DOMAIN, by_domain
 from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import Places
 from muarl.observe.progress import Progress
 from muarl.rewards.judge import Completer
 from muarl.rewards.user_errors import UserError, find_user_errors
@@ -37,7 +37,7 @@ class UserReview:
 
 
 async def review_users(
-    environment: ConfiguredEnvironment,
+    places: Places,
     tasks: Sequence[Task],
     episodes: Sequence[Episode],
     budget: Budget,
@@ -50,11 +50,11 @@ async def review_users(
 
     ``judge``: a model that is asked as well; where it fails or the budget is spent, the rules' findings stand alone.
     """
-    if not environment.reviews_users:
+    if not places.reviews_users:
         return UserReview()
     known = {task.id: task for task in tasks}
-    seen = [e for e in episodes if e.verdict is not None and environment.part_of(e).reviews_users]
-    look_at_users(environment, known, seen)
+    seen = [e for e in episodes if e.verdict is not None and places.of(e).reviews_users]
+    look_at_users(places, known, seen)
     unjudged = 0
     if judge is not None:
         unjudged = await _judge(judge, known, seen, budget, concurrency, progress)
@@ -68,14 +68,12 @@ async def review_users(
     return UserReview(dict(sorted(counts.items())), frozenset(flagged), unjudged)
 
 
-def look_at_users(
-    environment: ConfiguredEnvironment, tasks: Mapping[str, Task], episodes: Sequence[Episode]
-) -> dict[str, float]:
+def look_at_users(places: Places, tasks: Mapping[str, Task], episodes: Sequence[Episode]) -> dict[str, float]:
     """What the rules find of the users of these episodes, written into their tags; ``tasks`` by id. Returns figures:
     ``user_errors``, the share of episodes with any, and ``user_errors/RULE``; of several domains also each domain's."""
     for episode in episodes:
         task = tasks[episode.task_id]
-        errors = find_user_errors(task, episode.messages, user_tools=environment.user_tools(task))
+        errors = find_user_errors(task, episode.messages, user_tools=places.of(task).user_tools(task))
         found = [e for e in errors if not _meant(e, episode)]
         judged = [e for e in episode.tags.get(TAG, ()) if e["rule"] == "judge"]
         _write(episode, [*(e.to_json() for e in found), *judged])

@@ -49,8 +49,8 @@ async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> N
     known: dict[str, Task] = {}
 
     def requests(number: int) -> list[RolloutRequest]:
-        tasks = loop.environment.draw("train", 1, seed, number)
-        loop.environment.check(tasks)
+        tasks = loop.places.draw("train", 1, seed, number)
+        loop.places.check(tasks)
         known.update((task.id, task) for task in tasks)
         return requests_for(tasks, rl.group_size, seed=loop.context.seed, label=str(number))
 

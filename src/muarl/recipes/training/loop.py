@@ -16,7 +16,7 @@ from muarl.basics.errors import MuarlError, StoppedBySignError
 from muarl.config import EvalConfig, RlConfig, UserConfig
 from muarl.config.parts import Compute
 from muarl.domains.base import Task
-from muarl.environments.configure import ConfiguredEnvironment
+from muarl.environments.places import ByPlace, Places
 from muarl.inference.base import PolicySampler
 from muarl.learning.checkpoint_paths import checkpoint_path
 from muarl.learning.learner import Learner
@@ -56,7 +56,7 @@ class Validation:
     ev: EvalConfig
     user: UserConfig
     compute: Compute
-    environment: ConfiguredEnvironment
+    places: Places
 
     @property
     def repeatable(self) -> bool:
@@ -65,17 +65,17 @@ class Validation:
 
     def tasks(self) -> Sequence[Task]:
         """What it is held on."""
-        return validation_tasks(self.ev, self.environment)
+        return validation_tasks(self.ev, self.places)
 
-    def users(self) -> UserFactory:
+    def users(self) -> ByPlace[UserFactory]:
         """Its simulated users."""
-        return make_users(self.user, self.environment)
+        return make_users(self.user, self.places)
 
-    def executor(self, policy: SampledAgent, users: UserFactory) -> BoundedExecutor:
+    def executor(self, policy: SampledAgent, users: ByPlace[UserFactory]) -> BoundedExecutor:
         """Plays its episodes on this machine: the policy as it is, sampled as evaluation will sample it."""
         sampling = replace(policy.sampling, temperature=self.ev.temperature, top_p=self.ev.top_p)
         agent = SampledAgent(policy.sampler, policy.chat, sampling)
-        return policy_executor(self.compute, self.environment, agent, users, self.compute.rollout.concurrency)
+        return policy_executor(self.compute, self.places, agent, users, self.compute.rollout.concurrency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class Loop:
 
     context: RunContext
     rl: RlConfig
-    environment: ConfiguredEnvironment
+    places: Places
     learner: Learner
     engine: PolicySampler
     agent: SampledAgent
-    users: UserFactory
+    users: ByPlace[UserFactory]
     executor: Executor
     validation: Validation
     concurrency: int
@@ -119,9 +119,7 @@ class Loop:
         if self.reviews_users:
             from muarl.recipes.evaluation.user_review import look_at_users  # users of rules make no such errors
 
-            metrics |= look_at_users(
-                self.environment, played.tasks, [e for e in played.episodes if e.verdict is not None]
-            )
+            metrics |= look_at_users(self.places, played.tasks, [e for e in played.episodes if e.verdict is not None])
         metrics |= {f"update/{k}": v for k, v in update.items()}
         metrics |= {k: update[k] for k in ("kl", "entropy") if k in update}
         kept, equal = len(played.groups.kept), equal_groups(played.groups, self.rl)
@@ -194,7 +192,7 @@ class Loop:
 
     def note_validation(self, step: int, episodes: Sequence[Episode]) -> None:
         """Audit a validation's episodes, log their figures, and say what they come to."""
-        audited = audit_episodes(self.environment, self.validation.tasks(), episodes)
+        audited = audit_episodes(self.places, self.validation.tasks(), episodes)
         self.context.logger.log(episode_metrics(episodes), phase=VALIDATION, step=step)
         found = evaluate_summary(episodes)
         self.context.progress.say(f"Validation after step {step + 1}: {score_text(found)} on {found['tasks']} tasks.")

@@ -37,8 +37,8 @@ from muarl.basics.seeds import derive_seed
 from muarl.config.rl import PracticeConfig
 from muarl.domains.base import Task
 from muarl.domains.task_kinds import Kind, kind_of
-from muarl.environments.configured import ConfiguredEnvironment
-from muarl.recipes.training.repeats import REPEATS, Place, Repeats
+from muarl.environments.places import Places
+from muarl.recipes.training.repeats import REPEATS, DrawPosition, Repeats
 from muarl.types.episode import Episode
 
 PRACTICE = "practice"
@@ -100,13 +100,13 @@ class SuccessByKind:
 class TaskChoice:
     """Tasks chosen among candidates. ``tasks``: in the order of drawing. ``chances``: by id of a chosen task, that of
     having been chosen, in (0, 1]. ``candidates``: all, with the success that was expected of each. ``repeated``: tasks
-    of earlier steps that are played besides. ``places``: by id, where each of either was drawn."""
+    of earlier steps that are played besides. ``positions``: by id, where each of either was drawn."""
 
     tasks: Sequence[Task]
     chances: Mapping[str, float]
     candidates: Sequence[tuple[Task, float]]
     repeated: Sequence[Task] = ()
-    places: Mapping[str, Place] = field(default_factory=dict)
+    positions: Mapping[str, DrawPosition] = field(default_factory=dict)
 
     @property
     def played(self) -> list[Task]:
@@ -151,37 +151,35 @@ class Practice:
         size: int,
         seed: int,
         checkpoint: Mapping[str, Any],
-        environment: ConfiguredEnvironment,
+        places: Places,
         task_seed: int,
     ) -> Practice:
         """As a checkpoint (empty: a run that begins) left it. ``task_seed``: of the training tasks. DataError if what
         it says cannot be read."""
         seen = SuccessByKind.from_state(config.half_life, checkpoint[PRACTICE]) if PRACTICE in checkpoint else None
-        repeats = Repeats.from_state(config.max_repeats, checkpoint.get(REPEATS, []), environment, task_seed)
+        repeats = Repeats.from_state(config.max_repeats, checkpoint.get(REPEATS, []), places, task_seed)
         return cls(config, size, seed, seen, repeats)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds of it."""
         return {PRACTICE: self.seen.state()} | ({REPEATS: self.repeats.state()} if self.config.repeat else {})
 
-    def draw(
-        self, environment: ConfiguredEnvironment, count: int, seed: int, number: int, *, repeat: bool = True
-    ) -> TaskChoice:
+    def draw(self, places: Places, count: int, seed: int, number: int, *, repeat: bool = True) -> TaskChoice:
         """The tasks of draw ``number``: ``count``, of which at most the share ``rl.practice.repeat`` was played before
         (none if not ``repeat``). The others are chosen among ``candidates`` times ``count`` new ones (fewer where a
         fixed set has no more), or are the first ones drawn, unless ``adaptive``. ``seed``: of the training tasks."""
-        found: dict[str, tuple[Task, Place]] = {}
+        found: dict[str, tuple[Task, DrawPosition]] = {}
         parts = self.config.candidates if self.config.adaptive else 1
         for part in range(parts):
             start = (number * parts + part) * count
-            for index, task in enumerate(environment.draw("train", count, seed, start)):
-                found.setdefault(task.id, (task, Place(count, start, index)))
+            for index, task in enumerate(places.draw("train", count, seed, start)):
+                found.setdefault(task.id, (task, DrawPosition(count, start, index)))
         again = self.repeats.choose(int(self.config.repeat * count), found) if repeat else []
         new, fresh = [task for task, _ in found.values()], count - len(again)
         choice = self.choose(new, fresh, number) if self.config.adaptive else self._as_drawn(new[:fresh])
-        places = {one.task.id: one.place for one in again}
-        places |= {task.id: found[task.id][1] for task in choice.tasks}
-        return replace(choice, repeated=[one.task for one in again], places=places)
+        drawn = {one.task.id: one.position for one in again}
+        drawn |= {task.id: found[task.id][1] for task in choice.tasks}
+        return replace(choice, repeated=[one.task for one in again], positions=drawn)
 
     def _as_drawn(self, tasks: Sequence[Task]) -> TaskChoice:
         expected = [(task, self.seen.mean(_kind(task))) for task in tasks]
@@ -222,7 +220,7 @@ class Practice:
         """
         rows = [(choice, *_outcomes(episodes)) for choice, episodes in draws]
         for choice, _, right in rows if self.config.repeat else ():
-            self.repeats.note({t.id: (t, choice.places[t.id]) for t in choice.played}, right)
+            self.repeats.note({t.id: (t, choice.positions[t.id]) for t in choice.played}, right)
         self.seen.observe(
             (_kind(task), right[task.id]) for choice, _, right in rows for task in choice.tasks if task.id in right
         )

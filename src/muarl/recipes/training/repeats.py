@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from muarl.basics.errors import DataError
 from muarl.domains.base import Task
-from muarl.environments.configured import ConfiguredEnvironment
+from muarl.environments.places import Places
 
 REPEATS = "repeats"
 """Where a checkpoint has them."""
@@ -25,7 +25,7 @@ REMEMBERED = 1000
 """Tasks that are remembered at most; the oldest are forgotten first."""
 
 
-class Place(NamedTuple):
+class DrawPosition(NamedTuple):
     """Where a task was drawn: the one with number ``offset`` among the ``wanted`` training tasks from ``start``."""
 
     wanted: int
@@ -39,7 +39,7 @@ class UnsolvedTask:
     how often it has been played."""
 
     task: Task
-    place: Place
+    position: DrawPosition
     success: float
     times: int
 
@@ -57,9 +57,9 @@ class Repeats:
         able = (one for name, one in self._tasks.items() if name not in drawn)
         return sorted(able, key=lambda t: (t.success == 0, abs(t.success - 0.5), t.task.id))[:count]
 
-    def note(self, played: Mapping[str, tuple[Task, Place]], successes: Mapping[str, float]) -> None:
+    def note(self, played: Mapping[str, tuple[Task, DrawPosition]], successes: Mapping[str, float]) -> None:
         """A step's tasks by id, and the share of successes of each that has scored episodes."""
-        for name, (task, place) in played.items():
+        for name, (task, position) in played.items():
             before = self._tasks.pop(name, None)
             if name not in successes:  # infrastructure failed: it is as if it had not been played
                 if before is not None:
@@ -67,34 +67,34 @@ class Repeats:
                 continue
             times = 1 if before is None else before.times + 1
             if successes[name] < 1 and times <= self._most:
-                self._tasks[name] = UnsolvedTask(task, place, successes[name], times)
+                self._tasks[name] = UnsolvedTask(task, position, successes[name], times)
         for name in [*self._tasks][: max(0, len(self._tasks) - REMEMBERED)]:
             del self._tasks[name]
 
     def state(self) -> list[list[Any]]:
         """As JSON values."""
-        return [[*t.place, t.success, t.times] for t in self._tasks.values()]
+        return [[*t.position, t.success, t.times] for t in self._tasks.values()]
 
     @classmethod
-    def from_state(cls, most: int, state: Any, environment: ConfiguredEnvironment, seed: int) -> Repeats:
+    def from_state(cls, most: int, state: Any, places: Places, seed: int) -> Repeats:
         """The inverse of ``state``. ``seed``: of the training tasks. DataError for anything else."""
-        places: dict[Place, tuple[float, int]] = {}
+        positions: dict[DrawPosition, tuple[float, int]] = {}
         try:
             for wanted, start, offset, success, times in state:
-                places[Place(int(wanted), int(start), int(offset))] = float(success), int(times)
+                positions[DrawPosition(int(wanted), int(start), int(offset))] = float(success), int(times)
         except (TypeError, ValueError) as problem:
             raise DataError(f"the checkpoint's {REPEATS!r} does not say which tasks to play again: {problem}") from None
         drawn: dict[tuple[int, int], Sequence[Task]] = {}
         found: dict[str, UnsolvedTask] = {}
-        for place, (success, times) in places.items():
-            draw = (place.wanted, place.start)
+        for position, (success, times) in positions.items():
+            draw = (position.wanted, position.start)
             if draw not in drawn:
-                drawn[draw] = environment.draw("train", place.wanted, seed, place.start)
-            if not 0 <= place.offset < len(drawn[draw]):
+                drawn[draw] = places.draw("train", position.wanted, seed, position.start)
+            if not 0 <= position.offset < len(drawn[draw]):
                 raise DataError(
                     f"the checkpoint's {REPEATS!r} names a task that is not drawn any more: are the training tasks the "
                     "ones that the run began with?"
                 )
-            task = drawn[draw][place.offset]
-            found[task.id] = UnsolvedTask(task, place, success, times)
+            task = drawn[draw][position.offset]
+            found[task.id] = UnsolvedTask(task, position, success, times)
         return cls(most, found)

@@ -20,9 +20,9 @@ from muarl.basics.event_loop import event_loop
 from muarl.config import BaseConfig, RunConfig, SftConfig
 from muarl.config.reproduce import ReproduceConfig
 from muarl.domains.error_profile import ErrorProfile
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
-from muarl.environments.mixture import AgentByDomain
-from muarl.environments.playing import local_executor
+from muarl.environments.configure import places_of
+from muarl.environments.places import ByPlace, Places
+from muarl.environments.play import local_executor
 from muarl.environments.registry import find
 from muarl.learning.checkpoints import save_policy
 from muarl.learning.packing import Sample
@@ -57,7 +57,7 @@ def run(config: RunConfig) -> Path:
     """
     prepare(config)
     check_environments(config.reproduce.read)
-    environment = configure_environment(config, with_rl=False)
+    places = places_of(config, with_rl=False)
     base = config.base
     sft = SftConfig(
         steps=base.steps,
@@ -70,17 +70,17 @@ def run(config: RunConfig) -> Path:
         checkpoint_every=CHECKPOINT_EVERY,
     )
     with open_context(config, "reproduce") as context:
-        tell_domain(context.folder, config.domain_text, environment)
-        context.loop.closes(environment)
+        tell_domain(context.folder, config.domain_text, places)
+        context.loop.closes(places)
         folder = context.folder
-        episodes = conversations(config, environment, context.progress)
+        episodes = conversations(config, places, context.progress)
         folder.write_episodes("read", episodes[:50])
         start = start_folder(folder.path)
         if not start.is_dir():
             _make_start(config.base, config.reproduce, start, episodes[:TOKENIZER_CONVERSATIONS])
         policy = load_model(config.model.model_copy(update={"checkpoint": str(start)}))
         chat = model_format(policy.tokenizer, config.model)
-        read = supervised_samples(episodes, environment, chat, other_weight=OTHER_WEIGHT)
+        read = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
         samples = thinned(read, base.seed)
         names = [
             i for name in config.reproduce.read for piece in find(name).entities() for i in chat.tokenizer.encode(piece)
@@ -134,24 +134,24 @@ def _make_start(base: BaseConfig, wanted: ReproduceConfig, folder: Path, episode
     save_policy(folder, model, tokenizer, notes=notes)
 
 
-def conversations(config: RunConfig, environment: ConfiguredEnvironment, progress: Progress) -> list[Episode]:
+def conversations(config: RunConfig, places: Places, progress: Progress) -> list[Episode]:
     """Conversations of wandering agents with the rule-based users. DataError if all failed."""
-    users = make_users(config.user, environment)
-    wanted, seed, parts = config.base.conversations, pretraining_seed(config.base), environment.parts
+    users = make_users(config.user, places)
+    wanted, seed = config.base.conversations, pretraining_seed(config.base)
     found: list[Episode] = []
     with event_loop() as loop, progress.phase("conversations", wanted, "conversations") as phase:
         loop.closes(users)
-        tasks = environment.draw("train", config.reproduce.materials * len(parts), seed, 0)
-        experts = demonstrate(environment, users, tasks, ErrorProfile(), seed=seed)
+        tasks = places.draw("train", config.reproduce.materials * len(places), seed, 0)
+        experts = demonstrate(places, users, tasks, ErrorProfile(), seed=seed)
         agents: dict[str, Agent] = {}
-        for part in parts:
-            own = [task for task in tasks if environment.part_of(task) is part]
-            said = [episode for episode in experts if environment.part_of(episode) is part]
-            material = Material.of(own, said, find(part.name).entities(), part.rules.transfer_tools)
-            agents[part.name] = WanderingAgent(material)
-        executor = local_executor(environment, AgentByDomain(agents), users)
+        for place in places:
+            own = [task for task in tasks if places.of(task) is place]
+            said = [episode for episode in experts if places.of(episode) is place]
+            material = Material.of(own, said, find(place.name).entities(), place.rules.transfer_tools)
+            agents[place.name] = WanderingAgent(material)
+        executor = local_executor(places, ByPlace(agents), users)
         for start in range(0, wanted, BLOCK):
-            drawn = environment.draw("train", min(BLOCK, wanted - start), seed, len(tasks) + start)
+            drawn = places.draw("train", min(BLOCK, wanted - start), seed, len(tasks) + start)
             requests = requests_for(drawn, 1, seed=seed + start, label="wandering")
             found += loop.run(rollout(requests, executor)).episodes
             phase.advance(len(drawn))

@@ -12,12 +12,13 @@ import pytest
 from muarl.basics.errors import ConfigError, DataError
 from muarl.config import load_config
 from muarl.domains.task_kinds import Kind, kind_of
-from muarl.environments.configure import ConfiguredEnvironment, configure_environment
+from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
-from muarl.environments.practice_tasks import Record, filed, make_tasks, quotas, record_by_kind
+from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.environments.task_files import read_tasks, split_of, write_tasks
 from muarl.types.episode import Episode, StopReason, Verdict
+from muarl_tools.practice_tasks import Record, filed, make_tasks, quotas, record_by_kind
 
 A, B, C = Kind("return", "1"), Kind("return", "2"), Kind("cancel", "1")
 
@@ -76,8 +77,8 @@ def file_of(path: Path, size: str = "tiny") -> Path:
     return path
 
 
-def configured(path: Path, *more: str) -> ConfiguredEnvironment:
-    return configure_environment(load_config("quickstart", [f"domain.tasks={path}", *more]))
+def configured(path: Path, *more: str) -> Places:
+    return places_of(load_config("quickstart", [f"domain.tasks={path}", *more]))
 
 
 @pytest.mark.parametrize("size", ["tiny", "small"])

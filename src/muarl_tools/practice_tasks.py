@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 from muarl.accounts.metrics import DOMAIN, is_success, scored
-from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.base import Task
 from muarl.domains.task_kinds import Kind, kind_of
+from muarl.environments.draws import PRACTISED, check_makes
 from muarl.environments.environment import Environment
-from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.task_files import FiledTask
 from muarl.types.episode import Episode
 
 LOOKED_AT = 50
 """Tasks that are looked at for each one that is wanted: a kind that is rarer gets fewer than it should."""
-SPLIT = "train"
-"""What the tasks are of: never of the splits that evaluations are held on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +53,6 @@ def quotas(record: Mapping[Kind, Record], count: int, floor: float) -> dict[Kind
     return out
 
 
-def check_makes(environment: Environment) -> None:
-    """ConfigError, with what to do instead, for an environment that makes no tasks."""
-    if environment.is_benchmark:
-        hint = f"; its kind of task is made by {environment.practice}" if environment.practice else ""
-        raise ConfigError(f"{environment.name} is a benchmark, whose tasks are fixed: no new ones can be made{hint}")
-    if not environment.endless:
-        raise ConfigError(
-            f"the tasks of {environment.name} are a fixed set, so no new ones can be made: give it a function that "
-            "makes tasks (docs/domains.md), or train with rl.practice.adaptive=true, which plays more of what fails"
-        )
-
-
 def make_tasks(
     environment: Environment,
     wanted: Mapping[Kind, int],
@@ -81,7 +66,7 @@ def make_tasks(
     check_makes(environment)
     left = dict(wanted)
     found: list[Task] = []
-    everything = environment.iter_tasks(SPLIT, size=size, seed=seed)
+    everything = environment.iter_tasks(PRACTISED, size=size, seed=seed)
     for task in islice(everything, LOOKED_AT * sum(wanted.values())):
         kind = kind_of(task.tags)
         if kind is not None and left.get(kind, 0) > 0 and task.id not in known:
@@ -96,20 +81,3 @@ def filed(task: Task, source: str) -> FiledTask:
     """A made task as a task file holds it: with its address, by which it is made again. Nobody needs to confirm its
     goal, which its generator knows. ``source``: where the failures were seen."""
     return FiledTask(task, confirmed=True, source=source, made=str(task.origin.address))
-
-
-def made_again(environment: Environment, size: str, address: TaskAddress) -> Task:
-    """The task that a file has at an address, for a run in ``environment`` at ``size``. DataError if it is of another
-    environment, size or split, or if the environment makes no tasks."""
-    if address.environment != environment.name:
-        raise DataError(f"its task is made by {address.environment}, and the run is in {environment.name}")
-    if environment.sizes and (own := address.size or environment.sizes[0]) != size:
-        raise DataError(f"its task is of size {own}, and domain.size is {size}")
-    if address.split != SPLIT:
-        raise DataError(f"its task is of the split {address.split}, and only those of {SPLIT} are trained on")
-    try:
-        check_makes(environment)
-        made = environment.iter_tasks(SPLIT, size=address.size, seed=address.seed, start=address.index)
-    except ConfigError as problem:
-        raise DataError(str(problem)) from None
-    return next(made)
