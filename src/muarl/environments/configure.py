@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import read_text
 from muarl.config import RlConfig, RunConfig, load_config
 from muarl.config.sections import DomainConfig
-from muarl.environments.benchmark import Benchmark
-from muarl.environments.benchmark import draw_of as official_draw
 from muarl.environments.draws import by_database, draw_of, made_again, with_red_team
 from muarl.environments.environment import Environment
 from muarl.environments.place import Place, RewardTerms
@@ -22,6 +21,9 @@ from muarl.environments.retrieval import searched
 from muarl.rewards.judge import Judge, make_judge
 from muarl.rollouts.rules import Limits
 from muarl.types.chat import ToolSpec
+
+if TYPE_CHECKING:  # a benchmark comes with its protocol
+    from muarl.environments.benchmark import Benchmark
 
 
 def places_of(
@@ -96,6 +98,8 @@ def _trained_on(
     judge: Judge,
     policy: str | None,
 ) -> Place:
+    from muarl.environments.benchmark import draw_of as official_draw
+
     domain = searched(benchmark.domain("fixed"), config.retrieval)
     draw = official_draw(benchmark, validating=rl is None or rl.eval_every > 0)
     if rl is not None and rl.reward_basis == "database":
