@@ -150,16 +150,15 @@ def test_with_its_user_the_expert_solves_every_official_base_task(shared_data, t
     monkeypatch.setenv("MUARL_DATA", str(tmp_path))
     install.add("tau2", shared_data / "tau2")
     environment = find(name)
-    source = environment.official()
-    domain, tasks = source.domain("official"), source.tasks("base")
+    place, tasks = environment.place(), environment.official().tasks("base")
     runner = EpisodeRunner(
-        make_world=domain.world,
+        make_world=place.domain.world,
         agent=ExpertAgent(make=environment.expert),
         make_user=AgendaUserFactory(environment.rule_based_user, seed=1),
         score=lambda task, world, episode: outcome.score(task, world, episode.messages, episode.stop),
-        rules=source.rules(),
-        limits=source.limits(),
+        rules=place.rules,
+        limits=place.limits,
     )
-    played = asyncio.run(rollout(source.requests(tasks, 1, 300, ""), LocalExecutor(runner.play)))
+    played = asyncio.run(rollout(place.requests(tasks, 1, 300, ""), LocalExecutor(runner.play)))
     assert len(tasks) == 114
     assert [e.task_id for e in played.episodes if e.verdict is None or e.reward < 1] == []

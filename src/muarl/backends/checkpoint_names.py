@@ -14,7 +14,6 @@ from pathlib import Path
 
 from muarl.backends.pretrained import PRETRAINED, folder_of, missing
 from muarl.basics.errors import CheckpointError
-from muarl.config import load_config
 from muarl.learning.checkpoint_kinds import check_kind
 from muarl.learning.checkpoint_paths import STEP, latest_checkpoint
 
@@ -68,6 +67,8 @@ def checkpoint_folder(spec: str) -> Path:
 
 def shipped_with(spec: str) -> tuple[str, ...]:
     """The environments that a shipped checkpoint was made on and goes with."""
+    from muarl.config import load_config  # no other question about a name reads a configuration
+
     return tuple(domain.name for domain in load_config(SHIPPED[spec]).domains)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,14 +13,14 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.extras import require
-from muarl.config.sections import EndpointConfig as EndpointSection
-from muarl.config.sections import ModelConfig
 
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and not every recipe has a model in this process
     from transformers import PreTrainedTokenizerFast
 
     from muarl.chat_formats.base import ChatFormat
     from muarl.chat_formats.guarded import HuggingFaceTokenizer
+    from muarl.config.sections import EndpointConfig as EndpointSection
+    from muarl.config.sections import ModelConfig
     from muarl.endpoints import Endpoint
     from muarl.inference.base import PolicySampler
     from muarl.learning.checkpoints import Policy
@@ -40,24 +41,36 @@ def load_model(config: ModelConfig, *, weights: bool = True, chats: bool = True)
     """The model and tokenizer that a run starts from. CheckpointError names what is wrong with the folder, ConfigError
     with the device. ``weights`` False: without memory for them, where only other processes need them. ``chats`` False:
     its chat format is not asked for."""
+    check = partial(check_chat_format, config=config) if chats else None
+    return _load(config.checkpoint, config.device, config.held, weights=weights, check=check)
+
+
+def _load(
+    checkpoint: str,
+    device: str,
+    held: Literal["float32", "bfloat16"],
+    *,
+    weights: bool = True,
+    check: Callable[[Path], PreTrainedTokenizerFast | None] | None = None,
+) -> Policy:
+    """See ``load_model``. ``check``: looks at the folder, and gives the tokenizer that it read."""
     import torch
 
     from muarl.learning.checkpoint_kinds import check_kind
     from muarl.learning.checkpoints import load_policy
 
-    name = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
+    name = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
+        chosen = torch.device(name)
+        torch.empty(0, device=chosen)
     except (RuntimeError, AssertionError, NotImplementedError):
         raise ConfigError(f"model.device: {name!r} cannot be used on this machine; see `muarl doctor`") from None
-    folder = checkpoint_folder(config.checkpoint)
+    folder = checkpoint_folder(checkpoint)
     support = check_kind(folder)
     if support is not None and support.notice:
         log.warning("%s: %s", folder, support.notice)
-    tokenizer = check_chat_format(folder, config) if chats else None
-    dtype = getattr(torch, config.held)
-    return load_policy(folder, dtype=dtype, device=device, weights=weights, tokenizer=tokenizer)
+    tokenizer = None if check is None else check(folder)
+    return load_policy(folder, dtype=getattr(torch, held), device=chosen, weights=weights, tokenizer=tokenizer)
 
 
 def check_chat_format(folder: Path, config: ModelConfig) -> PreTrainedTokenizerFast | None:
@@ -110,7 +123,9 @@ def load_checkpoint(
     ``device``: "auto" for a GPU where there is one, "cpu", "cuda:1". MissingExtra without the extra ``train``;
     CheckpointError names what is wrong with the folder, ConfigError with the device."""
     require("train", f"the checkpoint {checkpoint}")
-    return load_model(ModelConfig(checkpoint=str(checkpoint), device=device, dtype=dtype), chats=False)
+    if dtype not in ("float32", "bfloat16"):
+        raise ConfigError(f"dtype must be float32 or bfloat16, not {dtype!r}")
+    return _load(str(checkpoint), device, dtype)
 
 
 @contextmanager
