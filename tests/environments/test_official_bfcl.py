@@ -189,10 +189,10 @@ def test_training_is_scored_strictly_and_needs_a_flag(name: str) -> None:
     config = load_config("cpu", [f"domain.name={name}"])
     with pytest.raises(Exception, match="train_on_benchmark"):
         check_may_train(config.domains, on_benchmark=config.train_on_benchmark)
-    places = environment_of(name, "train_on_benchmark=true", measuring=False)
-    assert places.domain.semantics == "fixed"
-    tasks = places.draw("train", 6, 0, 0)
-    assert all(e.reward == 1.0 for e in play(places, Gold(tasks), tasks))
+    place = environment_of(name, "train_on_benchmark=true", measuring=False)
+    assert place.domain.semantics == "fixed"
+    tasks = place.draw("train", 6, 0, 0)
+    assert all(e.reward == 1.0 for e in play(place, Gold(tasks), tasks))
 
 
 def test_a_checkpoint_is_told_the_documents_as_they_are(name: str) -> None:

@@ -166,14 +166,14 @@ def test_what_doing_nothing_earns(evaluate: Callable[..., Any], name: str, split
     from muarl.config import load_config
     from muarl.observe.progress import Progress
     from muarl.recipes.evaluate import baseline_scores
+    from muarl.runs.roles import Cast
 
     options = [f"domain.name={name}", f"eval.split={split}", "eval.tasks=null", "eval_user.kind=llm"]
     config = load_config("cpu", [*options, "eval_user.endpoint.model=m"])
-    places = places_of(config, measuring=True)
+    places, ev = places_of(config, measuring=True), config.eval
+    tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed)
     with Progress() as progress:
-        overall, by_domain = baseline_scores(
-            config, places, places.eval_tasks(config.eval.split, config.eval.tasks, seed=config.eval.seed), progress
-        )
+        overall, by_domain = baseline_scores(Cast.of(config), 4, places, tasks, progress)
     assert overall["do_nothing"] == pytest.approx(floor) and set(overall) == {"do_nothing", "do_nothing_completion"}
     assert by_domain == {name: overall}
 

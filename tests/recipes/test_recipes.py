@@ -206,10 +206,13 @@ def test_a_finished_training_says_what_to_do_next(
 def test_quickstart_leaves_everything_the_summary_promises(
     configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = quickstart.run(configure("rl.steps=2", "rl.eval_every=0"))
+    config = configure("rl.steps=2", "rl.eval_every=0")
+    run = quickstart.run(config)
     said = capsys.readouterr().err
     begun = [line for line in said.splitlines() if " · stage " in line]
-    assert [line.partition(":")[0] for line in begun] == list(quickstart.stages(configure(), places_of(configure())))
+    assert [line.partition(":")[0] for line in begun] == list(
+        quickstart.stages(config.eval, config.sft, config.rl, places_of(config))
+    )
     assert all(f"stage {n} of {len(begun)}" in line for n, line in enumerate(begun, 1))
     assert "Before and after reinforcement learning" in said and "after the cold start" in said
     summary = json.loads((run / "summary.json").read_text())

@@ -108,12 +108,12 @@ def test_what_cannot_be_played_is_told_before_there_is_a_folder(tmp_path, settin
 def test_a_model_plays_them_by_guidelines_of_their_own(tmp_path):
     asked = ["eval_user.kind=llm", "eval_user.endpoint.model=m", "eval.red_team=[angry]"]
     chosen = config(tmp_path, *asked)
-    users = redteam.make_red_team_users(chosen, places_of(chosen, measuring=True)).same
+    users = redteam.make_red_team_users(chosen.eval_user, places_of(chosen, measuring=True)).same
     assert isinstance(users, LLMUserFactory)
     assert "red-team guidelines" in users.name
     assert users(some("retail", "angry", 1)[0], seed=0).system.startswith(GUIDELINES.template[:40])
     named = config(tmp_path, *asked, "eval_user.guidelines=tau1")
-    assert "tau1" in redteam.make_red_team_users(named, places_of(named, measuring=True)).name
+    assert "tau1" in redteam.make_red_team_users(named.eval_user, places_of(named, measuring=True)).name
 
 
 def test_the_command_line_takes_kinds_and_tasks_of_each(tmp_path):

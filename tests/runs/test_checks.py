@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from muarl.config import load_config
+from muarl.config.parts import PlannedRun
 from muarl.runs import checks
+from muarl.runs.prices import Bounds
+from muarl.runs.roles import Cast
 
 MADE = ("check_tasks", "check_prices", "check_gold", "check_roles", "check_memory", "check_disk")
 
@@ -43,13 +46,14 @@ def test_a_training_checks_tasks_people_and_then_the_machine(made: list[tuple[st
 
 def test_a_cold_start_needs_nobody_who_samples(made: list[tuple[str, tuple[Any, ...]]]) -> None:
     config = load_config("cpu", ["runs_dir=elsewhere"])
-    checks.check_demonstrator(config)
-    checks.check_machine(config, sampling=False)
+    checks.check_demonstrator(Cast.of(config), Bounds.of(config))
+    checks.check_machine(PlannedRun.of(config), config.written, sampling=False)
     assert [name for name, _ in made] == ["check_prices", "check_roles", "check_memory", "check_disk"]
     assert made[2][1][-1] == ("sampling", False) and made[3][1][-1] == config.runs_dir
 
 
 def test_a_quickstart_asks_everybody_before_its_environment_is_made(made: list[tuple[str, tuple[Any, ...]]]) -> None:
-    checks.check_quickstart(load_config("quickstart"))
+    config = load_config("quickstart")
+    checks.check_quickstart(Cast.of(config), Bounds.of(config))
     assert [name for name, _ in made] == ["check_prices", "check_roles"]
     assert made[1][1][1:4] == ("user", "eval_user", "judge")

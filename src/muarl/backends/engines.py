@@ -121,9 +121,8 @@ class Backend:
         if self.compute.processes > 1:
             from muarl.backends.processes import pool_executor
 
-            pooled = pool_executor(
-                player.agents.same, player.places.name, self.compute.rollout.concurrency, section="user"
-            )
+            concurrency = self.compute.rollout.concurrency
+            pooled = pool_executor(player.agents.same, player.places.name, concurrency, section="user")
             if pooled is not None:
                 return pooled
         return LocalExecutor(player.play, self.compute.rollout.concurrency)

@@ -368,14 +368,15 @@ def _run_resolved(
             _say_what_would_run(resolved, recipe, assume)
         elif recipe == "evaluate":
             from muarl.runs.checks import check_evaluation
+            from muarl.runs.roles import Cast
 
-            check_evaluation(resolved)
+            check_evaluation(Cast.of(resolved))
         return
     from muarl.environments.registry import find, is_reference
     from muarl.runs.checks import check_beforehand, made_elsewhere
-    from muarl.runs.roles import asked_once
+    from muarl.runs.roles import Cast, asked_once
 
-    if resume is None and (note := made_elsewhere(resolved, recipe)) is not None:
+    if resume is None and (note := made_elsewhere(resolved.model.checkpoint, Cast.of(resolved), recipe)) is not None:
         echo(note, err=True)
     with stop_signals(), asked_once():
         check_beforehand(resolved, recipe, f"muarl {COMMANDS[recipe]}")

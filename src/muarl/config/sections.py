@@ -470,6 +470,11 @@ class RunConfig(Section):
         return ", ".join(domain.name for domain in self.domains)
 
     @property
+    def written(self) -> Path:
+        """The folder that the run is written in: that of the resumed one, else where run folders are made."""
+        return self.resume or self.runs_dir
+
+    @property
     def run_dir(self) -> Path:
         """Folder of this run."""
         return self.runs_dir / self.name

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import read_text
-from muarl.config import RlConfig, RunConfig, load_config
+from muarl.config import EvalConfig, RlConfig, RunConfig, load_config
+from muarl.config.retrieval import RetrievalConfig
 from muarl.config.sections import DomainConfig
-from muarl.environments.benchmark import Benchmark
-from muarl.environments.benchmark import draw_of as official_draw
 from muarl.environments.draws import by_database, draw_of, made_again, with_red_team
 from muarl.environments.environment import Environment
 from muarl.environments.place import Place, RewardTerms
@@ -22,6 +22,9 @@ from muarl.environments.retrieval import searched
 from muarl.rewards.judge import Judge, make_judge
 from muarl.rollouts.rules import Limits
 from muarl.types.chat import ToolSpec
+
+if TYPE_CHECKING:  # a benchmark comes with its protocol
+    from muarl.environments.benchmark import Benchmark
 
 
 def places_of(
@@ -43,25 +46,41 @@ def places_of(
 
 def place_of(config: RunConfig, *, measuring: bool = False, with_rl: bool = True, judge: Judge | None = None) -> Place:
     """The place of a configuration with one domain; see ``places_of``."""
+    rl = config.rl if with_rl and not measuring else None
     judge = make_judge(config.eval.judge, config.eval.prices) if judge is None else judge
-    environment, rl = find(config.domain.name), config.rl if with_rl and not measuring else None
+    limits = Limits(turns=config.rollout.max_turns, tool_errors=config.rollout.max_tool_errors)
+    asked = _Asked(config.domain, config.retrieval, limits, config.eval, rl, judge)
+    environment = find(config.domain.name)
     if environment.protocol is not None:
         if config.domain.tasks is not None:
             raise ConfigError(f"domain.tasks: a task file cannot be used with the benchmark {environment.name}")
         policy = _policy_text(config.domain)
         if measuring:
-            return _measured(config, environment, environment.protocol, judge, policy)
-        return _trained_on(config, rl, environment, environment.protocol, judge, policy)
+            return _measured(asked, environment, environment.protocol, policy)
+        return _trained_on(asked, environment, environment.protocol, policy)
     if measuring and config.eval.solo:
         raise ConfigError(f"eval.solo: {environment.name} has no solo mode")
-    return _made(config, rl, environment, judge, measuring)
+    return _made(asked, environment, measuring)
 
 
-def _made(config: RunConfig, rl: RlConfig | None, environment: Environment, judge: Judge, measuring: bool) -> Place:
-    wanted, policy, replayed = config.domain, _policy_text(config.domain), environment.replayed
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a configuration asks of a place. ``rl``: None where nobody learns from its rewards."""
+
+    domain: DomainConfig
+    retrieval: RetrievalConfig
+    limits: Limits
+    eval: EvalConfig
+    rl: RlConfig | None
+    judge: Judge
+
+
+def _made(asked: _Asked, environment: Environment, measuring: bool) -> Place:
+    wanted, rl = asked.domain, asked.rl
+    policy, replayed = _policy_text(wanted), environment.replayed
     environment.check_size(wanted.size)
     draw = draw_of(environment, wanted)
-    domain = searched(environment.make_domain(wanted.size), config.retrieval)
+    domain = searched(environment.make_domain(wanted.size), asked.retrieval)
     if wanted.allow_failing_gold:
         domain = copy(domain)
         domain.allow_failing_gold = True
@@ -79,8 +98,8 @@ def _made(config: RunConfig, rl: RlConfig | None, environment: Environment, judg
         domain=domain,
         draw=draw,
         rules=environment.rules,
-        limits=_limits(config),
-        judge=judge,
+        limits=asked.limits,
+        judge=asked.judge,
         system=policy,
         terms=_terms(rl),
         replayed=replayed,
@@ -88,15 +107,11 @@ def _made(config: RunConfig, rl: RlConfig | None, environment: Environment, judg
     )
 
 
-def _trained_on(
-    config: RunConfig,
-    rl: RlConfig | None,
-    environment: Environment,
-    benchmark: Benchmark,
-    judge: Judge,
-    policy: str | None,
-) -> Place:
-    domain = searched(benchmark.domain("fixed"), config.retrieval)
+def _trained_on(asked: _Asked, environment: Environment, benchmark: Benchmark, policy: str | None) -> Place:
+    from muarl.environments.benchmark import draw_of as official_draw
+
+    rl = asked.rl
+    domain = searched(benchmark.domain("fixed"), asked.retrieval)
     draw = official_draw(benchmark, validating=rl is None or rl.eval_every > 0)
     if rl is not None and rl.reward_basis == "database":
         if benchmark.place.own_score:
@@ -107,34 +122,28 @@ def _trained_on(
         draw = by_database(draw)
     return benchmark.trained_on(
         domain,
-        _limits(config),
+        asked.limits,
         policy=policy,
         draw=draw,
-        judge=judge,
+        judge=asked.judge,
         terms=_terms(rl),
         **environment.as_declared(),
     )
 
 
-def _measured(
-    config: RunConfig, environment: Environment, benchmark: Benchmark, judge: Judge, policy: str | None
-) -> Place:
-    wanted = config.eval
+def _measured(asked: _Asked, environment: Environment, benchmark: Benchmark, policy: str | None) -> Place:
+    wanted = asked.eval
     mode = benchmark.place.chosen_mode(wanted.mode, environment.name, sampled=wanted.agent == "sampled")
     return benchmark.measured(
-        searched(benchmark.domain(benchmark.place.semantics_of(mode)), config.retrieval),
+        searched(benchmark.domain(benchmark.place.semantics_of(mode)), asked.retrieval),
         mode,
         solo=wanted.solo,
         policy=policy,
         steps=wanted.max_steps,
         errors=wanted.max_errors,
-        judge=judge,
+        judge=asked.judge,
         **environment.as_declared(),
     )
-
-
-def _limits(config: RunConfig) -> Limits:
-    return Limits(turns=config.rollout.max_turns, tool_errors=config.rollout.max_tool_errors)
 
 
 def _terms(rl: RlConfig | None) -> RewardTerms:

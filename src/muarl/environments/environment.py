@@ -18,7 +18,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muarl.agents.outside import OutsideAgent
 from muarl.basics.errors import ConfigError, attributed
 from muarl.basics.signatures import named_arguments, only, takes
 from muarl.domains.auditing import AuditRules
@@ -27,7 +26,6 @@ from muarl.domains.checking import Check
 from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.generated import SPLITS, MakeExpert
 from muarl.environments.place import MakeUser, NoJudge, Place, no_expert, no_user, rules_of
-from muarl.environments.session import Session
 from muarl.environments.task_addresses import TaskAddress, TaskOrigin
 from muarl.rollouts.rules import Limits, Rules
 
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from muarl.domains.world_from_log import Observer
     from muarl.endpoints import Endpoint
     from muarl.environments.benchmark import Benchmark
+    from muarl.environments.session import Session
     from muarl.rewards.judge import Judge
     from muarl.users.base import UserFactory
     from muarl.users.redteam.support import RedTeamSource, RedTeamSupport
@@ -298,6 +297,10 @@ class Environment:
 
         ConfigError for what cannot be played: another environment's task, no user, no judge.
         """
+        # Runs have agents of their own: only a program that plays itself has a session.
+        from muarl.agents.outside import OutsideAgent
+        from muarl.environments.session import Session
+
         found = self._task_at(task) if isinstance(task, str) else task
         if found.origin is not None:
             if found.origin.environment is not self:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from muarl.backends.users import make_users
 from muarl.basics.errors import DataError
 from muarl.basics.event_loop import event_loop
-from muarl.config import RunConfig
+from muarl.config import BaseConfig, DomainConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.places import Places
@@ -29,38 +29,42 @@ HELD_OUT_BLOCK = 10
 CONVERSATIONS = "conversations"
 
 
-def conversations(context: RunContext, config: RunConfig, places: Places) -> list[Episode]:
+def conversations(context: RunContext, base: BaseConfig, user: UserConfig, places: Places) -> list[Episode]:
     """Conversations of experts with random errors; every block of them has its own. DataError if all failed."""
-    wanted, seed = config.base.conversations, pretraining_seed(config.base)
+    wanted, seed = base.conversations, pretraining_seed(base)
 
     def drawn(start: int) -> Sequence[Task]:
         return places.draw("train", min(BLOCK, wanted - start), seed, start)
 
-    found = _played(context, config, places, drawn, wanted, BLOCK, f"base habits {config.base.seed}")
+    found = _played(context, base.seed, user, places, drawn, wanted, BLOCK, f"base habits {base.seed}")
     if not found:
         raise DataError("conversations: every one failed; is the simulated user's endpoint in order?")
     return found
 
 
-def held_out(context: RunContext, config: RunConfig, places: Places) -> dict[str, list[Episode]]:
+def held_out(
+    context: RunContext, base: BaseConfig, user: UserConfig, domains: Sequence[DomainConfig], places: Places
+) -> dict[str, list[Episode]]:
     """By domain, conversations of its validation tasks, made in the same way; domains without such tasks are left
     out."""
-    made, wanted = {}, config.base.validation
-    for domain, place in zip(config.domains, places, strict=True):
+    made, wanted = {}, base.validation
+    for domain, place in zip(domains, places, strict=True):
         if wanted and "validation" in find(domain.name).splits:
-            tasks = place.draw("validation", wanted, pretraining_seed(config.base), 0)
+            tasks = place.draw("validation", wanted, pretraining_seed(base), 0)
 
             def drawn(start: int, tasks: Sequence[Task] = tasks) -> Sequence[Task]:
                 return tasks[start : start + HELD_OUT_BLOCK]
 
-            habits = f"held-out habits {config.base.seed} {place.name}"
-            made[place.name] = _played(context, config, Places([place]), drawn, len(tasks), HELD_OUT_BLOCK, habits)
+            habits = f"held-out habits {base.seed} {place.name}"
+            alone = Places([place])
+            made[place.name] = _played(context, base.seed, user, alone, drawn, len(tasks), HELD_OUT_BLOCK, habits)
     return {name: episodes for name, episodes in made.items() if episodes}
 
 
 def _played(
     context: RunContext,
-    config: RunConfig,
+    seed: int,
+    user: UserConfig,
     places: Places,
     drawn: Callable[[int], Sequence[Task]],
     wanted: int,
@@ -69,7 +73,7 @@ def _played(
 ) -> list[Episode]:
     """The conversations of ``wanted`` tasks, block by block. Those with a language model as the user are paid for, and
     would be others a second time: they are kept in the run's folder for when it is resumed."""
-    users = make_users(config.user, places)
+    users = make_users(user, places)
     rng = random.Random(habits)
     name = CONVERSATIONS if block == BLOCK else f"held-out {places.name}"
     found: list[Episode] = []
@@ -80,8 +84,7 @@ def _played(
             error_profile = ErrorProfile(**errors | {"wrong_id": rng.random() * MOST_WRONG_IDS})
             tasks = drawn(start)
             kept = f"{name.replace(' ', '-')}-{start}"
-            results = ResultsStore(context.folder, kept, phase=kept) if config.user.kind == "llm" else None
-            seed = config.base.seed + start
-            found += demonstrate(places, users, tasks, error_profile, seed=seed, results=results)
+            results = ResultsStore(context.folder, kept, phase=kept) if user.kind == "llm" else None
+            found += demonstrate(places, users, tasks, error_profile, seed=seed + start, results=results)
             phase.advance(len(tasks))
     return found

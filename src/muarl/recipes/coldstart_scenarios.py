@@ -84,7 +84,7 @@ def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStart
     """
     wanted = config.coldstart
     if is_folder(name):
-        return own_source(Path(name).expanduser(), config, tools)
+        return own_source(Path(name).expanduser(), wanted, config.user, config.eval.judge, tools)
     made = find(name, "coldstart.scenarios")
     size = wanted.size if wanted.size in made.sizes or not made.sizes else made.sizes[-1]
     section = config.domains[0].model_copy(update={"name": name, "size": size, "intents": (), "policy": None})
@@ -116,12 +116,13 @@ def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStart
     return ColdStartSource(name, place, agent, make_users(config.user, Places([place])), size)
 
 
-def own_source(folder: Path, config: RunConfig, tools: Endpoint | None) -> ColdStartSource:
+def own_source(
+    folder: Path, wanted: ColdstartConfig, user: UserConfig, judge: str, tools: Endpoint | None
+) -> ColdStartSource:
     """The scenario in a folder. DataError names what is wrong with which file; ConfigError says who is missing."""
     from muarl.domains.imagined import ImaginedDomain, read_scenario
 
-    wanted = config.coldstart
-    if wanted.endpoint is None or wanted.teacher != "endpoint" or config.user.kind != "llm" or tools is None:
+    if wanted.endpoint is None or wanted.teacher != "endpoint" or user.kind != "llm" or tools is None:
         raise ConfigError(
             f"{folder}: a scenario folder has no expert or users: give models with --teacher, --user and --tools"
         )
@@ -141,11 +142,11 @@ def own_source(folder: Path, config: RunConfig, tools: Endpoint | None) -> ColdS
         draw=_no_tasks,
         rules=GENERATED_RULES,
         limits=limits,
-        judge=make_judge(config.eval.judge),
+        judge=make_judge(judge),
     )
     brief = Brief(scenario.name, scenario.policy, domain.tool_specs(), scenario.world, intents)
     teacher = make_endpoint(wanted.endpoint)
-    users = make_users(config.user, Places([place]))
+    users = make_users(user, Places([place]))
     return ColdStartSource(
         scenario.name, place, EndpointAgent(teacher), users, "", brief, make_endpoint(wanted.endpoint)
     )

@@ -125,7 +125,7 @@ def _machines(compute: Compute, assumed: Assumptions, seen: Machines | None) -> 
 
 
 def _tasks(places: Places, named: str, count: int, seed: int) -> str:
-    """Draw tasks. ``named``: the places, as the configuration has it."""
+    """Draw tasks. ``named``: the places, as the configuration has them."""
     tasks = places.draw("train", count, seed, 0)
     counts = Counter(places.of(task).name for task in tasks)
     each = f" ({', '.join(f'{n} of {name}' for name, n in counts.items())})" if len(places) > 1 else ""

@@ -59,12 +59,12 @@ def run(config: RunConfig) -> Path:
     prepare(config, models=has_models(config.eval, config.eval_user))
     playing = with_prices(config)
     judges = Judges.of(playing.eval, playing.domains)
-    places = places_of(playing, measuring=True, judge=judges.score)
-    ev = playing.eval
+    places, ev = places_of(playing, measuring=True, judge=judges.score), playing.eval
     tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
     places.check(tasks)
-    roles: tuple[Role, ...] = ("agent", "judge") if playing.eval.solo else ("agent", "eval_user", "judge")
-    check_roles(Cast.of(playing), *roles, bound=Bounds.of(playing).name("eval"))
+    roles: tuple[Role, ...] = ("agent", "judge") if ev.solo else ("agent", "eval_user", "judge")
+    cast = Cast.of(playing)
+    check_roles(cast, *roles, bound=Bounds.of(playing).name("eval"))
     agent = make_eval_agent(playing, places)
     users: ByPlace[UserFactory]
     users = places.everywhere(Nobody()) if ev.solo else make_users(playing.eval_user, places)
@@ -87,7 +87,7 @@ def run(config: RunConfig) -> Path:
         reward = reward_of(playing.model.checkpoint) if playing.eval.agent == "sampled" else None
         summary = summary_of(found, run.seconds) | ({} if reward is None else {"reward": reward})
         if playing.eval.next_turns:
-            summary["next_turns"] = next_turns(playing, places, agent, tasks, progress)
+            summary["next_turns"] = next_turns(cast, playing.rollout.concurrency, places, agent, tasks, progress)
         write_audits(run, [found.audited])
         run.write_summary(summary)
         name = f"{agent.name} on {places.name}"
@@ -194,7 +194,7 @@ def _measure(
         len(requests),
         end,
         results.judged + judges.used,
-        *(baseline_scores(config, places, tasks, progress) if config.eval.baseline else ({}, {})),
+        *(baseline_scores(Cast.of(config), concurrency, places, tasks, progress) if config.eval.baseline else ({}, {})),
         review,
         audited,
         places.searching_usage,
@@ -202,7 +202,7 @@ def _measure(
 
 
 def baseline_scores(
-    config: RunConfig, places: Places, tasks: Sequence[Task], progress: Progress
+    cast: Cast, concurrency: int, places: Places, tasks: Sequence[Task], progress: Progress
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """Success of doing nothing, and of always transferring where users follow rules and there is a tool for it, and the
     task completion of doing nothing: overall, and by domain. On official tasks doing nothing is read off an untouched
@@ -219,14 +219,14 @@ def baseline_scores(
                 found[NO_COMPLETION] = _completions(untouched)
                 continue
             agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
-            if place.can_transfer and config.eval_user.kind == "agenda":
+            if place.can_transfer and cast.eval_user.kind == "agenda":
                 agents["always_transfer"] = TransferAgent(place.transfer_tools)
-            users = make_users(config.eval_user, places)
+            users = make_users(cast.eval_user, places)
             loop.closes(users)
             for name, idle in agents.items():
-                executor = local_executor(places, idle, users, config.rollout.concurrency)
+                executor = local_executor(places, idle, users, concurrency)
                 label = name.replace("_", " ") + ("" if len(places) == 1 else f" in {place.name}")
-                played = evaluate(config.eval, places, own, executor, progress, label=label, trials=1)
+                played = evaluate(cast.eval, places, own, executor, progress, label=label, trials=1)
                 found[name] = [is_success(e.reward) for e in scored(played)]
                 if name == "do_nothing":
                     found[NO_COMPLETION] = _completions([e.verdict for e in scored(played) if e.verdict is not None])

@@ -12,7 +12,7 @@ need not have read (recipes/tiny_extension.py).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from muarl.basics.stopping import held
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
 from muarl.config import RunConfig
-from muarl.config.sections import BaseConfig, ModelConfig
+from muarl.config.sections import BaseConfig, DomainConfig, ModelConfig
 from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
 from muarl.environments.places import Places
@@ -83,7 +83,7 @@ def run(config: RunConfig) -> Path:
     with open_context(config, "base") as context:
         tell_domain(context.folder, config.domain_text, places)
         context.loop.closes(places)
-        episodes = conversations(context, config, places)
+        episodes = conversations(context, config.base, config.user, places)
         policy = _begin(
             config.base, config.seed, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS], names=config.base.words), start
         )
@@ -101,7 +101,9 @@ def run(config: RunConfig) -> Path:
         folder = save_policy(run.checkpoints / "base", policy.model, policy.tokenizer, dtype=torch.float16, notes=notes)
         summary: dict[str, Any] = {"nll": nll, "conversations": len(samples), "steps": config.base.steps}
         if config.base.validation:
-            summary["validation"] = _measured(context, config, places, policy, chat)
+            summary["validation"] = _measured(
+                held_out(context, base, config.user, config.domains, places), config.domains, places, policy, chat
+            )
         run.write_summary(summary | {"seconds": run.seconds})
         context.progress.say(f"Base checkpoint: {folder}")
     return run.path
@@ -215,12 +217,16 @@ def _entities(tokenizer: PreTrainedTokenizerFast, values: Sequence[int]) -> list
 
 
 def _measured(
-    context: RunContext, config: RunConfig, places: Places, policy: Policy, chat: ChatFormat
+    played: Mapping[str, Sequence[Episode]],
+    domains: Sequence[DomainConfig],
+    places: Places,
+    policy: Policy,
+    chat: ChatFormat,
 ) -> dict[str, Any]:
-    """How the finished model predicts conversations of tasks that it has not read, by domain."""
+    """How the finished model predicts conversations of tasks that it has not read, by domain. ``played``: those."""
     policy.model.eval()
-    played, found = held_out(context, config, places), {}
-    for domain, place in zip(config.domains, places, strict=True):
+    found = {}
+    for domain, place in zip(domains, places, strict=True):
         if place.name in played:
             samples = _samples(played[place.name], Places([place]), chat)
             found[place.name] = predicted(policy.model, samples, _values([find(domain.name)], chat))

@@ -16,8 +16,8 @@ from muarl.backends.engines import policy_executor
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
 from muarl.basics.system import peak_memory_bytes, process_seconds
-from muarl.config import EvalConfig, RunConfig
-from muarl.config.parts import Compute
+from muarl.config import EvalConfig, RlConfig, RunConfig, SftConfig
+from muarl.config.parts import PlannedRun
 from muarl.domains.base import Task
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
@@ -33,7 +33,9 @@ from muarl.report.report import collect, write_report
 from muarl.rollouts.episode_runner import requests_for
 from muarl.runs.checks import check_machine, check_quickstart
 from muarl.runs.context import open_context, prepare
+from muarl.runs.prices import Bounds
 from muarl.runs.resuming import ResumedRun
+from muarl.runs.roles import Cast
 from muarl.runs.room import check_room
 from muarl.runs.tasks import check_practice
 from muarl.types.episode import Episode
@@ -47,19 +49,21 @@ SECONDS = {"demonstration": 0.0065, "sft_conversation": 0.056, "episode": 0.052,
 def run(config: RunConfig) -> Path:
     """Run the whole job in one run folder and write summary.json and report.html there. Returns the folder."""
     prepare(config)
-    check_quickstart(config)
-    check_demonstrations(config)
+    cast, bounds = Cast.of(config), Bounds.of(config)
+    check_quickstart(cast, bounds)
+    check_demonstrations(config.sft.demonstrations_file, cast, bounds)
     places = places_of(config)
     check_practice(config.rl.practice, places)
-    check_machine(config)
+    planned = PlannedRun.of(config)
+    check_machine(planned, config.written)
     policy = load_model(config.model)
-    check_room(Compute.of(config), config.domains, places, policy)
+    check_room(planned, config.domains, places, policy)
     with open_context(config, "quickstart") as context:
         context.loop.closes(places)
         run, progress, backend = context.folder, context.progress, context.backend
         tasks = places.eval_tasks(config.eval.split, config.eval.tasks, seed=config.eval.seed)
         run.write_tasks(tasks)
-        progress.plan(stages(config, places))
+        progress.plan(stages(config.eval, config.sft, config.rl, places))
         progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation; none of them is trained on.")
 
         users, concurrency = make_users(config.eval_user, places), config.rollout.concurrency
@@ -138,19 +142,19 @@ def run(config: RunConfig) -> Path:
     return run.path
 
 
-def stages(config: RunConfig, places: Places) -> dict[str, float]:
+def stages(ev: EvalConfig, sft: SftConfig, rl_config: RlConfig, places: Places) -> dict[str, float]:
     """The phases of the job in order, with about the seconds that each takes on two CPU cores. Only how they compare
     with each other matters: a run measures its own pace."""
-    episodes = config.eval.tasks or 0
-    sampled = episodes * config.eval.trials * SECONDS["episode"]
-    demonstrations = config.sft.demonstrations * SECONDS["demonstration"]
-    from_file = config.sft.demonstrations_file is not None
+    episodes = ev.tasks or 0
+    sampled = episodes * ev.trials * SECONDS["episode"]
+    demonstrations = sft.demonstrations * SECONDS["demonstration"]
+    from_file = sft.demonstrations_file is not None
     return {
         **{name.replace("_", " "): 1.0 for name in baseline_agents(places)},
         **({} if from_file else {"demonstrations": demonstrations}),
-        "cold start": config.sft.steps * config.sft.batch * SECONDS["sft_conversation"],
+        "cold start": sft.steps * sft.batch * SECONDS["sft_conversation"],
         BEFORE: sampled,
-        "reinforcement learning": config.rl.steps * config.rl.tasks_per_step * config.rl.group_size * SECONDS["rl"],
+        "reinforcement learning": rl_config.steps * rl_config.tasks_per_step * rl_config.group_size * SECONDS["rl"],
         AFTER: sampled,
         GREEDY: episodes * SECONDS["episode"],
     }

@@ -22,7 +22,7 @@ from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.files import write_json, write_text
-from muarl.config import DomainConfig, EvalConfig, RunConfig
+from muarl.config import DomainConfig, EvalConfig, RunConfig, UserConfig
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Task
 from muarl.environments.configure import place_of
@@ -66,7 +66,7 @@ def run(config: RunConfig) -> Path:
     places = Places([place])
     check_roles(Cast.of(playing), "agent", "eval_user", bound=Bounds.of(playing).name("eval"))
     agent = make_eval_agent(playing, places)
-    users = make_red_team_users(playing, places)
+    users = make_red_team_users(playing.eval_user, places)
     requests = requests_for(tasks, playing.eval.trials, seed=playing.eval.seed, label=LABEL)
     with open_context(config, "eval", logs=False) as context:
         tell_domain(context.folder, config.domain_text, places)
@@ -97,7 +97,11 @@ def run(config: RunConfig) -> Path:
         if not scored(episodes):
             first = next((e.error for e in episodes if e.error), "no episode was played")
             raise MuarlError(f"not one episode could be scored. The first failure: {first}")
-        floors = _floors(playing, place, users, tasks, progress) if playing.eval.baseline else {}
+        floors = (
+            _floors(Cast.of(playing), playing.rollout.concurrency, place, users, tasks, progress)
+            if playing.eval.baseline
+            else {}
+        )
         findings = audited(episodes, tasks, place)
         results.close(episodes)
         found = red_team_summary(episodes, findings, floors, {t.id: place.audit_rules(t) for t in tasks})
@@ -152,9 +156,8 @@ def tasks_of(domain: DomainConfig, ev: EvalConfig) -> list[Task]:
     )
 
 
-def make_red_team_users(config: RunConfig, places: Places) -> ByPlace[UserFactory]:
+def make_red_team_users(section: UserConfig, places: Places) -> ByPlace[UserFactory]:
     """The evaluation's users. A model plays by the red-team guidelines, unless the section names others."""
-    section = config.eval_user
     if section.traits.any:
         raise ConfigError("eval_user.traits: red-team users are difficult in their own ways; leave it out")
     if section.kind != "llm" or section.guidelines != "auto" or section.endpoint is None:
@@ -173,18 +176,18 @@ def baselines_of(domain: Domain, rules: Rules = GENERATED_RULES) -> Mapping[str,
 
 
 def _floors(
-    config: RunConfig, place: Place, users: Users, tasks: Sequence[Task], progress: Progress
+    cast: Cast, concurrency: int, place: Place, users: Users, tasks: Sequence[Task], progress: Progress
 ) -> dict[str, list[Episode]]:
     """What the trivial baselines do on the same tasks. Asking a model to play a user for them would cost, so the
     users are then the agenda's."""
-    if config.eval_user.kind == "llm":
+    if cast.eval_user.kind == "llm":
         from muarl.users.agenda import AgendaUserFactory
 
-        users = AgendaUserFactory(place.needed_user(), seed=config.eval_user.seed)
+        users = AgendaUserFactory(place.needed_user(), seed=cast.eval_user.seed)
     out: dict[str, list[Episode]] = {}
     for name, idle in baselines_of(place.domain, place.rules).items():
-        requests = requests_for(tasks, 1, seed=config.eval.seed, label=LABEL)
-        executor = local_executor(Places([place]), idle, users, config.rollout.concurrency)
+        requests = requests_for(tasks, 1, seed=cast.eval.seed, label=LABEL)
+        executor = local_executor(Places([place]), idle, users, concurrency)
         out[name], _ = play_all(executor, requests, progress, name.replace("_", " "))
     return out
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from muarl.agents.sampled import SampledAgent
 from muarl.backends.model_notes import RL
@@ -38,7 +38,6 @@ from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, look_fi
 from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, Played, nothing_left
-from muarl.recipes.training.practice import Practice
 from muarl.rollouts.rollout import Group, Groups, RolloutEnd, RolloutRequest, collect_groups, rollout
 from muarl.runs.context import (
     Attempt,
@@ -53,6 +52,9 @@ from muarl.runs.resuming import go_back, resume_point
 from muarl.runs.tasks import check_gold, rl_seed
 from muarl.signs import Watch
 from muarl.types.episode import Episode
+
+if TYPE_CHECKING:
+    from muarl.recipes.training.practice import Practice
 
 ROUNDS = 2
 """How often a step's episode is begun that infrastructure ended, beyond the retries of its runner."""
@@ -178,6 +180,8 @@ def _practice(context: RunContext, rl: RlConfig, places: Places, checkpoint: Map
     """What chooses the tasks, as a checkpoint left it; None where they are played as they are drawn."""
     if not rl.practice.chooses:
         return None
+    from muarl.recipes.training.practice import Practice
+
     seed, own = rl_seed(rl, context.seed), context.seed
     return Practice.resumed(rl.practice, rl.group_size, own, checkpoint, places, seed)
 

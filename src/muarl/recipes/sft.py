@@ -14,8 +14,8 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.stopping import held
-from muarl.config import RunConfig, SftConfig, UserConfig
-from muarl.config.parts import Compute
+from muarl.config import ModelConfig, RunConfig, SftConfig, UserConfig
+from muarl.config.parts import Compute, PlannedRun
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
@@ -26,8 +26,10 @@ from muarl.learning.packing import Sample
 from muarl.recipes.demonstrations import DEMONSTRATIONS, Segments, demonstrate, supervised_samples
 from muarl.runs.checks import check_demonstrator, check_machine
 from muarl.runs.context import RunContext, open_context, prepare, tell_domain
+from muarl.runs.prices import Bounds
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.resuming import go_back, resume_point
+from muarl.runs.roles import Cast
 from muarl.runs.tasks import demonstration_seed
 from muarl.types.episode import Episode, read_episodes
 
@@ -36,14 +38,14 @@ def run(config: RunConfig) -> Path:
     """Fine-tune ``model.checkpoint`` on demonstrations. Returns the run's folder, with a checkpoint in it."""
     prepare(config)
     places = places_of(config, with_rl=False)
-    check_demonstrations(config)
-    check_machine(config, sampling=False)
+    check_demonstrations(config.sft.demonstrations_file, Cast.of(config), Bounds.of(config))
+    check_machine(PlannedRun.of(config), config.written, sampling=False)
     policy = load_model(config.model, weights=Compute.of(config).learns_here)
     if config.sft.demonstrations_file is not None:  # others are made within the run
         check_lengths(
             config.learner.pack_tokens,
             policy,
-            _samples(config, places, policy, read_demonstrations(config.sft.demonstrations_file)),
+            _samples(config.model, config.sft, places, policy, read_demonstrations(config.sft.demonstrations_file)),
         )
     with open_context(config, "sft", on_cluster=True, learns_only=True) as context:
         context.loop.closes(places)
@@ -51,12 +53,12 @@ def run(config: RunConfig) -> Path:
     return context.folder.path
 
 
-def check_demonstrations(config: RunConfig) -> None:
+def check_demonstrations(file: Path | None, cast: Cast, bounds: Bounds) -> None:
     """Find out whether there will be demonstrations before anything is made: the file is read, or the user asked."""
-    if config.sft.demonstrations_file is not None:
-        read_demonstrations(config.sft.demonstrations_file)
+    if file is not None:
+        read_demonstrations(file)
         return
-    check_demonstrator(config)
+    check_demonstrator(cast, bounds)
 
 
 def demonstrations(context: RunContext, sft: SftConfig, user: UserConfig, places: Places) -> list[Episode]:
@@ -111,14 +113,15 @@ def cold_start(context: RunContext, config: RunConfig, places: Places, policy: P
     """Fine-tune the policy's model in place and leave a checkpoint; returns the demonstrations that it learned from."""
     tell_domain(context.folder, config.domain_text, places)
     found = demonstrations(context, config.sft, config.user, places)
-    fit(context, config.sft, policy, _samples(config, places, policy, found))
+    fit(context, config.sft, policy, _samples(config.model, config.sft, places, policy, found))
     return found
 
 
-def _samples(config: RunConfig, places: Places, policy: Policy, episodes: Sequence[Episode]) -> list[Segments]:
-    chat = model_format(policy.tokenizer, config.model)
-    weight = config.sft.other_token_weight
-    return supervised_samples(episodes, places, chat, other_weight=weight)
+def _samples(
+    model: ModelConfig, sft: SftConfig, places: Places, policy: Policy, episodes: Sequence[Episode]
+) -> list[Segments]:
+    chat = model_format(policy.tokenizer, model)
+    return supervised_samples(episodes, places, chat, other_weight=sft.other_token_weight)
 
 
 def check_lengths(pack_tokens: int, policy: Policy, conversations: Sequence[Segments]) -> None:

@@ -13,7 +13,7 @@ from muarl.accounts.statistics import wilson
 from muarl.backends.models import load_model
 from muarl.backends.users import goal_checks, make_users, sampled_users
 from muarl.basics.files import write_text
-from muarl.config import RunConfig
+from muarl.config import EvalConfig, RunConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.environments.configure import places_of
 from muarl.environments.places import ByPlace, Places, Users
@@ -40,29 +40,29 @@ def run(config: RunConfig) -> Path:
     with open_context(config, "sft-user", logs=False) as context:
         tell_domain(context.folder, config.domain_text, places)
         context.loop.closes(places)
-        measure(context, config, places, policy)
+        measure(context, config.eval, config.user, places, policy)
     return context.folder.path
 
 
-def measure(context: RunContext, config: RunConfig, places: Places, policy: Policy, **also: Any) -> None:
+def measure(context: RunContext, ev: EvalConfig, user: UserConfig, places: Places, policy: Policy, **also: Any) -> None:
     """Measure a model as a user beside the rule-based user: ``eval.tasks`` conversations of each with the scripted
     expert for every seed of ``eval.seeds``. Leaves summary.json (with ``also``), report.md and the conversations
     with the user model."""
-    ev, progress = config.eval, context.progress
-    model = sampled_users(config.user, policy, max_context=config.model.max_context)
+    progress, compute = context.progress, context.backend.compute
+    model = sampled_users(user, policy, max_context=compute.model.max_context)
     users: dict[str, ByPlace[UserFactory]] = {
         MODEL: places.by_place(lambda place: model.checked(goal_checks(place))),
-        AGENDA: make_users(config.user.model_copy(update={"kind": "agenda"}), places),
+        AGENDA: make_users(user.model_copy(update={"kind": "agenda"}), places),
     }
     context.loop.closes(*users.values())
     by_seed: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in users}
     known: dict[str, Task] = {}
     for seed in ev.seeds or (ev.seed,):
-        tasks = places.draw(ev.split, ev.tasks or 200, seed, 0)
+        own, tasks = ev.model_copy(update={"seed": seed}), places.draw(ev.split, ev.tasks or 200, seed, 0)
         known |= {t.id: t for t in tasks}
         for name, who in users.items():
             began, before = time.process_time(), model.counts.unmended
-            played = converse(config, places, who, tasks, progress, seed)
+            played = converse(own, compute.rollout.concurrency, places, who, tasks, progress)
             cpu_seconds, unmended = time.process_time() - began, model.counts.unmended - before
             by_seed[name][seed] = fidelity(tasks, played) | {"unmended": unmended, "cpu_seconds": cpu_seconds}
             if name == MODEL:
@@ -78,16 +78,10 @@ def measure(context: RunContext, config: RunConfig, places: Places, policy: Poli
 
 
 def converse(
-    config: RunConfig,
-    places: Places,
-    users: Users,
-    tasks: Sequence[Task],
-    progress: Progress,
-    seed: int,
+    ev: EvalConfig, concurrency: int, places: Places, users: Users, tasks: Sequence[Task], progress: Progress
 ) -> list[Episode]:
     """One scored conversation of the scripted expert, which makes no mistake, for every task."""
-    executor = local_executor(places, places.experts(), users, config.rollout.concurrency)
-    ev = config.eval.model_copy(update={"seed": seed})
+    executor = local_executor(places, places.experts(), users, concurrency)
     return evaluate(ev, places, tasks, executor, progress, label=f"expert with {users.name}")
 
 

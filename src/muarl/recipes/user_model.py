@@ -24,6 +24,8 @@ from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.sft import check_demonstrations, fit, read_demonstrations
 from muarl.recipes.user_fidelity import measure
 from muarl.runs.context import RunContext, open_context, prepare, tell_domain
+from muarl.runs.prices import Bounds
+from muarl.runs.roles import Cast
 from muarl.runs.tasks import demonstration_seed
 from muarl.types.episode import Episode
 from muarl.users.sampled import from_the_users_chair
@@ -39,7 +41,7 @@ def run(config: RunConfig) -> Path:
     """Train ``model.checkpoint`` as a user and measure it. Returns the run's folder."""
     prepare(config)
     places = places_of(config, with_rl=False)
-    check_demonstrations(config)
+    check_demonstrations(config.sft.demonstrations_file, Cast.of(config), Bounds.of(config))
     policy = load_model(config.model)
     with open_context(config, "sft-user") as context:
         tell_domain(context.folder, config.domain_text, places)
@@ -47,7 +49,7 @@ def run(config: RunConfig) -> Path:
         chat = chat_format(policy.tokenizer, config.model.chat_format)
         samples = user_samples(dialogues(context, config.sft, config.user, places), chat)
         fit(context, config.sft, policy, [(sample,) for sample in samples], name="user model")
-        measure(context, config, places, policy, conversations=len(samples))
+        measure(context, config.eval, config.user, places, policy, conversations=len(samples))
     return context.folder.path
 
 

@@ -9,6 +9,8 @@ the same, and more, for those who call them from Python.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, shipped_with
 from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
@@ -53,59 +55,57 @@ def check_rl(config: RunConfig, places: Places) -> list[str]:
     check_prices(cast, bounds, "user", "eval_user")
     check_gold(config.rl, config.eval, config.seed, places)
     check_roles(cast, *_rl_roles(config.rl), bound=bounds.name("budget"))
-    check_machine(config)
+    check_machine(PlannedRun.of(config), config.written)
     return notes
 
 
-def check_quickstart(config: RunConfig) -> None:
+def check_quickstart(cast: Cast, bounds: Bounds) -> None:
     """Of ``muarl quickstart``, before its environment is made."""
-    cast, bounds = Cast.of(config), Bounds.of(config)
     check_prices(cast, bounds, "user", "eval_user")
     check_roles(cast, "user", "eval_user", "judge", bound=bounds.name("budget"))
 
 
-def check_demonstrator(config: RunConfig) -> None:
+def check_demonstrator(cast: Cast, bounds: Bounds) -> None:
     """Of a cold start that makes its demonstrations: there is an expert, and the user answers."""
     try:
-        for domain in config.domains:
+        for domain in cast.domains:
             find(domain.name).needed_expert()
     except ConfigError as problem:
         raise ConfigError(f"sft: {problem}") from None
-    cast, bounds = Cast.of(config), Bounds.of(config)
     check_prices(cast, bounds, "user")
     check_roles(cast, "user", bound=bounds.name("budget"))
 
 
-def check_machine(config: RunConfig, *, sampling: bool = True) -> None:
-    """Of every training: the machine has memory and disk for it. ``sampling`` False: nobody samples for the run."""
-    run = PlannedRun.of(config)
+def check_machine(run: PlannedRun, place: Path, *, sampling: bool = True) -> None:
+    """Of every training: the machine has memory for it, and the disk of ``place``, where it is written. ``sampling``
+    False: nobody samples for the run."""
     check_memory(run, sampling=sampling)
-    check_disk(run, config.resume or config.runs_dir)
+    check_disk(run, place)
 
 
-def check_evaluation(config: RunConfig) -> None:
+def check_evaluation(cast: Cast) -> None:
     """Of an evaluation, asking nobody: what it needs of its environments. ConfigError says what is missing."""
-    for domain in config.domains:
+    ev = cast.eval
+    for domain in cast.domains:
         environment = find(domain.name)
-        if config.eval.tasks is None and environment.endless and not environment.is_benchmark and domain.tasks is None:
+        if ev.tasks is None and environment.endless and not environment.is_benchmark and domain.tasks is None:
             raise ConfigError(f"eval.tasks is null, and {environment.name} has tasks without end: say how many")
-        if domain.tasks is None and (environment.is_benchmark or config.eval.split != "validation"):
-            environment.check_split(config.eval.split, "eval.split")
-    check_fits(Cast.of(config), *(("agent",) if config.eval.solo else ("agent", "eval_user")))
+        if domain.tasks is None and (environment.is_benchmark or ev.split != "validation"):
+            environment.check_split(ev.split, "eval.split")
+    check_fits(cast, *(("agent",) if ev.solo else ("agent", "eval_user")))
 
 
 def _rl_roles(rl: RlConfig) -> tuple[Role, ...]:
     return ("user", "judge", "eval_user") if rl.eval_every else ("user", "judge")
 
 
-def made_elsewhere(config: RunConfig, recipe: str) -> str | None:
+def made_elsewhere(checkpoint: str, cast: Cast, recipe: str) -> str | None:
     """What to know of a run that begins with a shipped checkpoint in an environment that it was not made on; None if
     there is nothing to be said."""
-    checkpoint = config.model.checkpoint
-    measured = recipe == "evaluate" and config.eval.agent == "sampled"
+    measured = recipe == "evaluate" and cast.eval.agent == "sampled"
     if not (recipe in MODELS or measured) or checkpoint not in SHIPPED:
         return None
-    environment = next((e for e in map(find, (d.name for d in config.domains)) if not _made_on(checkpoint, e)), None)
+    environment = next((e for e in map(find, (d.name for d in cast.domains)) if not _made_on(checkpoint, e)), None)
     if environment is None:
         return None
     own = environment.expert is not None and environment.rule_based_user is not None

@@ -12,7 +12,7 @@ from muarl.agents.probes import CLAIMS, STALLS, InquisitiveAgent, MistakenAgent
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.basics.event_loop import event_loop
-from muarl.config import RunConfig
+from muarl.config import EvalConfig, RunConfig
 from muarl.domains.base import Task
 from muarl.domains.error_profile import SLOPPY
 from muarl.endpoints import Endpoint
@@ -104,7 +104,8 @@ def play_check(
             users = make_users(own.eval_user, Places([place]))
             loop.closes(place, users)
             out = PlayedCheck(users.name) if out is None else out
-            _play_domain(out, own, place, users, progress, agents, endpoints)
+            name, concurrency = find(domain.name).name, config.rollout.concurrency
+            _play_domain(out, name, config.eval, concurrency, place, users, progress, agents, endpoints)
     if out is None or not out.conversations:
         first = out.lost[0] if out is not None and out.lost else "no episode was played"
         raise MuarlError(f"not one conversation could be played. The first failure: {first}")
@@ -113,27 +114,27 @@ def play_check(
 
 def _play_domain(
     out: PlayedCheck,
-    config: RunConfig,
+    name: str,
+    ev: EvalConfig,
+    concurrency: int,
     place: Place,
     users: ByPlace[UserFactory],
     progress: Progress,
     wanted: Sequence[str],
     endpoints: Sequence[Endpoint],
 ) -> None:
-    ev = config.eval
     tasks = place.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
     place.check(tasks)
-    name = find(config.domain.name).name
     offered, missing = agents_for(place)
     chosen = {key: agent for key, agent in offered.items() if key in wanted or not wanted}
     chosen |= {f"endpoint:{e.model}": place.endpoint_agent(e) for e in endpoints}
     out.missing |= {f"{key} in {name}": why for key, why in missing.items() if key in wanted or not wanted}
     known = {task.id: task for task in tasks}
-    requests = requests_for(tasks, config.eval.trials, seed=config.eval.seed, label=LABEL)
+    requests = requests_for(tasks, ev.trials, seed=ev.seed, label=LABEL)
     for key, agent in chosen.items():
         before = out.spent
-        budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda before=before: before)  # type: ignore[misc]
-        executor = local_executor(Places([place]), agent, users, config.rollout.concurrency)
+        budget = Budget(ev.max_cost, ev.max_tokens, lambda before=before: before)  # type: ignore[misc]
+        executor = local_executor(Places([place]), agent, users, concurrency)
         episodes, end = play_all(executor, requests, progress, f"{key} in {name}", budget=budget)
         for episode in episodes:
             out.spent += episode.agent_usage + episode.user_usage

@@ -62,19 +62,18 @@ def reproduce(
     with working("Preparing the stages"):
         from muarl_tools.experiments.reproduce import measuring, page, plan
 
+        root = plan.root_of(resolved.runs_dir, resolved.name)
         if not page_only:
             from muarl_tools.experiments.reproduce import running
 
             with stop_signals():
                 running.run(resolved, numbers, lambda text: echo(text, err=True))
-        elif not plan.root_of(resolved).is_dir():
-            raise ConfigError(
-                f"--page-only: there are no runs in {plan.root_of(resolved)}: leave the option out to make them"
-            )
+        elif not root.is_dir():
+            raise ConfigError(f"--page-only: there are no runs in {root}: leave the option out to make them")
         found = measuring.measure(resolved, numbers)
         written = page.write_page(found)
     echo(f"Page:   {written}")
-    echo(f"Tables: {plan.root_of(resolved) / page.TABLES}")
+    echo(f"Tables: {root / page.TABLES}")
 
 
 COMMAND = Subcommand(reproduce, TRAIN, 8)

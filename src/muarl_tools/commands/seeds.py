@@ -16,7 +16,9 @@ from muarl.cli.command import TRAIN, Subcommand
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
-    from muarl.config import RunConfig
+    from pathlib import Path
+
+    from muarl.config import DomainConfig, RunConfig
     from muarl_tools.experiments.seeds import Spread
 
 DEFAULTS = {"quickstart": "quickstart", "train": "cpu", "sft": "cpu"}
@@ -65,7 +67,7 @@ def seeds(
     approve_from_file(plan[0][1], source)
     _check_same(plan)
     for number, config in plan:
-        _run(command, given, number, config)
+        _run(command, given, number, config.run_dir, config.domains)
     runs = [RunDirectory.at(config.run_dir) for _, config in plan]
     with working("Drawing the curves of all seeds"):
         page = write_seeds(plan[0][1].runs_dir / f"{name}-seeds.html", name, runs)
@@ -141,18 +143,17 @@ def _check_same(plan: Sequence[tuple[int, RunConfig]]) -> None:
             )
 
 
-def _run(command: str, arguments: Sequence[str], number: int, config: RunConfig) -> None:
+def _run(command: str, arguments: Sequence[str], number: int, folder: Path, domains: Sequence[DomainConfig]) -> None:
     """One seed, from where it stands. MuarlError if it does not end well."""
     from muarl.basics.errors import MuarlError
     from muarl.environments.registry import is_reference
     from muarl.observe.rundir import RunDirectory
 
-    folder = config.run_dir
     if (folder / "status.json").is_file() and RunDirectory.at(folder).read_json("status").get("state") == "finished":
         echo(f"Seed {number}: finished before.", err=True)
         return
     begun = (folder / "config.yaml").is_file()
-    references = [domain.name for domain in config.domains if is_reference(domain.name)]
+    references = [domain.name for domain in domains if is_reference(domain.name)]
     named = [word for name in references for word in ("--domain", name)]  # must be named each time
     words = ["--resume", str(folder), *named]
     if not begun:

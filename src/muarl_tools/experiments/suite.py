@@ -143,13 +143,12 @@ def _check(config: RunConfig) -> str:
     from muarl.runs.room import check_room
 
     playing = with_prices(config)
-    places = places_of(playing, measuring=True)
-    ev = playing.eval
+    places, ev = places_of(playing, measuring=True), playing.eval
     tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
     check_fits(Cast.of(playing), "agent", "eval_user", "judge")
     if playing.eval.agent == "sampled":
         policy = load_model(playing.model, weights=False)
-        check_room(Compute.of(playing), playing.domains, places, policy, measured=playing.eval.split)
+        check_room(Compute.of(playing), playing.domains, places, policy, measured=ev.split)
     trials = playing.eval.trials
     return f"{config.domain.name}: {len(tasks)} tasks x {trials} trial(s), {len(tasks) * trials} conversations"
 

@@ -15,6 +15,7 @@ from muarl.config import load_config
 from muarl.environments.configure import places_of
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.next_turns import NextTurn, compared, figures, next_turns
+from muarl.runs.roles import Cast
 from muarl.types.chat import Message, ToolCall, ToolSpec
 
 
@@ -91,7 +92,14 @@ def asked(agent: Knowing) -> dict[str, float]:
     config = load_config("quickstart", ["eval.next_turns=3", "eval.tasks=5"])
     places = places_of(config, measuring=True)
     tasks = places.eval_tasks(config.eval.split, config.eval.tasks, seed=config.eval.seed)
-    found = next_turns(config, places, places.everywhere(agent), tasks, Progress(Console(quiet=True)))
+    found = next_turns(
+        Cast.of(config),
+        config.rollout.concurrency,
+        places,
+        places.everywhere(agent),
+        tasks,
+        Progress(Console(quiet=True)),
+    )
     return found["retail-generated"]
 
 

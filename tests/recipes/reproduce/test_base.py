@@ -41,7 +41,9 @@ def read(config: RunConfig) -> list[Episode]:
 
 def made(config: RunConfig) -> list[Episode]:
     with Progress() as progress:
-        return base.conversations(config, places_of(config, with_rl=False), progress)
+        return base.conversations(
+            config.base, config.user, config.reproduce.materials, places_of(config, with_rl=False), progress
+        )
 
 
 def test_wandering_agents_call_real_tools_with_real_arguments(read: list[Episode]) -> None:

@@ -31,7 +31,7 @@ def test_every_stage_comes_after_those_that_it_needs(config: RunConfig) -> None:
 
 
 def test_the_arms_begin_where_they_should(config: RunConfig) -> None:
-    by_name, root = {stage.name: stage for stage in stages(config, [0, 4])}, root_of(config)
+    by_name, root = {stage.name: stage for stage in stages(config, [0, 4])}, root_of(config.runs_dir, config.name)
     base = str(base_folder(root / "base"))
     starts = {name: stage.config.model.checkpoint for name, stage in by_name.items()}
     assert starts["cold-4"] == starts["rl-4"] == starts["eval-base"] == base
@@ -85,7 +85,7 @@ def test_a_model_that_was_trained_elsewhere_is_the_base_itself(tmp_path: Path) -
     own += ["reproduce.cold_start=[retail-generated]", "reproduce.rl=[retail-generated]", "reproduce.kept_out=null"]
     own += ["reproduce.unseen=[hotel-generated, bank-generated]", "reproduce.unseen_tasks=60", "sft.batch=4"]
     config = load_config("reproduce", [*own, "reproduce.further_cold_start=7"])
-    by_name, root = {stage.name: stage for stage in stages(config, [0])}, root_of(config)
+    by_name, root = {stage.name: stage for stage in stages(config, [0])}, root_of(config.runs_dir, config.name)
     trained = ["cold-0", "rl-0", "both-0", "more-0"]
     assert list(by_name) == [*trained, "eval-base", *(f"eval-{name}" for name in trained)]
     starts = {name: stage.config.model.checkpoint for name, stage in by_name.items()}

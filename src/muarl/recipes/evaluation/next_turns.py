@@ -15,13 +15,14 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.seeds import derive_seed
-from muarl.config import DomainConfig, EvalConfig, RunConfig, UserConfig
+from muarl.config import DomainConfig, EvalConfig, UserConfig
 from muarl.domains.base import Task
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.places import ByPlace, Places
 from muarl.environments.registry import find
 from muarl.observe.progress import Progress
 from muarl.rollouts.conversation import agent_view
+from muarl.runs.roles import Cast
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode
 
@@ -80,7 +81,7 @@ def text(shares: Mapping[str, float]) -> str:
 
 
 def next_turns(
-    config: RunConfig, places: Places, agent: ByPlace[Agent], tasks: Sequence[Task], progress: Progress
+    cast: Cast, concurrency: int, places: Places, agent: ByPlace[Agent], tasks: Sequence[Task], progress: Progress
 ) -> dict[str, dict[str, float]]:
     """The figures of an agent by environment, in conversations of a faultless expert with rule-based users on the first
     ``eval.next_turns`` tasks of each. A sampled agent is greedy."""
@@ -88,10 +89,10 @@ def next_turns(
     from muarl.agents.sampled import SampledAgent
     from muarl.recipes.demonstrations import demonstrate
 
-    users = make_users(UserConfig(seed=config.eval_user.seed), places)
-    found, seed = {}, config.eval.seed
+    users = make_users(UserConfig(seed=cast.eval_user.seed), places)
+    found, seed = {}, cast.eval.seed
     for place in places:
-        own = [task for task in tasks if places.of(task) is place][: config.eval.next_turns]
+        own = [task for task in tasks if places.of(task) is place][: cast.eval.next_turns]
         episodes = demonstrate(places, users, own, ErrorProfile(), seed=seed)
         answering = agent.at(place)
         if isinstance(answering, SampledAgent):
@@ -99,7 +100,7 @@ def next_turns(
             answering = SampledAgent(answering.sampler, answering.chat, greedy, name=answering.name)
         label = f"the expert's turns in {place.name}, of {agent.name}"
         with event_loop() as loop, progress.phase(label, len(episodes), "conversations") as phase:
-            turns = _all(answering, places, episodes, config.rollout.concurrency, seed, phase.advance)
+            turns = _all(answering, places, episodes, concurrency, seed, phase.advance)
             found[place.name] = figures(loop.run(turns))
     return found
 

@@ -15,17 +15,20 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from muarl.accounts.metrics import DOMAIN, by_domain, is_success, scored
 from muarl.config import RlConfig
 from muarl.config.rl import PracticeConfig
 from muarl.domains.base import Task
 from muarl.recipes.training.pipeline import Played
-from muarl.recipes.training.practice import PRACTICE, Practice, TaskChoice, played_figures
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.types.episode import Episode, StopReason
 
-Drawn = tuple[Sequence[Task], TaskChoice | None]
+if TYPE_CHECKING:
+    from muarl.recipes.training.practice import Practice, TaskChoice
+
+Drawn = tuple[Sequence[Task], "TaskChoice | None"]
 """Tasks, and how they were chosen, None if they are as they were drawn."""
 
 
@@ -122,6 +125,8 @@ class StepPlayed:
         """
         if not self.config.active:
             return {}
+        from muarl.recipes.training.practice import PRACTICE, played_figures  # most runs play tasks as drawn
+
         rounds = [found for looked in self.looked for found in looked.rounds]
         out = played_figures(self.all.episodes)
         if self.config.first_look:

@@ -17,7 +17,7 @@ from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.event_loop import event_loop
-from muarl.config import BaseConfig, RunConfig, SftConfig
+from muarl.config import BaseConfig, RunConfig, SftConfig, UserConfig
 from muarl.config.reproduce import ReproduceConfig
 from muarl.domains.error_profile import ErrorProfile
 from muarl.environments.configure import places_of
@@ -73,7 +73,7 @@ def run(config: RunConfig) -> Path:
         tell_domain(context.folder, config.domain_text, places)
         context.loop.closes(places)
         folder = context.folder
-        episodes = conversations(config, places, context.progress)
+        episodes = conversations(config.base, config.user, config.reproduce.materials, places, context.progress)
         folder.write_episodes("read", episodes[:50])
         start = start_folder(folder.path)
         if not start.is_dir():
@@ -134,14 +134,16 @@ def _make_start(base: BaseConfig, wanted: ReproduceConfig, folder: Path, episode
     save_policy(folder, model, tokenizer, notes=notes)
 
 
-def conversations(config: RunConfig, places: Places, progress: Progress) -> list[Episode]:
+def conversations(
+    base: BaseConfig, user: UserConfig, materials: int, places: Places, progress: Progress
+) -> list[Episode]:
     """Conversations of wandering agents with the rule-based users. DataError if all failed."""
-    users = make_users(config.user, places)
-    wanted, seed = config.base.conversations, pretraining_seed(config.base)
+    users = make_users(user, places)
+    wanted, seed = base.conversations, pretraining_seed(base)
     found: list[Episode] = []
     with event_loop() as loop, progress.phase("conversations", wanted, "conversations") as phase:
         loop.closes(users)
-        tasks = places.draw("train", config.reproduce.materials * len(places), seed, 0)
+        tasks = places.draw("train", materials * len(places), seed, 0)
         experts = demonstrate(places, users, tasks, ErrorProfile(), seed=seed)
         agents: dict[str, Agent] = {}
         for place in places:

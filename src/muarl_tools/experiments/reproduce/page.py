@@ -19,7 +19,7 @@ PAGE, TABLES, FIGURES = "reproduce.html", "reproduce.md", "reproduce.json"
 
 def write_page(found: Reproduction) -> Path:
     """Write reproduce.html, reproduce.md and reproduce.json beside the runs; returns the first one's path."""
-    root = root_of(found.config)
+    root = root_of(found.config.runs_dir, found.config.name)
     shown = sheets(found)
     write_text(
         root / TABLES,

@@ -65,9 +65,9 @@ def base_folder(run: Path) -> Path:
     return run / "checkpoints" / "base"
 
 
-def root_of(config: RunConfig) -> Path:
+def root_of(runs_dir: Path, name: str) -> Path:
     """The folder that holds the runs of a reproduction."""
-    return config.runs_dir.expanduser() / config.name
+    return runs_dir.expanduser() / name
 
 
 def arms_of(wanted: ReproduceConfig) -> dict[str, str]:
@@ -97,6 +97,11 @@ class _Plan:
 
     config: RunConfig
 
+    @property
+    def root(self) -> Path:
+        """The folder that holds the runs."""
+        return root_of(self.config.runs_dir, self.config.name)
+
     def stages(self, seeds: Sequence[int]) -> list[Stage]:
         """All stages in an order in which they can be run."""
         wanted, arms = self.config.reproduce, arms_of(self.config.reproduce)
@@ -112,11 +117,11 @@ class _Plan:
 
     def _base_checkpoint(self) -> str:
         pretrained = self.config.reproduce.pretrained
-        return self.config.model.checkpoint if pretrained else str(base_folder(root_of(self.config) / BASE))
+        return self.config.model.checkpoint if pretrained else str(base_folder(self.root / BASE))
 
     def evaluations(self, seeds: Sequence[int]) -> list[ArmEvaluation]:
         """The evaluations of all arms."""
-        root = root_of(self.config)
+        root = self.root
         users = (
             RULES,
             *self.config.reproduce.user_traits,
@@ -132,7 +137,7 @@ class _Plan:
         ]
 
     def _stage(self, name: str, recipe: str, needs: tuple[str, ...], uses: Sequence[str], **update: Any) -> Stage:
-        changed: dict[str, Any] = {"name": name, "runs_dir": root_of(self.config), "resume": None}
+        changed: dict[str, Any] = {"name": name, "runs_dir": self.root, "resume": None}
         unset = RunConfig()
         changed |= {
             section: getattr(unset, section) for section in (*SECTIONS[BOTH], *EVALUATION) if section not in uses
@@ -157,7 +162,7 @@ class _Plan:
         )
 
     def _base(self) -> Stage:
-        start = start_folder(root_of(self.config) / BASE)
+        start = start_folder(self.root / BASE)
         return self._stage(
             BASE,
             "reproduce.base",
